@@ -26,7 +26,7 @@ from unpoison.bench.evaluation import (
     load,
     load_passages,
     matcher,
-    planted,
+    poison_candidates,
     replace_at,
     wilson,
 )
@@ -83,7 +83,7 @@ def usable(example: Example) -> bool:
 
 def lies(example: Example) -> Sequence[Passage]:
     """The texts that come with the question and state a wrong answer."""
-    return example.poisons() or [found.passage for found in example.labelled("misinfo")]
+    return example.poisons() or [found.passage for found in example.passages_by_label("misinfo")]
 
 
 def corpus(folder: Path, name: str) -> Sequence[Passage]:
@@ -102,14 +102,14 @@ def cells(
             context = undisturbed if position is None else poisoned(example, undisturbed, position)
             answer = defense.answer(context.query, context.passages)
             correct.append(judge.correct(answer.text, example.correct_answers))
-            attacked.append(judge.attacked(answer.text, example.incorrect_answers, example.correct_answers))
+            attacked.append(judge.is_attack_success(answer.text, example.incorrect_answers, example.correct_answers))
             abstained.append(answer.abstained)
         yield from map(percent, [correct, abstained] if position is None else [correct, attacked, abstained])
 
 
 def poisoned(example: Example, context: Context, position: int) -> Context:
     """The context with the question's first poison at a 1-based position, or at the last one of a shorter context."""
-    return replace_at(context, planted(example, lies(example)[:1]), [min(position, len(context)) - 1])
+    return replace_at(context, poison_candidates(example, lies(example)[:1]), [min(position, len(context)) - 1])
 
 
 def percent(outcomes: Sequence[bool]) -> str:

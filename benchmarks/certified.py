@@ -21,7 +21,7 @@ from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.report import Report
 from unpoison.bench.report.exports import markdown_table
-from unpoison.bench.report.guarantees import certified_tables
+from unpoison.bench.report.guarantees import guarantee_tables
 
 SETS = ("nq_large_poisoned", "realtimeqa", "msmarco_poisoned")
 DEFENSES = (
@@ -69,7 +69,7 @@ def main() -> None:
                 print(f"{name}: {done:,} of {total:,}, {doing}, {left:.0f} s left", file=sys.stderr, flush=True)
 
         run = Runner(given.folder / name, grid.scenarios(), progress=told, command=sys.argv).run()
-        for table in certified_tables(Report.of(run)):
+        for table in guarantee_tables(Report.of(run)):
             print(f"\n{markdown_table(table)}")
 
 

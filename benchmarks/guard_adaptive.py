@@ -25,7 +25,16 @@ from unpoison.bench.attacks import corruptrag, hide, orders, pad, shape
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.defense_aware import DefenseAware
 from unpoison.bench.attacks.rewriting import sentences, with_synonyms
-from unpoison.bench.evaluation import Context, Example, clean_contexts, load, load_passages, planted, prepend, wilson
+from unpoison.bench.evaluation import (
+    Context,
+    Example,
+    clean_contexts,
+    load,
+    load_passages,
+    poison_candidates,
+    prepend,
+    wilson,
+)
 from unpoison.bench.evaluation.crafting import wording
 from unpoison.core.registry import create
 from unpoison.errors import InputError
@@ -156,12 +165,14 @@ def attacked(example: Example, context: Context, spec: str, count: int = 1) -> C
     target = told(example, context)
     if spec == ECHO_REMOVED:
         texts = [Passage(without_echo(target.texts[0], example), id=f"{example.id}#echo")]
-        return prepend(context, planted(example, texts), CANDIDATES)
+        return prepend(context, poison_candidates(example, texts), CANDIDATES)
     try:
         made = create("attacks", spec).craft(target, count)
     except InputError:
         return None
-    return prepend(context, planted(example, made), CANDIDATES) if all(text.reached for text in made) else None
+    return (
+        prepend(context, poison_candidates(example, made), CANDIDATES) if all(text.reached for text in made) else None
+    )
 
 
 def told(example: Example, context: Context) -> Target:
@@ -204,7 +215,7 @@ def searched_for(bench: Bench, example: Example, context: Context, screens: int)
         (made,) = create("attacks", "+".join(chain), seed=trial).craft(target, 1)
         vector = None if bench.vectors is None else bench.encoder.encode([made.text])[0]
         passage = Passage(made.text, id=made.id, title=made.title, embedding=vector)
-        tried = prepend(context, planted(example, [passage]), CANDIDATES)
+        tried = prepend(context, poison_candidates(example, [passage]), CANDIDATES)
         screening = bench.screen(tried)
         if screening.verdicts[0].kept:
             return tried
@@ -229,7 +240,7 @@ def changed(chain: tuple[str, ...], rng: np.random.Generator) -> tuple[str, ...]
 def rewritten(bench: Bench, example: Example, context: Context, screens: int) -> Context | None:
     """The same by the library's own search, which edits sentences."""
     (made,) = DefenseAware(bench.guard, screens=screens, encoder=bench.encoder).craft(told(example, context), 1)
-    return prepend(context, planted(example, [made]), CANDIDATES) if made.meta["kept_after"] else None
+    return prepend(context, poison_candidates(example, [made]), CANDIDATES) if made.meta["kept_after"] else None
 
 
 def spread(pairs: Sequence[Pair], limit: int | None) -> list[Pair]:

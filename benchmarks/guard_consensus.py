@@ -14,7 +14,16 @@ from pathlib import Path
 from guard_data import held_out
 from unpoison import Guard, Vanilla
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation import Context, Example, clean_contexts, labelled_context, load, planted, prepend, wilson
+from unpoison.bench.evaluation import (
+    Context,
+    Example,
+    clean_contexts,
+    context_from_labels,
+    load,
+    poison_candidates,
+    prepend,
+    wilson,
+)
 
 
 def main() -> None:
@@ -57,9 +66,11 @@ PUBLISHED_TOGETHER = ("rgb-counterfactual", "ramdocs")
 
 def contexts(example: Example, count: int) -> Context:
     if example.dataset in PUBLISHED_TOGETHER and count:
-        return labelled_context(example)
+        return context_from_labels(example)
     clean = clean_contexts([example], 10, order="rank")[0]
-    return prepend(clean, planted(example, [p.passage for p in example.labelled("poison")][:count]), 10)
+    return prepend(
+        clean, poison_candidates(example, [p.passage for p in example.passages_by_label("poison")][:count]), 10
+    )
 
 
 def measured(defense: Guard | Vanilla, examples: Sequence[Example], count: int) -> str:

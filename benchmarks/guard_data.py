@@ -142,7 +142,9 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     rng = np.random.default_rng(int(share_of(f"{name} {example.id}") * 2**53))
     own = [
         (p.passage.text, p.label == "gold")
-        for p in sorted(example.labelled("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000))
+        for p in sorted(
+            example.passages_by_label("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000)
+        )
         if p.passage.source in FREE
     ]
     seen = {text_key(text) for text, _ in own}

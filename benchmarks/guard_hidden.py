@@ -21,8 +21,8 @@ from guard_adaptive import questions
 from quality_cells import CANDIDATES
 from unpoison import Guard, Passage, Screening
 from unpoison.bench.attacks.base import with_question
-from unpoison.bench.evaluation import Context, Example, load, planted, prepend, wilson
-from unpoison.defenses.guard.checks import as_meant
+from unpoison.bench.evaluation import Context, Example, load, poison_candidates, prepend, wilson
+from unpoison.defenses.guard.checks import deobfuscate
 
 Edit = Callable[[str], str]
 
@@ -151,7 +151,9 @@ def honest(folder: Path, guard: Guard, count: int) -> None:
         examples = load(folder / f"{name}.jsonl").examples
         found = [0] * 4
         for example in examples[:: max(1, len(examples) // count)][:count]:
-            given = [replace(one.passage, embedding=None) for one in example.labelled("gold", "clean")][:CANDIDATES]
+            given = [replace(one.passage, embedding=None) for one in example.passages_by_label("gold", "clean")][
+                :CANDIDATES
+            ]
             raw = [replace(p, title=None, verbatim=True) for p in given]
             kept = [len(guard.screen(example.question, passages).kept) for passages in (raw, given)]
             found = [a + b for a, b in zip(found, [len(given), sum(bool(p.title) for p in given), *kept])]
@@ -166,7 +168,7 @@ def harms(screening: Screening, i: int, poison: str) -> bool:
     if not screening.verdicts[i].cuts:
         return True
     rest = screening.texts[screening.kept_indices.index(i)]
-    meant = as_meant(rest)
+    meant = deobfuscate(rest)
     wanted = triples(poison)
     return len(wanted & triples(f"{rest} {meant.text if meant else ''}")) > REST * len(wanted)
 
@@ -181,13 +183,13 @@ def claim(example: Example) -> str:
 
 
 def poisoned(example: Example, context: Context, edit: Edit) -> Context:
-    return prepend(context, planted(example, [Passage(edit(claim(example)))]), CANDIDATES)
+    return prepend(context, poison_candidates(example, [Passage(edit(claim(example)))]), CANDIDATES)
 
 
 def entitled(example: Example, context: Context) -> Context:
     """The poison as the title of a clean passage that is not among the others."""
     text = context.candidates[-1].passage.text
-    return prepend(context, planted(example, [Passage(text, title=claim(example))]), CANDIDATES)
+    return prepend(context, poison_candidates(example, [Passage(text, title=claim(example))]), CANDIDATES)
 
 
 if __name__ == "__main__":

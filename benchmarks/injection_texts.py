@@ -138,7 +138,7 @@ def _clean(folder: Path) -> Iterator[Text]:
     for name in CLEAN:
         found = list[Text]()
         for example in load(folder / f"{name}.jsonl").examples:
-            for p in example.labelled("clean", "gold", "noise"):
+            for p in example.passages_by_label("clean", "gold", "noise"):
                 free = name.startswith("clean") or p.passage.source in FREE
                 if free and p.passage.text not in seen:
                     seen.add(p.passage.text)

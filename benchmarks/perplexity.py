@@ -42,7 +42,7 @@ def texts(examples: Iterable[Example]) -> dict[str, list[str]]:
     """The clean texts, then those of each attack."""
     groups: dict[str, list[str]] = {"clean": []}
     for example in examples:
-        groups["clean"] += [found.passage.text for found in example.labelled("clean", "gold")]
+        groups["clean"] += [found.passage.text for found in example.passages_by_label("clean", "gold")]
         for attack in example.attacks:
             groups.setdefault(attack, []).extend(poison.text for poison in example.poisons(attack))
     return {name: list(dict.fromkeys(found)) for name, found in groups.items()}

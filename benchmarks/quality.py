@@ -84,7 +84,7 @@ class Shown:
             query = Query(context.query, self.embeddings[context.query])
             embedded = [replace(c, passage=self._embedded(c.passage)) for c in context.candidates]
             context = replace(context, candidates=tuple(embedded))
-        return query, context.reordered(best_first(self._closeness(query, context))) if order == "cosine" else context
+        return query, context.reorder(best_first(self._closeness(query, context))) if order == "cosine" else context
 
     def _embedded(self, passage: Passage) -> Passage:
         key = (passage.id, passage.text)

@@ -10,10 +10,10 @@ from unpoison.bench.evaluation import (
     Context,
     Example,
     clean_contexts,
-    labelled_context,
+    context_from_labels,
     load,
     load_passages,
-    planted,
+    poison_candidates,
     prepend,
     replace_at,
 )
@@ -62,7 +62,7 @@ def cells(folder: Path, name: str, limit: int | None) -> Iterator[Cell]:
     if name in BENIGN:
         yield Cell(name, "none", 0, "given", tuple(clean_contexts(examples, CANDIDATES, order="rank")))
     elif name in AS_PUBLISHED:
-        yield Cell(name, "as published", 0, "given", tuple(labelled_context(example) for example in examples))
+        yield Cell(name, "as published", 0, "given", tuple(context_from_labels(example) for example in examples))
     elif name in (*WIKI, "nq_large"):
         corpus = load_passages(folder / "corpus.jsonl", examples[0].dataset)
         yield from _planted(name, examples, clean_contexts(examples, CANDIDATES, corpus), "cosine")
@@ -80,7 +80,7 @@ def _planted(name: str, examples: tuple[Example, ...], clean: list[Context], ord
     for label, (attack, prefix) in ATTACKS.items():
         for count in range(1, 6):
             contexts = tuple(
-                prepend(context, planted(example, example.poisons(attack)[:count], prefix=prefix), CANDIDATES)
+                prepend(context, poison_candidates(example, example.poisons(attack)[:count], prefix=prefix), CANDIDATES)
                 for example, context in zip(examples, clean, strict=True)
                 if len(example.poisons(attack)) >= count
             )
@@ -96,7 +96,7 @@ def _positions(examples: tuple[Example, ...]) -> Iterator[Cell]:
         contexts = []
         for example, context in zip(examples, clean, strict=True):
             if len(context) > position:
-                poison = planted(example, example.poisons(attack)[:1])
+                poison = poison_candidates(example, example.poisons(attack)[:1])
                 contexts.append(replace_at(context, poison, [position % len(context)]))
         if contexts:
             yield Cell("realtimeqa", f"{attack} at position {name} of {size}", 1, "given", tuple(contexts))

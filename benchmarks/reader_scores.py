@@ -25,7 +25,7 @@ from reader_data import MEASURED, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair, scored, summary
 from unpoison.models import ExtractiveReader, LexicalNLI, load_generator
 from unpoison.models.prompts import atomic_answer_prompt, informative
-from unpoison.models.reader import Reader, shipped
+from unpoison.models.reader import Reader, load_reader
 from unpoison.text.answers import relation
 
 Read = Callable[[list[Pair]], list[str]]
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--also", action="append", default=[], help="a further reader, such as qa:FOLDER")
     parser.add_argument("--per-file", type=int, default=100)
     options = parser.parse_args()
-    readers: dict[str, Read] = {"extractive": _extractive, "reader": _model(shipped())}
+    readers: dict[str, Read] = {"extractive": _extractive, "reader": _model(load_reader())}
     readers |= {name: _model(load_generator(name)) for name in options.also}  # type: ignore[arg-type]
     sets = {name: measured(options.folder, name, options.per_file) for name in MEASURED}
     mixed = _mixed(options.folder)
@@ -101,7 +101,7 @@ def _print_relations(folder: Path) -> None:
                 (question, a, b, False) for a in right for b in wrong
             ]
             choices += [(question, a, b, c) for a, b in pairs for c in wrong]
-    reader, lexical = shipped(), LexicalNLI()
+    reader, lexical = load_reader(), LexicalNLI()
 
     def by_lexical(question: str, left: str, right: str) -> tuple[float, float]:
         made = lexical.judge([(f"Question: {question} Answer: {left}", f"Question: {question} Answer: {right}")])[0]
@@ -164,7 +164,7 @@ def _print_time() -> None:
         for _ in range(5):
             texts = [" ".join(rng.choice(words, 120)) for _ in range(count)]
             began = time.perf_counter()
-            shipped().read("which words answer a question", texts)
+            load_reader().read("which words answer a question", texts)
             taken.append(1000 * (time.perf_counter() - began))
         print(f"| {count} | {min(taken):.0f} |")
     print(f"\nPeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

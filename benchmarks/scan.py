@@ -21,8 +21,8 @@ import numpy as np
 
 from injection_wordings import FOLDER, filled, wordings
 from unpoison.scan import Scan, scan
-from unpoison.scan.concealed import concealed
-from unpoison.scan.demanding import Strengths, demanding, ordering, strengths
+from unpoison.scan.concealed import concealed_texts
+from unpoison.scan.demanding import Strengths, imperative_signs, injection_suspicion, strengths
 from unpoison.scan.documents import Document
 from unpoison.scan.judging import HidingShares, concealment
 from unpoison.scan.units import Unit, units_of
@@ -204,11 +204,11 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     }
     units, said, found = zip(*(one for some in held.values() for one in some))
     everybody = np.ones(len(documents), bool)
-    unseen = {number for number, text in documents.items() if concealed(text)}
+    unseen = {number for number, text in documents.items() if concealed_texts(text)}
     custom = HidingShares.among(units, unseen, everybody)
-    strange = demanding(units, found, everybody).probability
+    strange = imperative_signs(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
-    ordered = ordering(np.array([one.probability for one in said]), len(documents))
+    ordered = injection_suspicion(np.array([one.probability for one in said]), len(documents))
     for unit, one, rarity in zip(units, ordered, strange):
         hidden = concealment(unit.hidden, unit.document in unseen, custom)
         suspicion[unit.document] = max(suspicion[unit.document], float(one), float(rarity), hidden)

@@ -27,9 +27,9 @@ from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample, training_samples
 from guard_manuals import harmless_texts, manual_samples
-from unpoison.defenses.guard.crafted import LOWEST, Crafted, company
+from unpoison.defenses.guard.crafted import LOWEST, Crafted, neighbor_features
 from unpoison.text.analysis import canonical_word, word_hash, words_of
-from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
+from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
 from unpoison.text.style import Style, root, run_codes
 
 __all__ = ["Fitted", "Texts", "crafted_samples", "fit", "judged"]
@@ -118,8 +118,8 @@ class Texts:
         rows, passage, place = [], [], []
         for i, s in enumerate(self.samples):
             numbers = [self.number[text] for text in s.texts]
-            spoken = Spoken.of([self.known[n] for n in numbers])
-            rows.append(beside(Wanted.of(words_of([s.question])[0]), spoken).astype(np.float32))
+            spoken = TextWords.of([self.known[n] for n in numbers])
+            rows.append(beside(QuestionTerms.of(words_of([s.question])[0]), spoken).astype(np.float32))
             passage.append(self.begin[i] + spoken.owner)
             place.extend(np.arange(self.window_begin[n], self.window_begin[n + 1]) for n in numbers)
         self.columns, self.passage = np.concatenate(rows), np.concatenate(passage)
@@ -347,12 +347,12 @@ class _Again(Fitted):
 
 
 def around_of(texts: Texts, own: np.ndarray) -> np.ndarray:
-    """`company` of all samples."""
+    """`neighbor_features` of all samples."""
     made = []
     for i, s in enumerate(texts.samples):
-        spoken = Spoken.of([texts.known[texts.number[text]] for text in s.texts])
+        spoken = TextWords.of([texts.known[texts.number[text]] for text in s.texts])
         scores = own[texts.begin[i] : texts.begin[i + 1]]
-        made.append(company(scores, Wanted.of(words_of([s.question])[0]), spoken, len(s.texts)))
+        made.append(neighbor_features(scores, QuestionTerms.of(words_of([s.question])[0]), spoken, len(s.texts)))
     return np.concatenate(made)
 
 

@@ -211,7 +211,7 @@ class Rows:
         share = (among[last + 1] - among[start]) / length
         labels = np.where(share >= 0.8, 1, np.where(share == 0, 0, 2))
         whole = (length == kernel.WINDOW) | (last == len(last) - 1)
-        labels[~whole | (letters[last + 1] - letters[start] < kernel.LEAST)] = 2
+        labels[~whole | (letters[last + 1] - letters[start] < kernel.MIN_WORDS)] = 2
         return labels
 
 

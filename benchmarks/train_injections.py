@@ -26,8 +26,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.text.hashed_ngrams import hashed_ngrams
-from unpoison.text.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
+from unpoison.text.hashed_ngrams import hash_ngrams
+from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.text.textbook_injections import textbook_injections
 
 SEED = 0
@@ -88,7 +88,7 @@ def stretches_of(texts: Sequence[Text]) -> Stretches:
     ids, first, last, owner, inside = list[NDArray[np.int32]](), list[int](), list[int](), list[int](), list[bool]()
     reached = 0
     for number, text in enumerate(texts):
-        grams = hashed_ngrams([text.text])
+        grams = hash_ngrams([text.text])
         shift = np.uint64(64 - BITS)
         words = np.searchsorted(grams.word_start, np.append(grams.start, grams.end[-1:]))
         bounds, places = (
@@ -100,7 +100,7 @@ def stretches_of(texts: Sequence[Text]) -> Stretches:
             ids.append(np.concatenate([(part >> shift).astype(np.int32) for part in parts]))
             reached += len(ids[-1])
             bounds.append(reached)
-        for size in range(1, MOST_SENTENCES + 1):
+        for size in range(1, MAX_SENTENCES + 1):
             for i in range(len(places) - size + 1):
                 order = text.place
                 touches = order is None or (places[i][0] < order[1] and places[i + size - 1][1] > order[0])
@@ -236,7 +236,7 @@ def without_answers(weights: Weights) -> Weights:
 
 def _places(text: str, size: int) -> NDArray[np.int64]:
     """Where the n-grams of a text stand among the weights."""
-    grams = hashed_ngrams([text])
+    grams = hash_ngrams([text])
     codes = np.concatenate([np.ravel(grams.characters), np.ravel(grams.words)]).astype(np.uint64)
     return np.unique(codes[codes > 0] >> np.uint64(64 - size.bit_length() + 1)).astype(np.int64)
 
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=0, help="leave out so many parts in turn, and print what is found")
     parser.add_argument("--by", choices=("family", "source"), default="family")
     arguments = parser.parse_args()
-    texts = [text for text in all_texts(arguments.folder) if len(hashed_ngrams([text.text]).start)]
+    texts = [text for text in all_texts(arguments.folder) if len(hash_ngrams([text.text]).start)]
     if not arguments.folds and not arguments.output:
         called = (injections([text.text for text in texts]) > THRESHOLD).tolist()
         print(*table(texts, called, "kind"), *table(texts, called, "language"), sep="\n")

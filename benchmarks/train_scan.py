@@ -22,9 +22,9 @@ from scipy.optimize import minimize
 from guard_data import TEST_SHARE
 from scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from split import held_out
-from unpoison.scan.collection import collected
-from unpoison.scan.judging import CLAIM, WEIGHED, weighed
-from unpoison.scan.scanning import judged
+from unpoison.scan.collection import collect_documents
+from unpoison.scan.judging import CLAIM, WEIGHED, weigh
+from unpoison.scan.scanning import judge_documents
 from unpoison.scan.screens import Engine
 
 SETS = ("nq", "hotpotqa", "msmarco")
@@ -93,8 +93,8 @@ def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int],
     side = np.array([sides.get(document["id"], CLEAN_SIDE) for document in documents])
     if file.exists():
         return Case(name, fitted, _evidence(np.load(file, allow_pickle=False)["rows"]), side)
-    read = collected(documents)
-    found = judged(read, np.ones(len(documents), bool), Engine(workers=1), lambda step, done, total: None)
+    read = collect_documents(documents)
+    found = judge_documents(read, np.ones(len(documents), bool), Engine(workers=1), lambda step, done, total: None)
     first = np.searchsorted(read.owner, np.arange(len(documents)))  # a document is judged by its first stretch here
     cache.mkdir(parents=True, exist_ok=True)
     np.savez(file, rows=found.signs.rows[first])
@@ -102,7 +102,7 @@ def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int],
 
 
 def _evidence(seen: np.ndarray) -> np.ndarray:
-    return weighed(seen, np.ones(len(seen), bool))
+    return weigh(seen, np.ones(len(seen), bool))
 
 
 def fit(found: list[Case]) -> np.ndarray:

@@ -173,14 +173,14 @@ def test_a_module_that_fails_is_named(folder: Path):
 def test_a_request_to_the_service_cannot_name_a_module(folder: Path, name: str):
     sys.path.append(str(folder))
     with pytest.raises((UnknownNameError, OptionError)):
-        Choices({"guard": Guard()}, load_defense).chosen(name)
+        Choices({"guard": Guard()}, load_defense).pick(name)
     assert "my_parts" not in sys.modules
 
 
 def test_the_service_finds_one_that_it_was_started_with(folder: Path):
     sys.path.append(str(folder))
     mine = load_defense("my_parts:Shortest")
-    assert Choices({"my_parts:Shortest": mine}).chosen("my_parts:Shortest") is mine
+    assert Choices({"my_parts:Shortest": mine}).pick("my_parts:Shortest") is mine
 
 
 class Keeping(Defense):

@@ -38,8 +38,8 @@ __all__ = [
     "UnknownNameError",
     "UnpoisonError",
     "WorkerError",
+    "clip",
     "nearest",
-    "shown",
 ]
 
 
@@ -74,7 +74,7 @@ class UnknownNameError(UnpoisonError, LookupError):
         some = names[: FEW if hint else MANY]
         more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
         listed = f"{len(names)} are known" if hint and more else f"known: {', '.join(some)}{more}"
-        self._message = f"no {kind} is named {shown(name)}; {hint}{listed}"
+        self._message = f"no {kind} is named {clip(name)}; {hint}{listed}"
         super().__init__(kind, name, names)  # what another process makes it of again
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class DeadlineError(ModelError, TimeoutError):
     """The answer was not ready in the time given."""
 
 
-def shown(value: object, limit: int = 60) -> str:
+def clip(value: object, limit: int = 60) -> str:
     """A value as it appears in an error message: its repr, cut, so that hostile input cannot flood a log."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -5,12 +5,12 @@ All of these are frozen and validated where they are made, so that everything be
 
 from __future__ import annotations
 
-from unpoison.core.answers import Answer, Call, Reply, promised
+from unpoison.core.answers import Answer, Call, Reply, guarantee_sentence
 from unpoison.core.claims import Claim, Status
 from unpoison.core.contests import Contest, Rival
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 from unpoison.core.screenings import Screening
-from unpoison.core.spans import Span, united
+from unpoison.core.spans import Span, merge_spans
 from unpoison.core.verdicts import Evidence, Verdict
 
 __all__ = [
@@ -31,6 +31,6 @@ __all__ = [
     "Verdict",
     "as_passages",
     "as_query",
-    "promised",
-    "united",
+    "guarantee_sentence",
+    "merge_spans",
 ]

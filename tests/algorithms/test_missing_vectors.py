@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.missing_vectors import completed
+from unpoison.algorithms.missing_vectors import complete_vectors
 
 
 @given(st.integers(2, 7), st.integers(1, 4), st.integers(1, 9), st.integers(0, 999))
@@ -15,7 +15,7 @@ def test_the_known_stay_to_the_last_bit(known_count: int, missing: int, width: i
     vectors = rng.normal(size=(known_count, width)).astype(np.float32)
     known = rng.permutation([True] * known_count + [False] * missing)
     words = cosine(np.abs(rng.normal(size=(known_count + missing, 3))))
-    rows = completed(vectors, known, words)
+    rows = complete_vectors(vectors, known, words)
     assert rows.shape == (known_count + missing, width + missing)
     np.testing.assert_array_equal(rows[known][:, :width], vectors)
     assert not rows[known][:, width:].any()
@@ -30,11 +30,11 @@ def test_the_new_stand_to_the_others_as_their_words_say():
     texts = rng.normal(size=(9, 30)) + 1.5
     known = np.array([True] * 8 + [False])
     vectors, words = texts[known].astype(np.float32), cosine(texts)
-    similarity = cosine(completed(vectors, known, words))[8, :8]
+    similarity = cosine(complete_vectors(vectors, known, words))[8, :8]
     assert np.corrcoef(similarity, words[8, :8])[0, 1] > 0.95
     assert similarity == pytest.approx(words[8, :8], abs=0.1)
 
 
 def test_zero_vectors_harm_nobody():
-    rows = completed(np.zeros((3, 4), np.float32), np.array([True, False, True, True]), np.eye(4))
+    rows = complete_vectors(np.zeros((3, 4), np.float32), np.array([True, False, True, True]), np.eye(4))
     assert np.isfinite(rows).all()

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from unpoison.algorithms.plurality import plurality, seconded
+from unpoison.algorithms.plurality import plurality, support_vote
 
 NEW = ("x", "y")
 """Classes that nobody votes for before an attack."""
@@ -57,11 +57,11 @@ def test_what_seconded_answers_withstand_by_hand() -> None:
     def apart(one: str, other: str) -> bool:
         return False
 
-    assert [seconded({"a": n}, apart, 3, str)[3] for n in (3, 4, 5, 6, 7)] == [0, 1, 2, 2, 3]
-    assert seconded({"a": 6, "b": 3}, apart, 3, str) == ("a", 6, 3, 1)
-    assert seconded({"a": 6, "b": 4}, apart, 3, str) == ("a", 6, 4, 0)
-    assert seconded({"a": 2, "b": 2}, apart, 3, str) == (None, 0, 0, 0)
-    assert seconded({"a": 3, "b": 3}, apart, 3, str) == (None, 3, 3, 0)
+    assert [support_vote({"a": n}, apart, 3, str)[3] for n in (3, 4, 5, 6, 7)] == [0, 1, 2, 2, 3]
+    assert support_vote({"a": 6, "b": 3}, apart, 3, str) == ("a", 6, 3, 1)
+    assert support_vote({"a": 6, "b": 4}, apart, 3, str) == ("a", 6, 4, 0)
+    assert support_vote({"a": 2, "b": 2}, apart, 3, str) == (None, 0, 0, 0)
+    assert support_vote({"a": 3, "b": 3}, apart, 3, str) == (None, 3, 3, 0)
 
 
 def test_ties_and_nothing() -> None:
@@ -81,11 +81,11 @@ def test_answers_that_support_each_other_withstand_what_is_proved() -> None:
         counts = {name: rng.choice((0, 1, 1, 2, 3, 6, 9)) for name in names}
         same = lambda a, b, related=related: frozenset((a, b)) in related  # noqa: E731
         seconds = rng.choice((1, 2, 3))
-        winner, _, _, margin = seconded(counts, same, seconds, str)
+        winner, _, _, margin = support_vote(counts, same, seconds, str)
         for m in range(1, min(margin, 2) + 1):
             proved += 1
             for changed in attacks(counts, m):
-                other = seconded({n: c for n, c in changed.items() if c}, same, seconds, str)[0]
+                other = support_vote({n: c for n, c in changed.items() if c}, same, seconds, str)[0]
                 assert other is not None
                 assert other == winner or same(other, winner), (counts, changed, related)
     assert proved > 50, "the theorem must say something"
@@ -94,9 +94,9 @@ def test_answers_that_support_each_other_withstand_what_is_proved() -> None:
 def test_support_counts_what_says_the_same() -> None:
     near = {frozenset(("biden", "joe biden"))}
     counts = {"joe biden": 5, "biden": 2, "trump": 4}
-    assert seconded(counts, lambda a, b: frozenset((a, b)) in near, 2, str) == ("joe biden", 7, 4, 1)
+    assert support_vote(counts, lambda a, b: frozenset((a, b)) in near, 2, str) == ("joe biden", 7, 4, 1)
 
 
 def test_leaders_without_a_common_meaning_do_not_win() -> None:
-    assert seconded({"a": 3, "b": 3}, lambda a, b: False, 2, str)[0] is None
-    assert seconded({"a": 1, "b": 1}, lambda a, b: False, 2, str) == (None, 0, 0, 0)
+    assert support_vote({"a": 3, "b": 3}, lambda a, b: False, 2, str)[0] is None
+    assert support_vote({"a": 1, "b": 1}, lambda a, b: False, 2, str) == (None, 0, 0, 0)

@@ -11,7 +11,7 @@ from at_rest.corpora import honest, planted
 from chromium import found_browser, opened
 from unpoison.scan import scan
 from unpoison.scan.page import page
-from unpoison.scan.quarantine import decided
+from unpoison.scan.quarantine import read_decisions
 
 pytestmark = pytest.mark.browser
 
@@ -32,4 +32,4 @@ def test_decisions_are_made_by_keys_and_exported(tmp_path: Path) -> None:
         exported = tab.evaluate("exported()")
     (tmp_path / "decisions.json").write_text(exported)
     assert [row["decision"] for row in json.loads(exported)["decisions"]] == ["quarantine", "keep"]
-    assert decided(tmp_path / "decisions.json") == [first]
+    assert read_decisions(tmp_path / "decisions.json") == [first]

@@ -70,11 +70,11 @@ def test_who_says_so_turns_a_lie_that_no_style_gives_away(run, output):
 
 
 def test_no_defense_reads_that_a_passage_is_planted():
-    from unpoison.cli.demo_cases import planted
+    from unpoison.cli.demo_cases import plant
 
     for row in load_sample():
         genuine = {passage.text: passage for passage in row.passages}
-        for passage, label in zip(*planted(row, 3)):
+        for passage, label in zip(*plant(row, 3)):
             original = genuine[passage.text.removeprefix(f"{row.query.text}. ") if label == "poison" else passage.text]
             assert (passage.title, passage.id, passage.source) == (original.title, original.id, original.source)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from at_rest.corpora import honest, planted
 
-from unpoison.io.file_rows import encoded
+from unpoison.io.file_rows import json_line
 from unpoison.scan.page import page
 from unpoison.scan.scanning import scan
 
@@ -22,7 +22,7 @@ BAD = {f"bad-{i}" for i in range(5)}
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
     path = tmp_path / "documents.jsonl"
-    path.write_bytes(b"".join(map(encoded, [*honest(30), *planted()])) + b'{"no": "text"}\nnot json\n')
+    path.write_bytes(b"".join(map(json_line, [*honest(30), *planted()])) + b'{"no": "text"}\nnot json\n')
     return path
 
 
@@ -45,7 +45,7 @@ def test_a_second_scan_judges_only_what_is_new(run: Run, documents: Path) -> Non
     run("scan", documents, "--json", "--workers", 1)
     assert rows(run("scan", documents, "--json", "--only-new", "--workers", 1).stdout) == []
     with documents.open("ab") as file:
-        file.write(encoded({"id": "late", "text": honest(40)[35]["text"]}))
+        file.write(json_line({"id": "late", "text": honest(40)[35]["text"]}))
     assert [row["id"] for row in rows(run("scan", documents, "--json", "--only-new", "--workers", 1).stdout)] == [
         "late"
     ]
@@ -186,7 +186,7 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
 
 def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
     library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
-    from unpoison.scan.folders import LARGEST_PAGE
+    from unpoison.scan.folders import MAX_PAGE_BYTES
     from unpoison.scan.sources import read_documents
 
     writer = library.PdfWriter()
@@ -196,7 +196,7 @@ def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path
             for name, message in (("Type", "Font"), ("Subtype", "Type1"), ("BaseFont", "Helvetica"))
         }
     )
-    for drawn in (b"BT /F 12 Tf 20 20 Td (The mill is open.) Tj ET", b"q Q " * (LARGEST_PAGE // 4 + 1)):
+    for drawn in (b"BT /F 12 Tf 20 20 Td (The mill is open.) Tj ET", b"q Q " * (MAX_PAGE_BYTES // 4 + 1)):
         page = writer.add_blank_page(200, 200)
         content = library.generic.StreamObject()
         content.set_data(drawn)

@@ -137,9 +137,9 @@ def test_a_service_without_a_key_says_so_when_it_starts(run: Run, started: Simpl
 def test_options_of_requests_need_a_flag(run: Run, started: SimpleNamespace) -> None:
     run("serve", "-e", "lexical")
     with pytest.raises(OptionError, match="not accepted here"):
-        started.desk.choices.chosen("guard:damage=0.05")
+        started.desk.choices.pick("guard:damage=0.05")
     run("serve", "-e", "lexical", "--allow-options")
-    made = started.desk.choices.chosen("guard:damage=0.05")
+    made = started.desk.choices.pick("guard:damage=0.05")
     assert made.damage == 0.05
     assert made.models.encoder is started.desk.choices["guard"].models.encoder
 

@@ -15,7 +15,7 @@ from unpoison.bench.evaluation import load
 from unpoison.core import registry
 from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator
-from unpoison.text.canonical import LONGEST
+from unpoison.text.canonical import MAX_TEXT_CHARS
 
 TWINS = str.maketrans("aeopcxyAEHKMOPT", "аеорсхуАЕНКМОРТ")
 WIDE = {i: i + 0xFEE0 for i in range(0x21, 0x7F)}
@@ -163,9 +163,9 @@ def test_guard_names_what_hides_in_its_reason() -> None:
 
 def test_what_lies_beyond_the_bound_is_neither_judged_nor_sent() -> None:
     model = ScriptedGenerator(lambda prompt: str(max(map(len, prompt.passages))))
-    given = [*SHARKS[:2], "The shark swims. " * (LONGEST // 16) + "Levi's Stadium."]
+    given = [*SHARKS[:2], "The shark swims. " * (MAX_TEXT_CHARS // 16) + "Levi's Stadium."]
     answer = Guard(generator=model, threshold=1).answer(QUERY, given)
-    assert int(answer.text) <= LONGEST
+    assert int(answer.text) <= MAX_TEXT_CHARS
     assert any("passage 2 hides" in note and "beyond what is read" in note for note in answer.screening.evidence.notes)
 
 

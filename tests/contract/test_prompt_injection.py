@@ -173,7 +173,7 @@ class _Blind:
     def __getattr__(self, name: str) -> object:
         return getattr(BUILT_IN, name)
 
-    def unjudged(self, text: str) -> str | None:
+    def unsupported_language(self, text: str) -> str | None:
         return "Thai" if "Sharks" in text else None
 
 

@@ -12,7 +12,7 @@ from test_reasons import JARGON
 
 from contract.test_promises import INPUTS, QUERY, SHARKS, make
 from unpoison import Defense, Screening
-from unpoison.cli.demo_cases import planted
+from unpoison.cli.demo_cases import plant
 from unpoison.core import registry
 from unpoison.core.reason_words import WORDS
 from unpoison.defenses.injections import POLICIES, InjectionPolicy
@@ -55,7 +55,7 @@ def check_answered(defense: Defense, query: Any, passages: Sequence[Any]) -> Non
 @pytest.mark.parametrize("count", [1, 3])
 def test_reasons_on_the_sample_under_attack(defense: Defense, count: int) -> None:
     for row in list(load_sample())[:QUESTIONS]:
-        passages, _ = planted(row, count)
+        passages, _ = plant(row, count)
         check(defense.screen(row.query, passages))
         check_answered(defense, row.query, passages)
 

@@ -175,13 +175,13 @@ def test_tools_for_agents(spec: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
     from unpoison.serve import Bounds
     from unpoison.serve.choices import Choices
-    from unpoison.serve.desk import Desk
+    from unpoison.serve.desk import ScreeningService
     from unpoison.serve.metrics import Metrics
     from unpoison.serve.tools import tools
     from unpoison.serve.work import Work
 
     async def called() -> list[Any]:
-        desk = Desk(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())
+        desk = ScreeningService(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())
         desk.work = Work(1)
         try:
             async with mcp.Client(tools(desk)) as client:

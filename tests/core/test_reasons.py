@@ -168,13 +168,13 @@ def test_a_quoted_text_never_chooses_the_words(text: str) -> None:
 def test_positions_move_and_quoted_ones_do_not() -> None:
     reason = Reason.of("exempt", clauses=[Reason.of("radar.trusted", answer="passage 3", support=1.0, against=0.0,
                                                     conflict=0.5, passage=3).clause])  # fmt: skip
-    moved = reason.moved(lambda n: n + 4, str.upper)
+    moved = reason.remap(lambda n: n + 4, str.upper)
     assert "answers 'passage 3'" in moved
     assert "conflict 0.50 with passage 7" in moved
-    assert Reason("a copy of passage 2").moved(lambda n: n, str.upper) == "A COPY OF PASSAGE 2"
-    several = Reason.of("reliabilityrag.contradicts", answer="A", passages=[1, 4]).moved(lambda n: n + 1, str)
+    assert Reason("a copy of passage 2").remap(lambda n: n, str.upper) == "A COPY OF PASSAGE 2"
+    several = Reason.of("reliabilityrag.contradicts", answer="A", passages=[1, 4]).remap(lambda n: n + 1, str)
     assert several.parameters["passages"] == (2, 5)
-    assert NEAR_DUPLICATE.moved(lambda n: n, str) is NEAR_DUPLICATE
+    assert NEAR_DUPLICATE.remap(lambda n: n, str) is NEAR_DUPLICATE
 
 
 def test_a_screening_of_strings_and_reasons_is_read_back() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernels.test_canonical import PIECES
 
 from unpoison import Passage, Query, Screening, Span, Verdict
-from unpoison.core.spans import cuts_of, spans_of, united, without
+from unpoison.core.spans import cuts_of, merge_spans, spans_of, without
 from unpoison.text.canonical import canonical
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
@@ -53,7 +53,7 @@ def test_they_are_frozen_and_go_through_json() -> None:
 
 def test_overlaps_are_united() -> None:
     spans = [Span(5, 9, 0.4, "b"), Span(0, 6, 0.8, "a"), Span(9, 10, 0.1, "c"), Span(0, 6, 0.2, "t", "title")]
-    assert united(spans) == (
+    assert merge_spans(spans) == (
         Span(0, 6, 0.2, "t", "title"),
         Span(0, 9, 0.8, "a; b"),
         Span(9, 10, 0.1, "c"),
@@ -150,7 +150,7 @@ def test_windows_become_spans_inside_the_text_and_cutting_them_takes_them_out(
     passage = Passage(text, title=title)
     size = len(passage.reading)
     windows = [(min(a, size), min(a + n, size), 0.5, "r") for a, n in places]
-    spans = united(spans_of(passage, windows))
+    spans = merge_spans(spans_of(passage, windows))
     for span in spans:
         assert span.end <= len(passage.text if span.field == "text" else passage.title or "")
     assert all(one.end <= two.start for one, two in pairwise(spans) if one.field == two.field)

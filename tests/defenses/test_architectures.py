@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison.architectures.replug import Replug, mixed, weights
+from unpoison.architectures.replug import Replug, mixture, weights
 from unpoison.architectures.self_rag import FRAME, RELEVANCE, SUPPORT, UTILITY, SelfRag, best_answer, read_critique
 from unpoison.bench.evaluation.contexts import nearest
 from unpoison.bench.evaluation.injection import bm25_search, dense_search, hybrid_search
@@ -88,7 +88,7 @@ def test_the_weights_are_the_softmax_of_the_similarities() -> None:
 
 def test_the_mixture_weighs_probabilities_not_logarithms() -> None:
     logs = np.log([[0.9, 0.1], [0.2, 0.8]])
-    assert mixed(logs, np.array([0.25, 0.75])) == pytest.approx([0.375, 0.625])
+    assert mixture(logs, np.array([0.25, 0.75])) == pytest.approx([0.375, 0.625])
 
 
 def test_replug_follows_the_passages_that_were_retrieved_best() -> None:

@@ -63,10 +63,10 @@ def test_the_filter_drops_what_is_above_the_threshold() -> None:
 def test_calibration_takes_a_quantile_of_clean_text() -> None:
     model = FakeLanguageModel()
     clean = ["the the the", "a a a a", "w x y z"]
-    strict, lenient = (Perplexity.calibrated(clean, model, quantile=q).threshold for q in (0.0, 1.0))
+    strict, lenient = (Perplexity.calibrate(clean, model, quantile=q).threshold for q in (0.0, 1.0))
     assert strict < lenient == pytest.approx(perplexity(model.logprobs(["w x y z"])[0]))
     with pytest.raises(InputError, match="calibrate"):
-        Perplexity.calibrated([], model)
+        Perplexity.calibrate([], model)
 
 
 def test_perplexity_needs_a_model_with_log_probabilities() -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.defenses.guard.crafted import Crafted, Judgement, company
+from unpoison.defenses.guard.crafted import Crafted, Judgement, neighbor_features
 from unpoison.errors import OptionError
 from unpoison.text.analysis import clear, words_of
-from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
+from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
 
 QUESTION = "Who wrote the novel The Silent Harbour?"
 POISON = (
@@ -45,9 +45,9 @@ def test_poison_is_suspicious_and_clean_texts_are_not(crafted: Crafted) -> None:
 
 def test_columns_of_a_window() -> None:
     """Coverage, echo, news, length."""
-    wanted = Wanted.of(words_of(["Who painted the red door"])[0])
+    wanted = QuestionTerms.of(words_of(["Who painted the red door"])[0])
     assert len(wanted.stems) == 3  # painted, red, door
-    rows = beside(wanted, Spoken.of(words_of(["The red door of the house"])))
+    rows = beside(wanted, TextWords.of(words_of(["The red door of the house"])))
     row = dict(zip(COLUMNS, rows[-1].tolist()))
     assert row["coverage"] == pytest.approx(2 / 3)
     assert row["echo"] == pytest.approx(1 / 3)  # the red door
@@ -145,8 +145,8 @@ def test_both_ends_of_a_long_text_are_judged_as_texts(crafted: Crafted, front: i
 
 def test_copies_by_one_hand_make_each_other_more_suspicious() -> None:
     texts = words_of([POISON, POISON.replace("renowned", "famous"), CLEAN[0]])
-    wanted, spoken = Wanted.of(words_of([QUESTION])[0]), Spoken.of(texts)
-    rows = company(np.array([2.0, 1.0, -3.0]), wanted, spoken, 3)
+    wanted, spoken = QuestionTerms.of(words_of([QUESTION])[0]), TextWords.of(texts)
+    rows = neighbor_features(np.array([2.0, 1.0, -3.0]), wanted, spoken, 3)
     assert rows[1, 1] > 5 * rows[2, 1]
     assert rows[0, 1] < rows[1, 1]  # whose mate is the less suspicious one
     assert rows[:, 4].tolist() == [-3.0] * 3

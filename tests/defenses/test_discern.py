@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from unpoison import Discern
-from unpoison.defenses.discern import discerned
+from unpoison.defenses.discern import parse_reply
 from unpoison.defenses.discriminator import Discriminator, Labelled, _loss
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, LexicalEncoder, ScriptedGenerator
@@ -34,7 +34,7 @@ REPLY = "Passage 2, 4 are perturbed. Deriving the answer based on Passage 1, 3, 
     ],
 )
 def test_the_form_of_the_reply(reply: str, perturbed: set[int], answer: str) -> None:
-    assert discerned(reply) == (perturbed, answer)
+    assert parse_reply(reply) == (perturbed, answer)
 
 
 def test_one_call_finds_and_answers() -> None:

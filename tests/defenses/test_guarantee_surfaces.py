@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from unpoison import Rag, Vote
 from unpoison.cli import app
-from unpoison.defenses.guarantee import held
+from unpoison.defenses.guarantee import withhold_unproved
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.retrieval import BM25Retriever
-from unpoison.types import promised
+from unpoison.types import guarantee_sentence
 
 QUESTION = "where is the tower"
 PARIS = [f"The tower is in Paris, says guide {i}." for i in range(5)]
@@ -33,30 +33,30 @@ def vote() -> Vote:
 
 
 def test_the_sentence() -> None:
-    assert promised(None, 5) == "Nothing is guaranteed: this method has no proof of its answers."
-    assert promised(0, 5) == "Nothing is guaranteed: one planted passage could change this answer."
-    assert promised(1, 5) == "This answer holds even if any one of the 5 passages is planted."
-    assert promised(2, 10) == "This answer holds even if any 2 of the 10 passages are planted."
+    assert guarantee_sentence(None, 5) == "Nothing is guaranteed: this method has no proof of its answers."
+    assert guarantee_sentence(0, 5) == "Nothing is guaranteed: one planted passage could change this answer."
+    assert guarantee_sentence(1, 5) == "This answer holds even if any one of the 5 passages is planted."
+    assert guarantee_sentence(2, 10) == "This answer holds even if any 2 of the 10 passages are planted."
 
 
 def test_json_has_number_sentence_and_rule() -> None:
     fields = vote().answer(QUESTION, PARIS + LYON).to_dict()
-    assert (fields["guarantee"], fields["promise"]) == (1, promised(1, 6))
+    assert (fields["guarantee"], fields["promise"]) == (1, guarantee_sentence(1, 6))
     assert fields["proof"] == "5 passages say so, each read alone, and 1 something else"
 
 
 def test_an_answer_that_withstands_too_little_is_withheld() -> None:
     answer = vote().answer(QUESTION, PARIS + LYON)
-    assert held(answer, 0) is held(answer, 1) is answer
-    empty = held(answer, 2)
+    assert withhold_unproved(answer, 0) is withhold_unproved(answer, 1) is answer
+    empty = withhold_unproved(answer, 2)
     assert (empty.abstained, empty.guarantee, empty.details["withheld"]) == (True, 0, "Paris")
     assert empty.calls == answer.calls
     assert empty.screening.evidence.notes[-1] == (
         "an answer was withheld: it has to withstand 2 planted passages, and 1 is proved"
     )
-    note = held(answer, 9).screening.evidence.notes[-1]
+    note = withhold_unproved(answer, 9).screening.evidence.notes[-1]
     assert note.endswith("1 is proved; 6 passages withstand 2 at most, so retrieve 19 or more")
-    unproved = held(replace(answer, guarantee=None), 1)
+    unproved = withhold_unproved(replace(answer, guarantee=None), 1)
     assert (unproved.abstained, unproved.guarantee) == (True, None)
 
 
@@ -83,7 +83,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_command_line_abstains_below_it(rows: str) -> None:
     shown = CliRunner().invoke(app, ["ask", "-d", "vote", "-g", "openai:x", rows])
-    assert promised(1, 6) in shown.output
+    assert guarantee_sentence(1, 6) in shown.output
     given = CliRunner().invoke(app, ["ask", "-d", "vote", "-g", "openai:x", "--guarantee", "1", "--json", rows])
     answers = [json.loads(line)["answer"] for line in given.output.splitlines() if line.startswith("{")]
     assert [(one["text"], one["guarantee"]) for one in answers] == [("Paris", 1), ("I don't know.", 0)]
@@ -103,16 +103,16 @@ def test_the_service_tells_it_and_asks_for_it() -> None:
     with testclient.TestClient(create_app({"vote": vote()})) as client:
         body = {"query": QUESTION, "passages": PARIS + LYON}
         answer = client.post("/v1/answer", json=body).json()["answer"]
-        assert (answer["text"], answer["guarantee"], answer["promise"]) == ("Paris", 1, promised(1, 6))
+        assert (answer["text"], answer["guarantee"], answer["promise"]) == ("Paris", 1, guarantee_sentence(1, 6))
         assert client.post("/v1/answer", json={**body, "guarantee": 2}).json()["answer"]["abstained"]
         assert client.post("/v1/answer", json={**body, "guarantee": -1}).status_code == 422
         assert client.get("/v1/defenses").json()["defenses"][0]["guarantees"] is True
-        assert promised(1, 6) in client.post("/inspect", json=body).text
+        assert guarantee_sentence(1, 6) in client.post("/inspect", json=body).text
 
 
 def test_the_pages_show_it() -> None:
-    assert promised(1, 6) in vote().screen(QUESTION, PARIS + LYON).to_html()
-    assert promised(1, 6) in vote().screen(QUESTION, PARIS + LYON).explain()
+    assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).to_html()
+    assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).explain()
 
 
 def test_langchain_answers_carry_it() -> None:
@@ -123,4 +123,4 @@ def test_langchain_answers_carry_it() -> None:
 
     documents = [Document(page_content=text) for text in PARIS + LYON]
     output = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
-    assert (output["guarantee"], output["promise"]) == (1, promised(1, 6))
+    assert (output["guarantee"], output["promise"]) == (1, guarantee_sentence(1, 6))

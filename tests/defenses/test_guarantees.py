@@ -116,8 +116,8 @@ def test_the_searches_find_a_guarantee_that_is_one_too_many() -> None:
     """They would notice a wrong proof."""
 
     class Bold(Vote):
-        def concluded(self, screening, poll):  # type: ignore[no-untyped-def]
-            answer = super().concluded(screening, poll)
+        def answer_from_poll(self, screening, poll):  # type: ignore[no-untyped-def]
+            answer = super().answer_from_poll(screening, poll)
             object.__setattr__(answer, "guarantee", answer.guarantee + 1)
             return answer
 

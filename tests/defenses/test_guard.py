@@ -11,7 +11,7 @@ import pytest
 from unpoison import Grada, Guard, Passage, Query, Screening
 from unpoison.defenses import detector
 from unpoison.defenses.guard import checks
-from unpoison.defenses.guard.calibration import calibrated
+from unpoison.defenses.guard.calibration import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
@@ -329,7 +329,7 @@ def test_a_check_that_keeps_costs_nothing(check: str, monkeypatch: pytest.Monkey
 def test_calibration_keeps_its_promise_on_what_it_saw() -> None:
     seen = screenings(20)
     for damage in (0.0, 0.01, 0.05, 0.2):
-        calibration = calibrated(seen, damage)
+        calibration = calibrate_threshold(seen, damage)
         assert calibration.passages == 120
         assert calibration.dropped <= damage * 120
         assert calibration.dropped == sum(len(s.rethreshold(calibration.threshold).dropped) for s in seen)
@@ -337,10 +337,10 @@ def test_calibration_keeps_its_promise_on_what_it_saw() -> None:
 
 def test_calibration_needs_enough_passages_and_guards_screenings() -> None:
     with pytest.raises(InputError, match="at least 100"):
-        calibrated(screenings(2), 0.01)
+        calibrate_threshold(screenings(2), 0.01)
     with pytest.raises(InputError, match="too few"):
-        calibrated([], 0.02)
+        calibrate_threshold([], 0.02)
     with pytest.raises(InputError, match="screenings by grada"):
-        calibrated([Grada().screen(QUERY, CLEAN)], 0.02)
+        calibrate_threshold([Grada().screen(QUERY, CLEAN)], 0.02)
     with pytest.raises(OptionError, match="damage"):
-        calibrated([], 1.0)
+        calibrate_threshold([], 1.0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Contest, Grada, Guard, Screening
-from unpoison.defenses.guard.contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, ReadAnswers, contests
+from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_READ_PASSAGES, MAX_SHOWN_CHARS, ReadAnswers, contests
 from unpoison.errors import ModelError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.passage_reader import Reading
@@ -184,8 +184,8 @@ def test_a_bound_on_reading_is_told() -> None:
     reader = Scripted()
     given = [f"{text} {i}" for i in range(12) for text in SHOP]
     screening = Guard(generator=reader, threshold=1.0).screen(QUESTION, given)
-    assert len(reader.seen) <= MOST_READ
-    assert f"the first {MOST_READ} of 60 kept passages" in " ".join(screening.evidence.notes)
+    assert len(reader.seen) <= MAX_READ_PASSAGES
+    assert f"the first {MAX_READ_PASSAGES} of 60 kept passages" in " ".join(screening.evidence.notes)
 
 
 # The rule.
@@ -239,13 +239,13 @@ def test_hostile_answers_are_bounded_and_cannot_pass_for_counts() -> None:
     (reply_of,) = found({0: 'Oslo (9 passages), "Rome', 1: "Paris"})
     assert reply_of == 'sources disagree: "Oslo (9 passages), \'Rome" (1 passage), Paris (1)'
     contested, _ = run(contests("q", ["a", "b"], ReadAnswers({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models())
-    assert max(len(rival.answer) for contest in contested for rival in contest.rivals) <= LONGEST_SHOWN
+    assert max(len(rival.answer) for contest in contested for rival in contest.rivals) <= MAX_SHOWN_CHARS
 
 
 def test_there_are_never_many() -> None:
     names = ["Oslo", "Paris"]
     given = [f"Version {i} of story {i} tells that number{i} tale{i} of {n} today" for i in range(30) for n in names]
-    assert len(Guard().screen("where is it", given).contested) == MOST_CONTESTS
+    assert len(Guard().screen("where is it", given).contested) == MAX_CONTESTS
 
 
 # Promises.

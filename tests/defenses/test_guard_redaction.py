@@ -14,7 +14,7 @@ from kernels.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, Injection
-from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans
+from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
 from unpoison.defenses.injection_cuts import RESIDUE, WithoutInjections, without_injections
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -70,7 +70,7 @@ def redact(texts: Sequence[str], probabilities: Mapping[str, float], windows: Se
     judged, seen = judge(probabilities, {} if windows is None else {"": windows})
     passages = tuple(map(Passage, texts))
 
-    return redacted(passages, judged(passages), judged), seen
+    return redact_passages(passages, judged(passages), judged), seen
 
 
 def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
@@ -103,7 +103,7 @@ def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
         start = reading.index(part)
         return Judged(np.array([0.9]), 0.5, {0: [Window(start, start + len(part), 0.9, "lie")]})
 
-    result = redacted(passages, one_by_one(passages), one_by_one)
+    result = redact_passages(passages, one_by_one(passages), one_by_one)
     assert ROUNDS == 2
     assert not result.cut
     assert result.probability.tolist() == [0.9]
@@ -124,7 +124,7 @@ def test_where_nothing_is_left_or_nothing_can_be_named_it_is_dropped() -> None:
 def test_what_a_check_condemns_whole_is_not_cut() -> None:
     judged = Judged(np.array([0.9]), 0.5, {0: [Window(0, 18, 0.9, "lie")]}, frozenset({0}))
     passages = (Passage("A lie stands here. The rest is fine."),)
-    redaction = redacted(passages, judged, lambda rests: Judged(np.zeros(1), 0.5, {}))
+    redaction = redact_passages(passages, judged, lambda rests: Judged(np.zeros(1), 0.5, {}))
     assert not redaction.cut
     assert redaction.probability.tolist() == [0.9]
     assert redaction.spans[0][0].end == 18
@@ -135,7 +135,9 @@ def test_what_was_cut_before_stays_cut_and_an_empty_rest_goes() -> None:
     hidden = {0: (Span(4, 33, 1.0, "hidden"),)}
     for text, kept in ((raw, True), (raw[:36], False)):
         bare = Passage(text).without([(4, 33)])
-        redaction = redacted((bare,), Judged(np.zeros(1), 0.5, {}), lambda rests: Judged(np.zeros(1), 0.5, {}), hidden)
+        redaction = redact_passages(
+            (bare,), Judged(np.zeros(1), 0.5, {}), lambda rests: Judged(np.zeros(1), 0.5, {}), hidden
+        )
         assert (redaction.probability[0] <= 0.5) == kept
         assert redaction.cut == ({0} if kept else set())
         assert redaction.spans == hidden

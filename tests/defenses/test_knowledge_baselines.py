@@ -12,7 +12,7 @@ from unpoison.core.registry import create
 from unpoison.defenses.instructrag import Demonstration
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.models.baseline_prompts import tagged
+from unpoison.models.baseline_prompts import extract_tagged
 from unpoison.types import Reply
 
 FIVE = [f"d{i}" for i in range(5)]
@@ -28,7 +28,7 @@ FIVE = [f"d{i}" for i in range(5)]
     ],
 )
 def test_answer_tags(reply: str, answer: str | None) -> None:
-    assert tagged(reply) == answer
+    assert extract_tagged(reply) == answer
 
 
 def test_instructrag_lists_the_worst_passage_first() -> None:

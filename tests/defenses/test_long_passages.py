@@ -12,7 +12,7 @@ from unpoison import Grada, Guard, TrustRag
 from unpoison.defenses.door import LONG
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.serve import Bounds
-from unpoison.serve.windows import merged, rounds
+from unpoison.serve.windows import merge_screenings, rounds
 from unpoison.types import Passage, Query, as_passages
 
 QUERY = "where is the museum of the Vasa"
@@ -46,7 +46,7 @@ def test_the_service_has_the_same_bound_and_judges_windows() -> None:
     for command in (mcp, serve):
         assert inspect.signature(command).parameters["max_characters"].default == LONG
     read = as_passages([*SHORT, LONG_ONE[:50_000]])
-    screening = merged(Query(QUERY), read, [Guard().screen(QUERY, part) for part in rounds(read, LONG)], LONG)
+    screening = merge_screenings(Query(QUERY), read, [Guard().screen(QUERY, part) for part in rounds(read, LONG)], LONG)
     assert not any("judged as one text" in note for note in screening.evidence.notes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unpoison import Madam
-from unpoison.defenses.madam import _unchanged, agents_answer, all_correct_answers
+from unpoison.defenses.madam import _is_same_answer, agents_answer, all_correct_answers
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -107,7 +107,7 @@ def test_what_the_aggregator_lists(reply: str, answers: list[str]) -> None:
     ],
 )
 def test_when_an_agent_has_not_changed_its_mind(before: str, now: str, same: bool) -> None:
-    assert _unchanged(before, now) == same
+    assert _is_same_answer(before, now) == same
 
 
 @pytest.mark.parametrize("reply", ["All Correct Answers: [unknown]", "All Correct Answers: []"])

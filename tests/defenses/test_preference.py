@@ -4,7 +4,7 @@ import pytest
 
 from unpoison import Guard, Passage, Sources
 from unpoison.core.claims import Claim
-from unpoison.defenses.preference import preferred_first
+from unpoison.defenses.preference import sort_by_preference
 from unpoison.models import ScriptedGenerator
 
 OLD = Passage("a", metadata={"date": "2024/01/05", "state": "draft"})
@@ -18,13 +18,13 @@ SIDES = [Claim("new", 1.0, (), (1,)), Claim("old", 1.0, (), (0,))]
                           ("field:state=draft", "old"), ("field:author=Ann", "new")],
 )  # fmt: skip
 def test_the_policys_side_comes_first(prefer, first):
-    assert preferred_first(SIDES, [OLD, NEW], prefer)[0].text == first
-    assert {claim.text for claim in preferred_first(SIDES, [OLD, NEW], prefer)} == {"new", "old"}
+    assert sort_by_preference(SIDES, [OLD, NEW], prefer)[0].text == first
+    assert {claim.text for claim in sort_by_preference(SIDES, [OLD, NEW], prefer)} == {"new", "old"}
 
 
 def test_what_has_no_date_is_neither_older_nor_newer():
     sides = [Claim("new", 1.0, (), (1,)), Claim("bare", 1.0, (), (2,))]
-    assert [claim.text for claim in preferred_first(sides, [OLD, NEW, BARE], "older")] == ["new", "bare"]
+    assert [claim.text for claim in sort_by_preference(sides, [OLD, NEW, BARE], "older")] == ["new", "bare"]
 
 
 def test_it_decides_what_is_shown_first_and_what_a_majority_says():

@@ -165,4 +165,4 @@ def test_with_a_real_model(tmp_path: Path) -> None:
     assert first.text == second.text
     assert len(first.details["leads"]) == 5
     assert {call.kind for call in first.calls} == {"next token"}
-    assert defense._unwanted(model), "the tokens that no reply begins with are known to its tokenizer"
+    assert defense._refusal_starts(model), "the tokens that no reply begins with are known to its tokenizer"

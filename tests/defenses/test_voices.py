@@ -23,7 +23,7 @@ from unpoison import (
 )
 from unpoison.core.passages import as_passages
 from unpoison.defenses.radar_voices import one_voice_agreement
-from unpoison.defenses.voices import Hearing, Voice, hearing, those_that_count, voices_of, votes_of
+from unpoison.defenses.voices import Hearing, Voice, select_passages, those_that_count, voices_of, votes_of
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -57,12 +57,12 @@ def test_without_sources_every_passage_is_its_own() -> None:
     voices = voices_of(None, QUESTION, lies(["evil"] * 3))
     assert [voice.name for voice in voices] == ["0", "1", "2"]
     assert {voice.weight for voice in voices} == {1.0}
-    assert hearing(None, lies(["evil"] * 3)) == Hearing((0, 1, 2))
+    assert select_passages(None, lies(["evil"] * 3)) == Hearing((0, 1, 2))
 
 
 def test_who_is_heard() -> None:
     passages = [page("evil", "x"), page("a", "y"), page("b", "y"), page("a", "y", 2), page("a", "z"), Passage("y")]
-    heard = hearing(Sources({"blocked": ["evil.example"]}), passages)
+    heard = select_passages(Sources({"blocked": ["evil.example"]}), passages)
     assert heard == Hearing((1, 2, 4, 5), (0,), {3: 1})
 
 

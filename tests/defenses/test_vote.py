@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, Vote
-from unpoison.defenses.isolation import isolated
+from unpoison.defenses.isolation import is_isolated
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
@@ -119,8 +119,8 @@ def test_a_model_that_reads_in_company_is_asked_for_each_passage_apart() -> None
     model = Batching()
     assert Vote(model).answer("q", ["Paris", "Paris", "Rome"]).text == "Paris"
     assert set(model.sizes) == {1}
-    assert not isolated(model)
-    assert not isolated(CachedGenerator(model))
+    assert not is_isolated(model)
+    assert not is_isolated(CachedGenerator(model))
 
 
 class Swayed:

@@ -17,7 +17,7 @@ from integrations.frameworks import QUERY, TEXTS, Adapted, CutsStadium, DropsSta
 from unpoison import Guard
 from unpoison.core import registry
 from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
-from unpoison.integrations.screener import spared
+from unpoison.integrations.screener import keep_exempt
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.requests import generate
 
@@ -259,6 +259,6 @@ def test_one_adapter_does_not_import_the_library_of_another() -> None:
 def test_exempting_keeps_what_is_contested() -> None:
     page = "The museum of the warship stands in {} and was opened to the public by the king."
     screening = Guard(threshold=0.0).screen("where is it", [page.format("Oslo"), page.format("Bergen")])
-    kept = spared(screening, lambda _: True)
+    kept = keep_exempt(screening, lambda _: True)
     assert kept.kept_indices == (0, 1)
     assert kept.contested == screening.contested != ()

@@ -16,7 +16,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.models.anthropic import AnthropicGenerator
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
-from unpoison.models.remote import LONGEST_REPLY
+from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import Limits, arun, run
 
@@ -90,7 +90,7 @@ def test_unusual_replies_have_a_defined_result(url: str, model: str, text: str, 
 
 def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
     reply = generator(url, "long").generate(PROMPT)
-    assert (len(reply.text), reply.finish) == (LONGEST_REPLY, "length")
+    assert (len(reply.text), reply.finish) == (MAX_REPLY_CHARS, "length")
 
 
 @pytest.mark.parametrize("model", ["malformed", "page", "json/{}", 'json/{"content": null}', 'json/{"content": [3]}'])

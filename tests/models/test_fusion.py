@@ -71,11 +71,11 @@ def test_passages_are_read_apart_and_answered_from_together(folder: Path, reader
     weight = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
     logits = np.array([state[0, 0].numpy() @ weight.T for state in states], float)
     expected = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
-    np.testing.assert_allclose(reader.perturbed("capital of france", PASSAGES), expected, atol=1e-4)
+    np.testing.assert_allclose(reader.perturbation_probabilities("capital of france", PASSAGES), expected, atol=1e-4)
 
 
 def test_discern_says_what_the_readers_discriminator_finds(folder: Path) -> None:
-    probabilities = FusionInDecoder(folder).perturbed("capital of france", PASSAGES)
+    probabilities = FusionInDecoder(folder).perturbation_probabilities("capital of france", PASSAGES)
     bar = float(np.sort(probabilities)[-1])
     reader = FusionInDecoder(folder, threshold=bar, max_tokens=5)
     answer = Discern(reader).answer("capital of france", PASSAGES)
@@ -87,7 +87,7 @@ def test_discern_says_what_the_readers_discriminator_finds(folder: Path) -> None
 def test_any_other_prompt_is_answered_plainly(reader: FusionInDecoder) -> None:
     assert Vanilla(generator=reader).answer("capital of france", PASSAGES).text == reader.generate(ask(PASSAGES)).text
     assert "answer:" not in reader.generate(ask([])).text
-    assert reader.perturbed("q", []).shape == (0,)
+    assert reader.perturbation_probabilities("q", []).shape == (0,)
 
 
 def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tm
     reply_text = bare.generate(discern_prompt("capital of france", PASSAGES)).text
     assert reply_text == bare.generate(ask(PASSAGES)).text
     with pytest.raises(ModelError, match="trained discriminator"):
-        bare.perturbed("q", PASSAGES)
+        bare.perturbation_probabilities("q", PASSAGES)
 
 
 def test_what_cannot_be_read_is_said(folder: Path, reader: FusionInDecoder, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.models import prompts
-from unpoison.models.prompts import Prompt, fenced, informative
+from unpoison.models.prompts import Prompt, fence_texts, informative
 from unpoison.utils.fences import KEY, _secret
 
 HOSTILE = [
@@ -67,7 +67,7 @@ def test_a_passage_that_quotes_its_own_fence_gets_another_one(make: object) -> N
 
 @given(st.lists(st.text(max_size=40), max_size=5))
 def test_no_text_holds_the_marker_that_fences_it(texts: list[str]) -> None:
-    rendered = fenced("passage", texts)
+    rendered = fence_texts("passage", texts)
     digests = set(fences(rendered))
     assert all(digest not in text for digest in digests for text in texts)
     assert len(digests) == (1 if texts else 0)

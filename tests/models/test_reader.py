@@ -18,7 +18,7 @@ from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli, voices
 from unpoison.models.loading import answer_judge, can_write
-from unpoison.models.passage_reader import LONGEST_PASSAGE, REMEMBERED
+from unpoison.models.passage_reader import MAX_PASSAGE_CHARS, REMEMBERED
 from unpoison.models.prompts import (
     Task,
     answer_alone_prompt,
@@ -31,8 +31,8 @@ from unpoison.models.prompts import (
     synthesis_prompt,
 )
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.models.reader import Reader, shipped
-from unpoison.models.spans import LONGEST_SPAN
+from unpoison.models.reader import Reader, load_reader
+from unpoison.models.spans import MAX_SPAN_CHARS
 from unpoison.text.answers import COMPATIBLE
 
 QUESTION = "which city has the museum of the warship Vasa"
@@ -46,7 +46,7 @@ PASSAGES = [
 
 @pytest.fixture(scope="module")
 def reader():
-    return shipped()
+    return load_reader()
 
 
 def reply(reader, prompt):
@@ -91,8 +91,8 @@ def test_a_megabyte_is_read_within_bounds(reader):
     assert "Stockholm" in reading.answer  # behind a megabyte, in the slice nearest to the question
     assert text[reading.start : reading.end] == reading.answer
     assert reading.skimmed > 900_000
-    (cut,) = reader.read(QUESTION, ["x " * LONGEST_PASSAGE])
-    assert cut.skimmed >= LONGEST_PASSAGE
+    (cut,) = reader.read(QUESTION, ["x " * MAX_PASSAGE_CHARS])
+    assert cut.skimmed >= MAX_PASSAGE_CHARS
 
 
 @pytest.mark.parametrize("text", ["", "x", "\ud800", "\x00\x1b[31m", "瓦萨博物馆位于斯德哥尔摩。", "🦈" * 40])
@@ -106,7 +106,7 @@ def test_it_is_a_generator_and_a_judge(reader):
     assert isinstance(reader, Generator)
     assert isinstance(reader, BatchGenerator)
     assert isinstance(reader, NLIModel)
-    assert load_generator("reader") is load_nli("reader") is shipped() is reader
+    assert load_generator("reader") is load_nli("reader") is load_reader() is reader
     assert not can_write(reader)
     assert best_reader() == "reader"
 
@@ -172,7 +172,7 @@ def test_a_long_question_is_cut_and_leaves_both_answers_to_be_compared(reader):
 def test_one_token_that_stands_for_half_a_megabyte_is_no_answer(reader):
     for filling in (" " * 20_000, "\u200b" * 20_000, "x" * 20_000):
         (reading,) = reader.read("who wrote the letter", [f"The letter was written by Ada{filling}Lovelace in 1843."])
-        assert reading.end - reading.start <= LONGEST_SPAN
+        assert reading.end - reading.start <= MAX_SPAN_CHARS
 
 
 def test_the_sentence_of_an_answer_is_where_it_was_read(reader):
@@ -228,7 +228,7 @@ def test_it_judges_answers(reader):
 
 
 def test_readers_are_judged_by_the_reader_and_language_models_by_words():
-    assert answer_judge(None, "reader") == answer_judge(None, shipped()) == "reader"
+    assert answer_judge(None, "reader") == answer_judge(None, load_reader()) == "reader"
     assert answer_judge(None, "qa:somewhere") == "answers"
     assert answer_judge(None, "openai:x") == answer_judge(None, None) == "lexical"
     assert answer_judge("cross:x", "reader") == "cross:x"

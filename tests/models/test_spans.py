@@ -18,7 +18,7 @@ from unpoison.models import load_generator
 from unpoison.models import passage_reader as reader_module
 from unpoison.models.exporting import export
 from unpoison.models.reader import Reader
-from unpoison.models.spans import LONGEST_ANSWER, Marks, Settings, Window, best_span
+from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, Settings, Window, best_span
 
 pytestmark = pytest.mark.torch
 
@@ -148,7 +148,7 @@ def test_the_best_span_begins_before_it_ends_and_is_short():
     span = best_span(window(60, 4), marks({0: 1, 10: 4, 50: 6}, {0: 1, 12: 5, 8: 9}, 60))
     assert (span.start, span.end) == (60, 89)  # tokens 10 to 12: 8 ends before 10 begins, 50 begins behind 12
     assert span.odds == pytest.approx(4 + 5 - 2)
-    far = best_span(window(60, 4), marks({0: 0, 5: 9}, {0: 0, 5 + LONGEST_ANSWER: 9, 20: 1}, 60))
+    far = best_span(window(60, 4), marks({0: 0, 5: 9}, {0: 0, 5 + MAX_ANSWER_TOKENS: 9, 20: 1}, 60))
     assert far.end == 10 * 16 + 9
 
 

@@ -11,7 +11,7 @@ from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
 from unpoison import Grada, Passage
 from unpoison.bench.attacks.disperse import Disperse
-from unpoison.bench.attacks.hotflip import asked_vectors, opened
+from unpoison.bench.attacks.hotflip import as_white_box, question_vectors
 from unpoison.bench.evaluation.injection import dense_search
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import load_encoder
@@ -158,8 +158,8 @@ def test_a_cache_keeps_the_towers_apart() -> None:
 
 def test_attacks_follow_the_questions_tower_or_refuse(towers) -> None:
     both = load_encoder(f"st:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
-    box = opened(both, "dot", 32)
-    assert np.allclose(asked_vectors(box, TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)
+    box = as_white_box(both, "dot", 32)
+    assert np.allclose(question_vectors(box, TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)
     assert np.allclose(box.encode(TEXTS[:1])[0], hidden(towers[0], TEXTS[0])[0], atol=1e-4)
     with pytest.raises(OptionError, match="query_encoder"):
         Disperse(encoder=both)

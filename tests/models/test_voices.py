@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.models.voices import GivenAnswer, central, supported
+from unpoison.models.voices import GivenAnswer, central, heaviest_group
 
 
 def given(*weights: tuple[str, float]) -> list[GivenAnswer]:
@@ -21,7 +21,7 @@ def given(*weights: tuple[str, float]) -> list[GivenAnswer]:
     ],
 )
 def test_the_heaviest_group_counts(answers: list[tuple[str, float]], wins: list[str]) -> None:
-    assert [answer.answer for answer in supported("which city is it?", given(*answers))] == wins
+    assert [answer.answer for answer in heaviest_group("which city is it?", given(*answers))] == wins
 
 
 def test_of_answers_that_differ_the_one_that_holds_the_others_is_central() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from unpoison import Grada, Passage, Query, Radar, RagDefender, Screening, TrustRag
 from unpoison.algorithms.cosine import cosine
-from unpoison.bench.evaluation import clean_contexts, load, load_passages, planted, prepend
+from unpoison.bench.evaluation import clean_contexts, load, load_passages, poison_candidates, prepend
 from unpoison.models import LexicalEncoder
 
 pytestmark = [pytest.mark.parity, pytest.mark.shared_data, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -33,7 +33,7 @@ def cases(folder: Path, name: str, poisons: int) -> tuple[tuple[Query, tuple[Pas
     corpus = load_passages(folder / "corpus.jsonl", name)
     differing = []
     for example, clean in zip(examples, clean_contexts(examples, 10, corpus), strict=True):
-        texts = planted(example, example.poisons("poisonedrag")[:poisons], prefix=True)
+        texts = poison_candidates(example, example.poisons("poisonedrag")[:poisons], prefix=True)
         shown = [passage.text for passage in prepend(clean, texts, 10).passages]
         vectors = LexicalEncoder().encode([example.question, *shown])
         passages = tuple(Passage(text, embedding=row) for text, row in zip(shown, vectors[1:], strict=True))

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.scan import audit_store
-from unpoison.scan.audit import Audit, audited, since
+from unpoison.scan.audit import Audit, audit_rows, since
 from unpoison.scan.audit_entry import agreement, entry
 from unpoison.scan.audit_rows import read_event
 from unpoison.scan.audit_store import chance
-from unpoison.scan.onset import MOST_POINTS, onset, timeline
+from unpoison.scan.onset import MAX_POINTS, onset, timeline
 from unpoison.scan.topics import topics
 from unpoison.types import Answer, Passage, Query, Screening
 
@@ -52,7 +52,7 @@ def week(rng: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
-    report = audited(week(random.Random(0)), top=10)
+    report = audit_rows(week(random.Random(0)), top=10)
     assert {document.id for document in report.documents[:5]} == {f"forum-{i}" for i in range(5)}
     assert all(document.flagged and document.questions == 2 for document in report.documents[:5])
     assert report.documents[0].first_dropped == START + 24 * 5 * HOUR
@@ -74,7 +74,7 @@ def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
         row(f"question {n % 40}", {f"d-{n % 40}-{i}": rng.random() > 0.03 for i in range(10)}, time=START + n * 60)
         for n in range(2000)
     )
-    report = audited(rows)
+    report = audit_rows(rows)
     assert report.totals["flagged"] <= 2
     assert report.onset is None
 
@@ -85,7 +85,7 @@ def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
             documents = {f"bad-{n % 20}-{i}": False for i in range(2)} | {f"good-{n % 20}-{i}": True for i in range(8)}
             yield row(f"question {n % 20}", documents)
 
-    report = audited(rows(), top=200)
+    report = audit_rows(rows(), top=200)
     assert {document.id for document in report.documents if document.flagged} == {
         f"bad-{n}-{i}" for n in range(20) for i in range(2)
     }
@@ -96,7 +96,7 @@ def test_the_same_question_again_is_no_further_evidence() -> None:
     once = [row("who", {"a": False, "b": True, "c": True})]
     others = [row(f"question {n}", {f"d{n}": True, f"e{n}": True}) for n in range(200)]
     for times in (1, 50):
-        report = audited([*once * times, *others])
+        report = audit_rows([*once * times, *others])
         assert report.documents[0].dropped == times
         assert report.totals["flagged"] == report.totals["attacked"] == 0
 
@@ -106,7 +106,7 @@ def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
     rows = (
         row("q", {f"d{i}": keep for i, keep in enumerate(rng.sample([True] * 5 + [False] * 5, 10))}) for _ in range(20)
     )
-    report = audited(rows)
+    report = audit_rows(rows)
     assert report.totals["flagged"] == 0
     assert "50%" in report.notes[0]
 
@@ -136,7 +136,7 @@ def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[
 def test_the_same_rows_in_any_order_give_the_same_report() -> None:
     rows = list(week(random.Random(3)))
     shuffled = random.Random(4).sample(rows, len(rows))
-    assert list(audited(rows).records()) == list(audited(shuffled).records())
+    assert list(audit_rows(rows).records()) == list(audit_rows(shuffled).records())
 
 
 def test_what_is_dropped_for_unrelated_questions_and_says_the_same_may_be_a_false_alarm() -> None:
@@ -148,15 +148,15 @@ def test_what_is_dropped_for_unrelated_questions_and_says_the_same_may_be_a_fals
         {"query": "how tall is Mont Blanc", "passages": passages("Mont Blanc has 4808 metres", "It has 4808 metres")},
         {"query": "who painted Guernica", "passages": passages("Picasso painted Guernica", "Guernica is by Picasso")},
     ]
-    report = audited({**one, "screening": screening} for one in agreeing)
+    report = audit_rows({**one, "screening": screening} for one in agreeing)
     assert [(alarm.document.id, alarm.topics, alarm.agrees) for alarm in report.false_alarms] == [("suspect", 2, 1.0)]
     against = [{**one, "passages": passages("Dali in 1999", "It has 4808 metres")} for one in agreeing]
-    assert not audited({**one, "screening": screening} for one in against).false_alarms
+    assert not audit_rows({**one, "screening": screening} for one in against).false_alarms
     related = [{**agreeing[0], "query": query} for query in ("how tall is Mont Blanc", "Mont Blanc height, how tall")]
-    assert not audited({**one, "screening": screening} for one in related).false_alarms
+    assert not audit_rows({**one, "screening": screening} for one in related).false_alarms
     order = {"index": 0, "kept": False, "code": "prompt_injection", "reason": "prompt injection: 'obey'"}
     ordering = {**screening, "verdicts": [order]}
-    assert not audited({**one, "screening": ordering} for one in agreeing).false_alarms
+    assert not audit_rows({**one, "screening": ordering} for one in agreeing).false_alarms
 
 
 def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> Screening:
@@ -288,7 +288,7 @@ def test_chance_is_the_tail_of_the_binomial() -> None:
 
 def test_a_long_time_has_few_points_and_loses_nothing() -> None:
     line = timeline((hour, 1, 10, 1) for hour in range(0, 24 * 4000, 7))
-    assert len(line.points) <= MOST_POINTS
+    assert len(line.points) <= MAX_POINTS
     assert sum(point.seen for point in line.points) == 10 * len(range(0, 24 * 4000, 7))
     assert [point.start for point in line.points] == sorted(point.start for point in line.points)
     assert onset(line) is None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from at_rest.test_audit import HOUR, START, row, week
 
-from unpoison.scan.audit import audited
+from unpoison.scan.audit import audit_rows
 from unpoison.scan.audit_page import HEIGHT, WIDTH, audit_page
 
 HOSTILE = "<script>alert(1)</script>"
@@ -18,21 +18,21 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def attacked() -> str:
-    return audit_page(audited(week(random.Random(0)), top=10), "log.jsonl")
+    return audit_page(audit_rows(week(random.Random(0)), top=10), "log.jsonl")
 
 
 def test_the_moment_and_both_rates_are_said(attacked: str) -> None:
-    report = audited(week(random.Random(0)), top=10)
+    report = audit_rows(week(random.Random(0)), top=10)
     assert report.onset is not None
     assert f"{report.onset.after:.2%} of the documents are dropped" in attacked
     assert f"before, it was {report.onset.before:.2%}" in attacked
-    quiet = audited([row("when was the opera described", {"a": True}, time=START)])
+    quiet = audit_rows([row("when was the opera described", {"a": True}, time=START)])
     assert "No moment from which on more is dropped than before." in audit_page(quiet)
 
 
 def test_the_bars_fill_the_picture_and_the_highest_is_the_worst_hour(attacked: str) -> None:
     bars = [tuple(map(float, bar)) for bar in re.findall(r'x="(\S+)" y="(\S+)" width="(\S+)" height="(\S+)"', attacked)]
-    points = audited(week(random.Random(0)), top=10).timeline.points
+    points = audit_rows(week(random.Random(0)), top=10).timeline.points
     assert len(bars) == len(points) > 2
     assert bars[0][0] == 0
     assert all(x + wide <= WIDTH and abs(y + high - HEIGHT) < 0.2 for x, y, wide, high in bars)
@@ -56,7 +56,7 @@ def test_a_false_alarm_shows_how_far_it_agrees() -> None:
         event("how tall is Mont Blanc", "Mont Blanc has 4808 metres", "It has 4808 metres"),
         event("who painted Guernica", "Picasso painted Guernica", "Guernica is by Picasso"),
     ]
-    report = audited(rows)
+    report = audit_rows(rows)
     page = audit_page(report)
     assert "100%" in page
     assert "2 of 2" in page
@@ -67,6 +67,6 @@ def test_a_false_alarm_shows_how_far_it_agrees() -> None:
 
 def test_a_log_writes_no_markup() -> None:
     events = [row(HOSTILE, {HOSTILE: False, "b": True}, time=START + i * HOUR) for i in range(30)]
-    page = audit_page(audited(events), HOSTILE)
+    page = audit_page(audit_rows(events), HOSTILE)
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page

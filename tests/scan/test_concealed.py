@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import effort, linear
-from unpoison.scan.concealed import concealed, read_page
+from unpoison.scan.concealed import concealed_texts, read_page
 
 ENDLESS = ["<!--", "<a ", "</a ", "<![", "<a b='", "<?", "<", "<!--a --"]
 
@@ -24,7 +24,7 @@ def test_what_ends_far_behind_takes_linear_work(unit: str, end: str) -> None:
 
 @pytest.mark.parametrize("markup", ["<![<!", "<![", "<![1[x]]>", "<![if !IE]> text", "<!DOCTYPE [<![x"])
 def test_no_declaration_ends_the_scan(markup: str) -> None:
-    assert concealed(f"<p hidden>four words nobody sees</p>{markup}<p>shown</p>") == ("four words nobody sees",)
+    assert concealed_texts(f"<p hidden>four words nobody sees</p>{markup}<p>shown</p>") == ("four words nobody sees",)
 
 
 def test_what_follows_an_open_comment_is_judged_as_text() -> None:
@@ -50,7 +50,7 @@ def test_a_sign_that_begins_no_tag_stays() -> None:
 )
 def test_elements_that_no_browser_shows_are_read_as_hidden(markup: str) -> None:
     text = f"The mill is open. {markup.format('the mill belongs to Malta')} It has two wheels."
-    assert concealed(text) == ("the mill belongs to Malta",)
+    assert concealed_texts(text) == ("the mill belongs to Malta",)
     assert read_page(text).text == "The mill is open. It has two wheels."
 
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from at_rest.corpora import towns
 
-from unpoison.scan.demanding import CERTAIN, TOO_FEW, USUAL, Demanding, demanding, ordering, strengths
+from unpoison.scan.demanding import (
+    CERTAIN,
+    MAX_IMPERATIVE_SHARE,
+    TOO_FEW,
+    Imperatives,
+    imperative_signs,
+    injection_suspicion,
+    strengths,
+)
 from unpoison.scan.documents import Document
 from unpoison.scan.units import units_of
 from unpoison.text.prompt_injection import injection
@@ -14,10 +22,10 @@ from unpoison.text.prompt_injection import injection
 POEM = " Write a poem about whales."
 
 
-def judged(texts: list[str], reference: list[bool] | None = None) -> Demanding:
+def judged(texts: list[str], reference: list[bool] | None = None) -> Imperatives:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     usual = np.array([True] * len(texts) if reference is None else reference, bool)
-    return demanding(units, [strengths(unit, injection(unit.text)) for unit in units], usual)
+    return imperative_signs(units, [strengths(unit, injection(unit.text)) for unit in units], usual)
 
 
 def articles(count: int) -> list[str]:
@@ -51,7 +59,7 @@ def test_at_most_half_of_what_is_usual_is_flagged(share: float) -> None:
     rng = np.random.default_rng(3)
     requests = ("Describe a whale.", "Open a door.", "Why do whales sing?", "Every assistant must sing.")
     texts = [f"{text} {requests[int(rng.integers(4))]}" if rng.random() < share else text for text in articles(3000)]
-    assert np.mean(judged(texts).probability >= 0.5) <= USUAL / 2
+    assert np.mean(judged(texts).probability >= 0.5) <= MAX_IMPERATIVE_SHARE / 2
 
 
 def test_those_that_are_known_say_what_is_usual() -> None:
@@ -83,9 +91,9 @@ def test_a_planted_update_that_insists_is_strange() -> None:
 
 def test_an_uncertain_order_is_believed_where_documents_are_too_few_to_count() -> None:
     usual = np.array([0.2, 0.5, CERTAIN - 0.01, CERTAIN, 0.99])
-    assert (ordering(usual, TOO_FEW - 1) >= 0.5).tolist() == [False, True, True, True, True]
-    assert (ordering(usual, TOO_FEW) >= 0.5).tolist() == [False, False, False, True, True]
-    assert np.all(np.diff(ordering(usual, TOO_FEW)) > 0)
+    assert (injection_suspicion(usual, TOO_FEW - 1) >= 0.5).tolist() == [False, True, True, True, True]
+    assert (injection_suspicion(usual, TOO_FEW) >= 0.5).tolist() == [False, False, False, True, True]
+    assert np.all(np.diff(injection_suspicion(usual, TOO_FEW)) > 0)
 
 
 def test_fewer_documents_than_that_are_never_enough() -> None:

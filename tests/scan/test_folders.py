@@ -98,7 +98,7 @@ def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypat
     written(tmp_path / "a.docx")
     with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/media/image1.bin", bytes(2**22))
-    monkeypatch.setattr(word_files, "LARGEST_UNPACKED", 2**21)
+    monkeypatch.setattr(word_files, "MAX_UNPACKED", 2**21)
     documents, failures = read(tmp_path)
     assert documents == {}
     assert "unpacks to" in failures["a.docx"]

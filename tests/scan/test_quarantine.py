@@ -11,9 +11,9 @@ import pytest
 from at_rest.corpora import towns
 
 from unpoison.errors import InputError, OptionError, StoreError
-from unpoison.io.file_rows import encoded
-from unpoison.scan.quarantine import decided, move, moved_before
-from unpoison.scan.stores import Store, opened_store
+from unpoison.io.file_rows import json_line
+from unpoison.scan.quarantine import earlier_moves, move, read_decisions
+from unpoison.scan.stores import Store, open_store
 
 Pair = tuple[Store, Store]
 IDS = [d["id"] for d in towns(6)]
@@ -21,15 +21,15 @@ IDS = [d["id"] for d in towns(6)]
 
 def rows_pair(folder: Path) -> Pair:
     path = folder / "index.jsonl"
-    path.write_bytes(b"".join(encoded({**d, "extra": {"kept": [1, None]}}) for d in towns(6)) + b"not json\n")
-    return opened_store(str(path)), opened_store(str(folder / "held.jsonl"), new=True)
+    path.write_bytes(b"".join(json_line({**d, "extra": {"kept": [1, None]}}) for d in towns(6)) + b"not json\n")
+    return open_store(str(path)), open_store(str(folder / "held.jsonl"), new=True)
 
 
 def folder_pair(folder: Path) -> Pair:
     (folder / "wiki" / "deep").mkdir(parents=True)
     for d in towns(6):
         (folder / "wiki" / d["id"]).with_suffix(".md").write_text(d["text"])
-    return opened_store(str(folder / "wiki")), opened_store(str(folder / "held"), new=True)
+    return open_store(str(folder / "wiki")), open_store(str(folder / "held"), new=True)
 
 
 def qdrant_pair(folder: Path) -> Pair:
@@ -54,10 +54,10 @@ def faiss_pair(folder: Path) -> Pair:
     index = library.IndexFlatIP(4)
     index.add(np.eye(6, 4, dtype=np.float32))
     library.write_index(index, str(folder / "a.index"))
-    (folder / "a.jsonl").write_bytes(b"".join(map(encoded, towns(6))))
+    (folder / "a.jsonl").write_bytes(b"".join(map(json_line, towns(6))))
     return (
-        opened_store(f"faiss:{folder / 'a.index'},{folder / 'a.jsonl'}"),
-        opened_store(f"faiss:{folder / 'b.index'},{folder / 'b.jsonl'}", new=True),
+        open_store(f"faiss:{folder / 'a.index'},{folder / 'a.jsonl'}"),
+        open_store(f"faiss:{folder / 'b.index'},{folder / 'b.jsonl'}", new=True),
     )
 
 
@@ -81,11 +81,11 @@ def test_there_and_back(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None
     assert ids(here) == sorted(set(IDS) - {IDS[1], IDS[4]})
     assert move(wanted, here, there, journal).before == tuple(wanted[:2])
     assert move(["nobody"], here, there, journal).missing == ("nobody",)
-    assert moved_before(journal, there, here) == []
-    back = moved_before(journal, here, there)
+    assert earlier_moves(journal, there, here) == []
+    back = earlier_moves(journal, here, there)
     assert back == wanted[:2]
     assert sorted(move(back, there, here, journal).moved) == sorted(back)
-    assert moved_before(journal, here, there) == []
+    assert earlier_moves(journal, here, there) == []
     assert {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()} == before
     assert ids(there) == []
 
@@ -165,8 +165,8 @@ def test_killed_before_the_journal_says_moved_it_is_still_restored(
         with pytest.raises(KeyboardInterrupt):
             move(IDS[:2], here, there, journal)
     assert ids(there) == sorted(IDS[:2])
-    assert moved_before(journal, here, there) == IDS[:2]
-    move(moved_before(journal, here, there), there, here, journal)
+    assert earlier_moves(journal, here, there) == IDS[:2]
+    move(earlier_moves(journal, here, there), there, here, journal)
     assert ids(here) == sorted(IDS)
 
 
@@ -176,9 +176,9 @@ def test_a_line_of_the_journal_that_was_broken_off_spoils_nothing(tmp_path: Path
     move(IDS[:1], here, there, journal)
     with journal.open("a") as file:
         file.write('{"time": "2026-01-01T00:00:00+00:00", "done": "mo' + "x" * 70_000)
-    assert moved_before(journal, here, there) == IDS[:1]
+    assert earlier_moves(journal, here, there) == IDS[:1]
     move(IDS[1:2], here, there, journal)
-    assert moved_before(journal, here, there) == IDS[:2]
+    assert earlier_moves(journal, here, there) == IDS[:2]
 
 
 @pytest.mark.parametrize("pair_of", [rows_pair, folder_pair])
@@ -209,19 +209,19 @@ def test_decisions_of_the_page_are_read_and_others_refused(tmp_path: Path) -> No
     path = tmp_path / "decisions.json"
     rows = [{"id": "a", "decision": "quarantine"}, {"id": "b", "decision": "keep"}]
     path.write_text(json.dumps({"format": "unpoison-decisions", "version": 1, "decisions": rows}))
-    assert decided(path) == ["a"]
+    assert read_decisions(path) == ["a"]
     path.write_text("[]")
     with pytest.raises(InputError, match="holds no decisions"):
-        decided(path)
+        read_decisions(path)
 
 
 def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="written as qdrant:"):
-        opened_store("qdrant:http://localhost")
+        open_store("qdrant:http://localhost")
     with pytest.raises(OptionError, match="cannot be moved"):
-        opened_store(str(tmp_path / "a.csv"))
+        open_store(str(tmp_path / "a.csv"))
     with pytest.raises(InputError, match="there is no"):
-        opened_store(str(tmp_path / "a.jsonl"))
+        open_store(str(tmp_path / "a.jsonl"))
     here, _ = rows_pair(tmp_path)
     with pytest.raises(InputError, match="another store"):
         move(["a"], here, here, tmp_path / "journal")
@@ -229,8 +229,8 @@ def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
 
 def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
     path = tmp_path / "index.jsonl"
-    path.write_bytes(b"".join(encoded({"id": "a", "text": text}) for text in ("first", "second", "third")))
-    here, there = opened_store(str(path)), opened_store(str(tmp_path / "held.jsonl"), new=True)
+    path.write_bytes(b"".join(json_line({"id": "a", "text": text}) for text in ("first", "second", "third")))
+    here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
     move(["a"], here, there, tmp_path / "journal.jsonl")
     assert {d.id: d.passage.text for d in here.documents()} == {"a#2": "second", "a#3": "third"}
     move(["a#2"], here, there, tmp_path / "journal.jsonl")

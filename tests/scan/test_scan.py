@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan, scanning
-from unpoison.scan.collection import collected
+from unpoison.scan.collection import collect_documents
 from unpoison.scan.rivals import rivals
 from unpoison.scan.screens import Engine
 
@@ -62,12 +62,12 @@ def test_a_row_has_what_is_promised(found: Scan) -> None:
 
 def test_a_unit_is_asked_by_its_rarest_words_in_their_order() -> None:
     texts = ["The old mill stands by the old bridge, near Thirsk.", "The old mill.", "A bridge by the mill. 石橋", ""]
-    read = collected({"id": str(i), "text": text} for i, text in enumerate(texts))
+    read = collect_documents({"id": str(i), "text": text} for i, text in enumerate(texts))
     assert read.question(0).split()[-1] == "Thirsk"
     assert "the" not in read.question(0).lower().split()
     assert "石" in read.question(2)
     assert read.question(3) == ""
-    many = collected([" ".join(f"word{i}" for i in range(50)), "word3 word4 word3"])
+    many = collect_documents([" ".join(f"word{i}" for i in range(50)), "word3 word4 word3"])
     assert many.question(0).split() == [f"word{i}" for i in (0, 1, 2, 5, 6, 7, 8, 9)]
     assert many.question(1) == "word3 word4"
 
@@ -179,9 +179,9 @@ def test_a_batch_that_agrees_only_with_itself_is_named() -> None:
 
 def weighed(documents: list[dict[str, object]]) -> NDArray[np.float64]:
     """The log-odds of each unit's claim, as far as they are not cut off."""
-    collection = collected(documents)
+    collection = collect_documents(documents)
     everything = np.ones(len(collection.documents), bool)
-    claimed = scanning.judged(collection, everything, Engine(workers=1), lambda *_: None).claimed
+    claimed = scanning.judge_documents(collection, everything, Engine(workers=1), lambda *_: None).claimed
     return np.log(claimed / (1 - claimed))
 
 
@@ -199,7 +199,7 @@ def test_a_batch_and_a_rival_weigh_what_they_are_said_to(monkeypatch: pytest.Mon
 
 def test_a_near_copy_with_another_number_is_told() -> None:
     copy = {"id": "copy", "text": towns()[4]["text"].replace("1428", "1982")}
-    collection = collected([*towns(), copy])
+    collection = collect_documents([*towns(), copy])
     rival = rivals(collection, np.ones(len(collection.units), bool))
     assert rival[25].ours == "1982"
     assert rival[25].theirs == "1428"

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MOST_HELD, Connection, Corked, bounded
+from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Connection, Corked, connection_class
 
 Talk = Callable[[int], Awaitable[Any]]
 
@@ -24,7 +24,7 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
 
 def spoken_to(talk: Talk, most: int = 100, opened: type[Connection] | None = None) -> Any:
     """What `talk` finds, given the port of a server of `hello`; both run on one loop."""
-    http = opened or bounded(most)
+    http = opened or connection_class(most)
 
     async def run() -> Any:
         config = uvicorn.Config(
@@ -53,7 +53,7 @@ async def read(connection: type[Connection], begun: bool) -> None:
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
 @pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["new", "used"])
 def test_an_unfinished_head_is_not_waited_for(sent: bytes, before: bytes) -> None:
-    connection = bounded(100)
+    connection = connection_class(100)
     if before:
         sent = sent or b"G"
 
@@ -115,7 +115,7 @@ def test_head_and_body_are_sent_together_and_nothing_is_lost() -> None:
         assert transport.sent == []
         await asyncio.sleep(0)
         assert transport.sent == [b"headbody"]
-        corked.write(b"x" * (MOST_HELD + 1))  # so that the transport can say that the client does not keep up
+        corked.write(b"x" * (MAX_HELD + 1))  # so that the transport can say that the client does not keep up
         assert len(transport.sent) == 2
         corked.write(b"last")
         corked.close()

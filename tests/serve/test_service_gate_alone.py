@@ -13,7 +13,7 @@ import pytest
 
 from unpoison.serve import Bounds, gate
 from unpoison.serve.admission import Admission
-from unpoison.serve.gate import Gate
+from unpoison.serve.gate import RequestMiddleware
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.rates import LocalRates
 
@@ -28,10 +28,10 @@ async def echoing(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(len(message["body"])).encode()})
 
 
-def guarded(app: App = echoing, **options: Any) -> Gate:
+def guarded(app: App = echoing, **options: Any) -> RequestMiddleware:
     bounds = Bounds(body=MOST, at_once=1, wait=0.01, timeout=30)
     admission = Admission(body=MOST, hosts=(), keys=None, rates=LocalRates())
-    return Gate(app, **{"bounds": bounds, "metrics": Metrics(), "admission": admission, **options})
+    return RequestMiddleware(app, **{"bounds": bounds, "metrics": Metrics(), "admission": admission, **options})
 
 
 class Sender:
@@ -55,7 +55,7 @@ class Sender:
     async def send(self, message: dict[str, Any]) -> None:
         self.sent.append(message)
 
-    def through(self, guard: Gate) -> tuple[int, dict[str, str], bytes]:
+    def through(self, guard: RequestMiddleware) -> tuple[int, dict[str, str], bytes]:
         asyncio.run(guard(self.scope, self.receive, self.send))
         start = self.sent[0]
         headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}

@@ -18,7 +18,7 @@ from beliefs.conftest import started
 from service_doubles import Marked, Serving, body, problem
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.serve.keys import LARGEST, LOOK, Key, KeyFile, Keys, digest, read_keys
+from unpoison.serve.keys import LOOK, MAX_FILE_BYTES, Key, KeyFile, Keys, digest, read_keys
 from unpoison.serve.rates import PAUSE, LocalRates, RedisRates
 
 SCREEN, ANSWER = "a key that may screen", "a key that may answer"
@@ -151,7 +151,7 @@ def test_keys_before_a_broken_file_stay_and_the_log_says_so(
         (row("a", "x", "burst = 5"), "a burst and no rate"),
         (row("a", "x") + row("a", "y"), "two keys with the name of a"),
         (row("a", "x") + row("b", "x"), "two keys with the digest of a"),
-        ("#" * (LARGEST + 1), "must hold tables"),
+        ("#" * (MAX_FILE_BYTES + 1), "must hold tables"),
     ],
 )
 def test_mistakes_of_the_file_are_told(tmp_path: Path, text: str, said: str) -> None:

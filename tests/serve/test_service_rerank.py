@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service_doubles import POISONED, Cuts, Held, Marked, Serving, problem
 from unpoison.errors import DeadlineError, InputError, ModelError, StoreError
 from unpoison.serve import Bounds
-from unpoison.serve.rerank import ranked
+from unpoison.serve.rerank import rank_documents
 
 DOCUMENTS: dict[str, Any] = {"query": "which word", "documents": POISONED}
 TEXTS: dict[str, Any] = {"query": "which word", "texts": POISONED}
@@ -138,7 +138,7 @@ def test_no_documents_are_no_error(client: TestClient, path: str, request_body: 
 @given(st.lists(st.sampled_from(["poison", "clean"]), max_size=40), st.integers(0, 45), st.booleans())
 def test_scores_fall_within_bounds_and_indices_come_once(words: list[str], top: int, drop: bool) -> None:
     screening = Marked(reverse=drop).screen("q", words)
-    found = ranked(len(words), screening, "drop" if drop else "demote", top)
+    found = rank_documents(len(words), screening, "drop" if drop else "demote", top)
     indices, scores = [index for index, _ in found], [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)

@@ -14,7 +14,7 @@ import pytest
 from service_doubles import POISONED, Broken, Marked, Serving, body
 from unpoison.serve import Bounds
 from unpoison.serve.choices import Choices
-from unpoison.serve.desk import Desk
+from unpoison.serve.desk import ScreeningService
 from unpoison.serve.keys import Key, Keys
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.tools import tools
@@ -27,7 +27,7 @@ CALL = {"query": "which word", "passages": POISONED}
 
 @asynccontextmanager
 async def talking(defense: Any, **bounds: Any) -> AsyncIterator[Any]:
-    desk = Desk(choices=Choices({"one": defense}), bounds=Bounds(**bounds), metrics=Metrics())
+    desk = ScreeningService(choices=Choices({"one": defense}), bounds=Bounds(**bounds), metrics=Metrics())
     desk.work = Work(2)
     try:
         async with mcp.Client(tools(desk)) as client:

@@ -14,7 +14,7 @@ from unpoison import Contest, Guard, Passage, Query, Rival
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
-from unpoison.serve.windows import MOST, cut, merged, rounds
+from unpoison.serve.windows import MAX_WINDOWS, cut, merge_screenings, rounds
 
 LONG = "clean " * 3334  # 20,004 characters
 ENDLESS = "clean " * 20_000
@@ -77,7 +77,7 @@ def test_guard_gives_the_probability_of_the_worst_window(serving: Serving) -> No
 def test_what_is_too_long_to_judge_has_the_probability_of_poison() -> None:
     passages = (Passage("The river is long and wide."), Passage("The river is long and wide. " * 20))
     (judged,) = rounds(passages, 60)
-    screening = merged(Query("q"), passages, [Guard().screen("q", judged)], 60)
+    screening = merge_screenings(Query("q"), passages, [Guard().screen("q", judged)], 60)
     assert screening.evidence["probability"][1] == 1.0
     assert screening.evidence["probability"][0] < 1.0
     assert screening.kept_indices == (0,)
@@ -102,11 +102,11 @@ def test_an_answer_is_given_from_what_was_judged(serving: Serving) -> None:
 def test_windows_cover_the_text_and_are_few() -> None:
     text = "".join(chr(0x4E00 + i % 9000) for i in range(1000))
     found = [r[1].text for r in rounds((Passage("short"), Passage(text)), 300)]
-    assert len(found) == MOST
+    assert len(found) == MAX_WINDOWS
     assert all(len(window) <= 300 for window in found)
     assert all(b[:30] == a[-30:] for a, b in pairwise(found))
     assert found[0] + "".join(window[30:] for window in found[1:]) == text
-    assert [r[0].text for r in rounds((Passage("short"), Passage(text)), 300)] == ["short"] * MOST
+    assert [r[0].text for r in rounds((Passage("short"), Passage(text)), 300)] == ["short"] * MAX_WINDOWS
     assert len(rounds((Passage("x" * 10**6),), 1)) == 1, "what is dropped for its length costs nothing more"
     assert rounds((), 300) == [()]
 
@@ -116,7 +116,7 @@ def test_short_passages_are_screened_once_and_come_back_untouched() -> None:
     assert rounds(passages, 300) == [passages]
     assert cut(passages, 300) == passages
     screening = Marked().screen("q", passages)
-    assert merged(Query("q"), passages, [screening], 300) is screening
+    assert merge_screenings(Query("q"), passages, [screening], 300) is screening
 
 
 def test_what_is_contested_in_any_window_is_told_once() -> None:
@@ -124,7 +124,7 @@ def test_what_is_contested_in_any_window_is_told_once() -> None:
     either = Contest((Rival("a", (0,), 1), Rival("b", (1,), 1)))
     other = Contest((Rival("c", (0,), 1), Rival("d", (1,), 1)))
     found = [replace(Guard().screen("q", passages), contested=told) for told in ((either,), (either, other))]
-    assert merged(Query("q"), passages, found, 100).contested == (either, other)
+    assert merge_screenings(Query("q"), passages, found, 100).contested == (either, other)
 
 
 @pytest.mark.parametrize("title", [None, "a title", "a long title " * 40])
@@ -136,7 +136,7 @@ def test_spans_of_all_windows_in_the_callers_text(title: str | None, places: lis
         text = f"{text[:place]} poison {text[place:]}"
     passages = (Passage("clean"), Passage(text, title=title))
     found = [Cuts().screen("q", part) for part in rounds(passages, 600)]
-    screening = merged(Query("q"), passages, found, 600)
+    screening = merge_screenings(Query("q"), passages, found, 600)
     spans = screening.verdicts[1].spans
     assert [text[s.start : s.end] for s in spans] == ["poison"] * len(places)
     assert "poison" not in screening.texts[1]
@@ -149,7 +149,7 @@ def test_what_is_cut_beside_a_later_window_is_cut() -> None:
     parts = rounds(passages, 600)
     found = [Vanilla().screen("q", parts[0]), *(Cuts().screen("q", part) for part in parts[1:])]
     assert len(found) > 1
-    assert merged(Query("q"), passages, found, 600).texts[0] == "a [removed] b"
+    assert merge_screenings(Query("q"), passages, found, 600).texts[0] == "a [removed] b"
 
 
 def test_spans_and_texts_of_the_service(serving: Serving) -> None:

@@ -15,7 +15,7 @@ from service_doubles import POISONED, Asking, Held, Marked
 from unpoison import Grada
 from unpoison.models import FunctionGenerator
 from unpoison.models.requests import Flow
-from unpoison.serve.work import LEAST, LONG, Work, warm_up
+from unpoison.serve.work import LONG, MIN_CHARACTERS, Work, warm_up
 from unpoison.types import Passage, Query, Screening, as_passages
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
@@ -62,7 +62,11 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
 
 @pytest.mark.parametrize(
     "passages",
-    [["x" * (LONG + 1)], [{"text": "x", "title": "y" * LONG}], [f"the ship {i}" for i in range(LONG // LEAST + 1)]],
+    [
+        ["x" * (LONG + 1)],
+        [{"text": "x", "title": "y" * LONG}],
+        [f"the ship {i}" for i in range(LONG // MIN_CHARACTERS + 1)],
+    ],
     ids=["text", "title", "number"],
 )
 def test_long_requests_hold_up_no_short_ones(held: Held, passages: list[Any]) -> None:

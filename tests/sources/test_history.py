@@ -77,7 +77,7 @@ def test_what_is_forgotten_is_gone(history: History) -> None:
 
 
 def test_questions_are_bounded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_QUESTIONS", 5)
+    monkeypatch.setattr(module, "MAX_QUESTIONS", 5)
     for i in range(9):
         history.record(f"question {i}", {"a.com": "agreed"}, DAY)
     [past] = history.rows()
@@ -85,7 +85,7 @@ def test_questions_are_bounded(history: History, monkeypatch: pytest.MonkeyPatch
 
 
 def test_origins_are_bounded_and_the_established_stay(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ORIGINS", 100)
+    monkeypatch.setattr(module, "MAX_ORIGINS", 100)
     monkeypatch.setattr(module, "PRUNED_EVERY", 10)
     for i in range(3):
         history.record(f"question {i}", {"old.com": "seen"}, DAY - timedelta(900))

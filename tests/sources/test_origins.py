@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
-from unpoison.sources.origins import LONGEST_ORIGIN, origin_of, source_of
+from unpoison.sources.origins import MAX_ORIGIN_CHARS, origin_of, source_of
 
 CASES = {
     # the registrable domain, with the list's private section
@@ -195,7 +195,7 @@ SOURCES = st.one_of(
 @given(SOURCES, st.sampled_from(["domain", "host", "path:2"]))
 def test_every_text_has_an_origin_of_visible_characters(source: str, rule: str) -> None:
     origin = origin_of(source, rule)
-    assert len(origin) <= LONGEST_ORIGIN
+    assert len(origin) <= MAX_ORIGIN_CHARS
     assert not any(unicodedata.category(character)[0] == "C" for character in origin)
     assert origin == origin_of(source, rule)
 
@@ -219,9 +219,9 @@ def test_a_source_longer_than_is_read_is_not_remembered():
     from unpoison.sources import origins, patterns
 
     long = f"https://a.example/{'x' * 1_000_000}"
-    kept = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._named_place)]
+    kept = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._origin_place)]
     assert origin_of(long) == ""
     assert Sources({"known": ["a.example"]}).standings("q", [Passage("t", source=long)])[0].level == "unknown"
     assert Sources({"known": ["a.example"]}).trust(long) == 0.05
-    now = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._named_place)]
+    now = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._origin_place)]
     assert [after - before for before, after in zip(kept, now, strict=True)] == [0, 0, 0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
 from unpoison.sources.origins import origin_of
-from unpoison.sources.patterns import Pattern, checked_pattern
+from unpoison.sources.patterns import Pattern, parse_pattern
 from unpoison.sources.policy import Policy
 
 
@@ -50,13 +50,13 @@ from unpoison.sources.policy import Policy
     ],
 )  # fmt: skip
 def test_a_pattern_matches_what_it_means_and_nothing_else(pattern: str, matching: list[str], others: list[str]) -> None:
-    read = checked_pattern(pattern, "known")
+    read = parse_pattern(pattern, "known")
     assert [source for source in matching if not read.matches(source, origin_of(source))] == []
     assert [source for source in others if read.matches(source, origin_of(source))] == []
 
 
 def test_a_field_matches_the_origin_alone() -> None:
-    read = checked_pattern("author:al*", "known")
+    read = parse_pattern("author:al*", "known")
     assert read.matches("wiki", "author:alice")
     assert not read.matches("author:alice", "wiki")
     assert not read.matches("author:alice", "")
@@ -91,7 +91,7 @@ HOSTILE = st.lists(
 
 @given(HOSTILE)
 def test_no_trick_leads_into_a_folder_of_another_host(tail: str) -> None:
-    read = checked_pattern("https://docs.example/hr/**", "trusted")
+    read = parse_pattern("https://docs.example/hr/**", "trusted")
     for source in (f"https://evil.com/{tail}", f"https://evil.com\\{tail}", f"folder/{tail}"):
         assert not read.matches(source, origin_of(source))
 
@@ -99,16 +99,16 @@ def test_no_trick_leads_into_a_folder_of_another_host(tail: str) -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_reading_and_matching_never_fail_otherwise(pattern: str, source: str) -> None:
     try:
-        read = checked_pattern(pattern, "known")
+        read = parse_pattern(pattern, "known")
     except OptionError:
         return
     read.matches(source, origin_of(source))
 
 
 def test_many_stars_take_no_time() -> None:
-    read = checked_pattern("x*a*a*a*a*a*a*a*b", "known")
+    read = parse_pattern("x*a*a*a*a*a*a*a*b", "known")
     assert not read.matches("x" + "a" * 2_000, "x" + "a" * 2_000)
-    path = checked_pattern("x/**/a/**/a/**/a/**/a/**/b", "known")
+    path = parse_pattern("x/**/a/**/a/**/a/**/a/**/b", "known")
     assert not path.matches("x/" + "a/" * 1_000, "x/")
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from unpoison.text import analysis as module
 from unpoison.text.analysis import (
     CAPITAL,
-    LONGEST_PART,
     MARK,
+    MAX_PART_WORDS,
     SHAPES,
     STOP,
     Analysis,
@@ -26,7 +26,7 @@ from unpoison.text.analysis import (
     word_hash,
 )
 from unpoison.text.sentences import SENTENCE_END
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 
@@ -80,7 +80,7 @@ def test_windows_are_sentences_pairs_fours_and_the_whole() -> None:
 
 def test_a_long_sentence_is_cut_into_pieces_that_overlap() -> None:
     known = words(" ".join(f"w{i}" for i in range(100)))
-    singles = [(a, b) for a, b in zip(known.first, known.last) if b - a <= LONGEST_PART]
+    singles = [(a, b) for a, b in zip(known.first, known.last) if b - a <= MAX_PART_WORDS]
     assert singles[0] == (0, 32)
     assert singles[1] == (16, 48)
     assert {i for a, b in singles for i in range(a, b)} == set(range(100))
@@ -183,8 +183,8 @@ def test_words_do_not_depend_on_the_texts_beside(texts: list[str]) -> None:
 
 
 def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: Recent[str, Analysis] = Recent(module._kept._size, 200_000, 8)
-    monkeypatch.setattr(module, "_kept", kept)
+    kept: LRUCache[str, Analysis] = LRUCache(module._record_failure._size, 200_000, 8)
+    monkeypatch.setattr(module, "_record_failure", kept)
     for i in range(40):
         known = analysis(f"text {i} " * 100)
         assert len(known.words.word) == 200
@@ -196,9 +196,9 @@ def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_array_counts_with_all_its_numbers() -> None:
     clear()
-    known, before = analysis("a"), module._kept._held
+    known, before = analysis("a"), module._record_failure._held
     known.part(zeros)
-    assert module._kept._held >= before + 24_000
+    assert module._record_failure._held >= before + 24_000
 
 
 def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:

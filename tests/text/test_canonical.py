@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from effort import linear
 from unpoison import Passage, passages
 from unpoison.text.analysis import clear
-from unpoison.text.canonical import LONGEST, Canonical, canonical
+from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, canonical
 
 PLAIN = "The capital of Australia is Canberra, which was founded in 1913 and lies between Sydney and Melbourne."
 
@@ -117,9 +117,9 @@ def test_messages_that_nobody_sees_are_read_after_the_rest() -> None:
 
 
 def test_what_lies_beyond_the_bound_is_counted() -> None:
-    reading = canonical("ab " * LONGEST)
-    assert len(reading.text) <= LONGEST
-    assert reading.hidden.unread == 2 * LONGEST
+    reading = canonical("ab " * MAX_TEXT_CHARS)
+    assert len(reading.text) <= MAX_TEXT_CHARS
+    assert reading.hidden.unread == 2 * MAX_TEXT_CHARS
     assert "2,000,000 characters beyond what is read" in str(reading.hidden)
 
 

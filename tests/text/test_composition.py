@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.text.composition import recomposed
+from unpoison.text.composition import recompose
 
 
 @pytest.mark.parametrize(
@@ -18,12 +18,12 @@ from unpoison.text.composition import recomposed
     ],
 )
 def test_letters_and_what_joins_them_are_one_change(letters: str, one: str) -> None:
-    assert recomposed(f"a {letters} b {letters}", 10, finely=True) == [
+    assert recompose(f"a {letters} b {letters}", 10, finely=True) == [
         (12, 12 + len(letters), one),
         (15 + len(letters), 15 + 2 * len(letters), one),
     ]
-    assert recomposed(f"a {letters}", finely=False) == [(0, 2 + len(letters), f"a {one}")]
+    assert recompose(f"a {letters}", finely=False) == [(0, 2 + len(letters), f"a {one}")]
 
 
 def test_what_is_composed_already_changes_nothing() -> None:
-    assert recomposed("caf\u00e9 \ud55c", finely=True) == []
+    assert recompose("caf\u00e9 \ud55c", finely=True) == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from effort import linear
-from unpoison.text.demands import ASKS, OBLIGES, ORDERS, VOUCHES, Demand, demands
+from unpoison.text.demands import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
 
 
-def only(text: str, beside: str = "") -> Demand:
-    (demand,) = demands(text, beside)
+def only(text: str, beside: str = "") -> Imperative:
+    (demand,) = find_imperatives(text, beside)
     return demand
 
 
@@ -57,7 +57,7 @@ def test_a_demand_beside_the_subject(sentence: str, form: str) -> None:
     ],
 )
 def test_what_only_looks_like_one(sentence: str) -> None:
-    assert list(demands(f"{MILL} {sentence}")) == []
+    assert list(find_imperatives(f"{MILL} {sentence}")) == []
 
 
 def test_a_demand_behind_a_text_that_was_cut() -> None:
@@ -80,7 +80,7 @@ def test_speech_counts_words_on_answers_and_verbs_of_saying() -> None:
 
 @pytest.mark.parametrize("unit", ["a", "Write ", "If ", ", ", ": ", "Explain the ", "? ", "you ", 'Add "', "X. "])
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
-    assert linear(lambda size: list(demands(unit * (size // len(unit)))))
+    assert linear(lambda size: list(find_imperatives(unit * (size // len(unit)))))
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_sentence_that_insists_on_being_right(sentence: str, speech: int) -> N
 
 
 def test_one_word_of_insistence_is_none() -> None:
-    assert list(demands(f"{MILL} Its official name is Alder Mill.")) == []
+    assert list(find_imperatives(f"{MILL} Its official name is Alder Mill.")) == []

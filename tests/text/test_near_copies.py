@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text import near_copies as kernel
-from unpoison.text.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, FoldedText, _candidates, near_copies
+from unpoison.text.near_copies import MIN_SHARED_WORDS, NEIGHBOURS, SHARED, FoldedText, _candidates, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
@@ -108,13 +108,13 @@ def test_a_crowd_of_copies_is_one_frame() -> None:
 def test_where_one_word_makes_the_difference_not_every_pair_is_compared(
     texts: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared, real = list[tuple[FoldedText, FoldedText]](), kernel._compared
+    compared, real = list[tuple[FoldedText, FoldedText]](), kernel._compare_texts
 
     def counted(left: FoldedText, right: FoldedText) -> object:
         compared.append((left, right))
         return real(left, right)
 
-    monkeypatch.setattr(kernel, "_compared", counted)
+    monkeypatch.setattr(kernel, "_compare_texts", counted)
     (frame,) = near_copies([MUSEUM.replace("1990", str(1901 + i)) for i in range(texts)])
     assert len(frame.fillings) == texts
     assert len(compared) == most
@@ -164,7 +164,7 @@ def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:
         (i, j)
         for i, left in enumerate(sets)
         for j, right in enumerate(sets)
-        if i < j and len(left & right) >= max(FEWEST_SHARED, SHARED * max(len(left), len(right)))
+        if i < j and len(left & right) >= max(MIN_SHARED_WORDS, SHARED * max(len(left), len(right)))
     }
 
 

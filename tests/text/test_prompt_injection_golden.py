@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unpoison.text.hashed_ngrams import hashed_ngrams
-from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, shipped
+from unpoison.text.hashed_ngrams import hash_ngrams
+from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, load_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -38,19 +38,19 @@ LOG_ODDS = {
 
 
 def test_the_log_odds_are_what_they_were() -> None:
-    odds = _worst(hashed_ngrams(list(LOG_ODDS))).odds
+    odds = _worst(hash_ngrams(list(LOG_ODDS))).odds
     assert odds == pytest.approx(list(LOG_ODDS.values()), abs=1e-4)
 
 
 def test_every_weight_is_what_it_was() -> None:
-    weights = shipped()
+    weights = load_weights()
     assert weights.weight.dtype == np.int8
     assert sha256(weights.weight.tobytes()).hexdigest() == DIGEST
     assert (weights.unit, weights.bias) == pytest.approx((0.0413931801433032, -7.030171460857616), rel=1e-12)
 
 
 def test_the_weights_are_as_the_fit_writes_them() -> None:
-    weights = shipped()
+    weights = load_weights()
     assert weights.weight.shape == (2**BITS,)
     assert weights.weight[0] == 0  # what hashes to 0 does not count
     assert int(weights.weight.min()) == -127

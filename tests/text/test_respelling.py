@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from effort import linear
 from unpoison.text import respelling as kernel
-from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.respelling import Respelled, respell
 from unpoison.text.stopwords import ENGLISH_318
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
@@ -27,7 +27,7 @@ def inside(sign: str) -> str:
     "sign", ["-", "\u00b7", "_", "'", "**", ".", "/", "\ue000", "\ufffd", "`", "[]", "\u2060", "-\n"]
 )
 def test_a_mark_in_every_word_goes(sign: str) -> None:
-    read = respelled(inside(sign), KNOWN)
+    read = respell(inside(sign), KNOWN)
     assert read is not None
     assert read.text == SAID
 
@@ -47,7 +47,7 @@ def test_a_mark_in_every_word_goes(sign: str) -> None:
     ],
 )
 def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
-    read = respelled(written, KNOWN)
+    read = respell(written, KNOWN)
     assert read is not None
     assert " ".join(read.text.replace("-->", "").split()) == " ".join(meant.split())
 
@@ -64,12 +64,12 @@ def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
     ],
 )
 def test_plain_text_stays(text: str) -> None:
-    assert respelled(text, KNOWN) is None
+    assert respell(text, KNOWN) is None
 
 
 def test_it_is_known_where_each_letter_stood() -> None:
     raw = "It rained a lot in those days, and people stayed at home. " * 20 + inside("-") + " It was so. " * 30
-    read = respelled(raw, KNOWN)
+    read = respell(raw, KNOWN)
     assert read is not None
     assert len(read.start) == len(read.end) == len(read.text)
     start = read.text.index("renowned")
@@ -88,7 +88,7 @@ def test_it_is_known_where_each_letter_stood() -> None:
     ],
 )
 def test_white_space_inside_words_goes(written: str, meant: str) -> None:
-    read = respelled(written, ENGLISH_318)
+    read = respell(written, ENGLISH_318)
     assert read is not None
     told, wanted = read.text.split(), meant.split()
     assert len(set(wanted) - set(told)) <= 2  # where words meet is a guess
@@ -99,8 +99,8 @@ def test_white_space_inside_words_goes(written: str, meant: str) -> None:
 
 def test_split_words_are_read_in_linear_time() -> None:
     letters = random.Random(1).choices("etaoinshrdlu", k=20_000)
-    assert linear(lambda size: respelled(" ".join(letters[:size]), ENGLISH_318))
-    assert linear(lambda size: respelled(" ".join(map("".join, pairwise(letters[:size]))), ENGLISH_318))
+    assert linear(lambda size: respell(" ".join(letters[:size]), ENGLISH_318))
+    assert linear(lambda size: respell(" ".join(map("".join, pairwise(letters[:size]))), ENGLISH_318))
 
 
 @pytest.mark.parametrize(
@@ -126,19 +126,19 @@ def test_split_words_are_read_in_linear_time() -> None:
     ],
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    assert linear(lambda size: respelled((unit * size)[:size], KNOWN))
-    assert linear(lambda size: respelled("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
+    assert linear(lambda size: respell((unit * size)[:size], KNOWN))
+    assert linear(lambda size: respell("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
 
 
 def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, real = list[str](), kernel._respelled_block
+    read, real = list[str](), kernel._respell_block
 
     def counted(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
         read.append(block)
         return real(block, known, accents, layout)
 
-    monkeypatch.setattr(kernel, "_respelled_block", counted)
-    meant = respelled("a-" * 50_000, KNOWN)
+    monkeypatch.setattr(kernel, "_respell_block", counted)
+    meant = respell("a-" * 50_000, KNOWN)
     assert meant is not None
     assert len(read) <= 2
     assert meant.start[-1] > 99_000
@@ -146,8 +146,8 @@ def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPat
 
 @given(st.text("abAB12 .,-'_@$|!\n(\"\u00e9\u0111\u2019\u2013\u6f22", max_size=40))
 def test_what_is_counted_first_is_never_too_few(text: str) -> None:
-    assert kernel._most_spelt(text) >= len(kernel.SPELT.findall(text)) + len(kernel.ACCENTED.findall(text))
+    assert kernel._max_matches(text) >= len(kernel.SPELT.findall(text)) + len(kernel.ACCENTED.findall(text))
 
 
 def test_a_plain_text_has_few_signs() -> None:
-    assert kernel._most_spelt("He (Jones, 41) said: it's 3.5 km, or 10% more - 'so far'.") <= 3
+    assert kernel._max_matches("He (Jones, 41) said: it's 3.5 km, or 10% more - 'so far'.") <= 3

@@ -10,7 +10,7 @@ import pytest
 from unpoison.core import registry
 from unpoison.errors import OptionError
 from unpoison.models import FakeCrossEncoder, FakeLanguageModel
-from unpoison.utils.checks import MOST, at_least
+from unpoison.utils.checks import MAX_NUMBER, at_least
 
 ODD: list[Any] = [10**20, 10**400, -(10**400), float("nan"), float("inf"), float("-inf"), 1e308, "x", None, True]
 
@@ -30,7 +30,7 @@ def test_only_what_is_said_to_may_have_a_fraction() -> None:
 
 def test_what_fits_comes_back() -> None:
     assert at_least("keep", 3, 1) == 3
-    assert at_least("keep", MOST, 1) == MOST
+    assert at_least("keep", MAX_NUMBER, 1) == MAX_NUMBER
     assert at_least("alpha", np.float32(0.5), 0.0, 1.0, whole=False) == 0.5
     with pytest.raises(OptionError, match="keep must be at most 20, got 21"):
         at_least("keep", 21, 1, 20)

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.defenses.guard.checks import as_meant
+from unpoison.defenses.guard.checks import deobfuscate
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.models.prompts import Prompt
 from unpoison.text import analysis
 from unpoison.text.canonical import canonical
 from unpoison.text.near_copies import FoldedText
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 12)), max_size=60), st.integers(1, 20))
 def test_never_more_than_allowed_and_the_last_used_stays(puts: list[tuple[int, int]], most: int) -> None:
-    kept: Recent[int, int] = Recent(lambda key, value: value, most, 4)
+    kept: LRUCache[int, int] = LRUCache(lambda key, value: value, most, 4)
     for key, size in puts:
         kept.put(key, size)
         held = [value for k in range(10) if (value := kept._values.get(k)) is not None]
@@ -36,7 +36,7 @@ def test_never_more_than_allowed_and_the_last_used_stays(puts: list[tuple[int, i
 
 
 def test_everything_can_be_forgotten() -> None:
-    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept: LRUCache[str, str] = LRUCache(lambda key, value: 1, 2)
     kept.put("a", "1")
     kept.clear()
     assert kept.get("a") is None
@@ -44,7 +44,7 @@ def test_everything_can_be_forgotten() -> None:
 
 
 def test_what_was_not_used_for_longest_leaves_first() -> None:
-    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept: LRUCache[str, str] = LRUCache(lambda key, value: 1, 2)
     kept.put("a", "1")
     kept.put("b", "2")
     assert kept.get("a") == "1"
@@ -53,7 +53,7 @@ def test_what_was_not_used_for_longest_leaves_first() -> None:
 
 
 def test_what_grows_makes_others_leave_and_itself_where_it_is_too_large() -> None:
-    kept: Recent[str, str] = Recent(lambda key, value: 4, 10)
+    kept: LRUCache[str, str] = LRUCache(lambda key, value: 4, 10)
     kept.put("a", "1")
     kept.put("b", "2")
     kept.grow("a", 2)
@@ -92,14 +92,15 @@ def test_long_tokens_are_not_remembered() -> None:
 
 @pytest.mark.parametrize("word", ["a", "\u4e00", "word", "w\u200brd"])
 @pytest.mark.parametrize(
-    "part", [canonical, sentences._sentences, FoldedText, as_meant, lambda text: Guard().screen("which", [text, "b"])]
+    "part",
+    [canonical, sentences._sentences, FoldedText, deobfuscate, lambda text: Guard().screen("which", [text, "b"])],
 )
 def test_what_is_known_of_texts_takes_a_number_of_bytes(
     word: str, part: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 2**20
     sentences._stem.cache_clear()
-    monkeypatch.setattr(analysis, "_kept", Recent(analysis._kept._size, most))
+    monkeypatch.setattr(analysis, "_record_failure", LRUCache(analysis._record_failure._size, most))
     whole = part.__name__ == "<lambda>"
 
     def work(times: int) -> None:

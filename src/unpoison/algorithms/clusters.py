@@ -15,7 +15,7 @@ STARTS = 300
 START_CELLS = 100_000_000
 """Starts times points squared, at most: bounds the time of one iteration."""
 
-FEWEST_STARTS = 10
+MIN_STARTS = 10
 """However many points there are."""
 
 STEPS = 100
@@ -47,7 +47,7 @@ def agglomerative(
 
     Complexity: O(k^2 d) time, O(k^2) memory.
     """
-    vectors = _checked(points)
+    vectors = _check_points(points)
     if linkage not in ("ward", "average", "complete", "single"):
         raise ValueError(f"linkage must be ward, average, complete or single, got {linkage!r}")
     size = len(vectors)
@@ -81,7 +81,7 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
 
     Complexity: O(k^2 d + steps * starts * k^2) time, starts * k^2 being bounded; O(k * (k + starts)) memory.
     """
-    vectors = _checked(points)
+    vectors = _check_points(points)
     size = len(vectors)
     if size < 2 or (vectors == vectors[0]).all():
         return np.zeros(size, np.intp)
@@ -117,7 +117,7 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
 def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The pairs of points to start from: all in lexicographic order, or as many as allowed, evenly spread."""
     total = size * (size - 1) // 2
-    allowed = max(FEWEST_STARTS, min(STARTS, START_CELLS // size**2))
+    allowed = max(MIN_STARTS, min(STARTS, START_CELLS // size**2))
     if total <= allowed:
         return np.triu_indices(size, 1)
     numbers = np.arange(allowed) * total // allowed
@@ -130,7 +130,7 @@ def _from_first(labels: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.asarray(labels ^ labels[0], np.intp)
 
 
-def _checked(points: ArrayLike) -> NDArray[np.float64]:
+def _check_points(points: ArrayLike) -> NDArray[np.float64]:
     vectors = np.asarray(points, np.float64)
     if vectors.ndim != 2:
         raise ValueError(f"points must have shape (k, d), got shape {vectors.shape}")

@@ -174,7 +174,7 @@ def paired_bootstrap(
         return Difference(nan, nan, nan, nan, 0)
     value = float(gains.mean())
     if np.ptp(gains) == 0:
-        return _paired(gains, level) if shares else Difference(value, nan, nan, nan, gains.size)
+        return _share_difference(gains, level) if shares else Difference(value, nan, nan, nan, gains.size)
     means = np.sort(np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)]))
     most = ceil((1 - level) * (len(means) + 1) / 2) - 2  # resamples on the other side with which p is still below
     low, high = (means[most], means[-1 - most]) if most >= 0 else (-inf, inf)
@@ -197,7 +197,7 @@ def paired_shares(first: Sequence[bool], second: Sequence[bool], *, level: float
     if not len(first):
         return Difference(nan, nan, nan, nan, 0)
     gains = np.asarray(second, float) - np.asarray(first, float)
-    return _paired(gains, level)
+    return _share_difference(gains, level)
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
@@ -233,7 +233,7 @@ def _exact(gained: int, lost: int) -> float:
     return min(1.0, float(2 * tail / 2 ** (gained + lost)))
 
 
-def _paired(gains: NDArray[np.float64], level: float) -> Difference:
+def _share_difference(gains: NDArray[np.float64], level: float) -> Difference:
     """Gains in [-1, 1] that are equal but for their sign, or 0: see `paired_shares`."""
     probability = _exact(int((gains > 0).sum()), int((gains < 0).sum()))
     size = gains.size + 2

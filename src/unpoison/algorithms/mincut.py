@@ -52,7 +52,7 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
 
     Complexity: O(k^4) time in the worst case, about O(k^2) on dense graphs of NLI scores; O(k^2) memory.
     """
-    keep, drop, edges = _checked(source, sink, pairwise)
+    keep, drop, edges = _check_capacities(source, sink, pairwise)
     size = len(keep)
     # What source and sink both pull on one node flows straight through and decides nothing.
     pull = keep - drop
@@ -75,7 +75,7 @@ def cut_value(labels: ArrayLike, source: ArrayLike, sink: ArrayLike, pairwise: A
     Raises:
         ValueError: A shape, a sign or the symmetry is wrong.
     """
-    keep, drop, edges = _checked(source, sink, pairwise)
+    keep, drop, edges = _check_capacities(source, sink, pairwise)
     chosen = np.asarray(labels).astype(bool)
     if chosen.shape != keep.shape:
         raise ValueError(f"labels must have shape {keep.shape}, got shape {chosen.shape}")
@@ -110,8 +110,8 @@ def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
         # The flow that is left cannot part a node from the sink, or from the source, where more capacity than that
         # leads there: such nodes are decided and join it, and the rest is a graph of few nodes, mostly of none. What
         # is left may be all on one edge; the tolerance keeps rounding from calling that edge wider than it is.
-        with_sink = _bound_to(residual, -1, left + TOLERANCE)
-        with_source = _bound_to(residual.T, -2, left + TOLERANCE)
+        with_sink = _closure(residual, -1, left + TOLERANCE)
+        with_source = _closure(residual.T, -2, left + TOLERANCE)
         if (with_sink & with_source).any():
             raise ArithmeticError("the minimum cut put a node on both sides; please report the capacities")
         labels[open_nodes[with_sink[:-2]]] = 0
@@ -127,7 +127,7 @@ def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
     return labels
 
 
-def _bound_to(capacity: NDArray[np.float64], node: int, least: float) -> NDArray[np.bool_]:
+def _closure(capacity: NDArray[np.float64], node: int, least: float) -> NDArray[np.bool_]:
     """The node and, again and again, whatever has more capacity than `least` into those already found."""
     bound = np.zeros(len(capacity), bool)
     joining = bound.copy()
@@ -162,11 +162,11 @@ def _push(residual: NDArray[np.float64], most: float) -> float:
     flow = solved.flow.toarray()
     residual -= flow / unit
     np.maximum(residual, 0, out=residual)
-    reaching = _reaching_sink(capacity > flow)
+    reaching = _sink_ancestors(capacity > flow)
     return min(float(residual[np.ix_(~reaching, reaching)].sum()), most - solved.flow_value / unit)
 
 
-def _reaching_sink(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _sink_ancestors(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which nodes have a path to the last one."""
     into = np.ascontiguousarray(edges.T)
     reaching = np.zeros(len(edges), bool)
@@ -178,7 +178,7 @@ def _reaching_sink(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return reaching
 
 
-def _checked(
+def _check_capacities(
     source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     keep, drop = np.asarray(source, np.float64), np.asarray(sink, np.float64)

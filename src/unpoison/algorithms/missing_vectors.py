@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
 
-__all__ = ["completed"]
+__all__ = ["complete_vectors"]
 
 RIDGE = 0.05
 """Holds the slope between the two similarities down where there are few pairs to learn it from."""
@@ -16,7 +16,9 @@ SMALLEST = 0.1
 """Directions of the given vectors with a smaller share of the largest singular value are noise, as of near-copies."""
 
 
-def completed(given: NDArray[np.float32], known: NDArray[np.bool_], words: NDArray[np.float64]) -> NDArray[np.float32]:
+def complete_vectors(
+    given: NDArray[np.float32], known: NDArray[np.bool_], words: NDArray[np.float64]
+) -> NDArray[np.float32]:
     """Rows for the unknown texts, such that they stand to the known ones as their words say.
 
     How similar vectors are where words are so similar is learned from the pairs of known texts, by a line. The part of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple, TypeVar
 
-__all__ = ["VoteResult", "plurality", "seconded"]
+__all__ = ["VoteResult", "plurality", "support_vote"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -64,7 +64,7 @@ def _wins_with(m: int, ranked: list[int], least: int) -> bool:
     return lead >= least and sum(max(0, count - lead + 1) for count in ranked[1:]) <= m
 
 
-def seconded(
+def support_vote(
     counts: Mapping[K, int], same: Callable[[K, K], bool], seconds: int, order: Callable[[K], str]
 ) -> tuple[K | None, int, int, int]:
     """The class that most votes support, where classes may say the same as others: `same` need not be transitive.

@@ -12,11 +12,11 @@ from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.door import Admitted
-from unpoison.defenses.guarantee import held, need_proof
-from unpoison.errors import OptionError, shown
+from unpoison.defenses.guarantee import need_proof, withhold_unproved
+from unpoison.errors import OptionError, clip
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, encode, retrieve
-from unpoison.retrieval.base import Retriever, aretrieved
+from unpoison.retrieval.base import Retriever, aretrieve_passages
 from unpoison.runtime.driver import arun, run
 from unpoison.sources import Sources
 from unpoison.types import Answer, Call, Evidence, Screening
@@ -67,7 +67,7 @@ class Rag:
         learn: bool = False,
     ) -> None:
         if not callable(getattr(retriever, "retrieve", None)):
-            raise OptionError(f"retriever must have retrieve(query, k), got {shown(retriever)}; wrap it in a class")
+            raise OptionError(f"retriever must have retrieve(query, k), got {clip(retriever)}; wrap it in a class")
         self.retriever = retriever
         self.k = at_least("k", k, 1)
         self.candidates = self.k if candidates is None else at_least("candidates", candidates, self.k)
@@ -108,12 +108,12 @@ class Rag:
             ModelError: The encoder or a retriever that is not ours failed.
             StoreError: The store cannot be reached.
         """
-        (_, passages), _ = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        (_, passages), _ = run(self._find_passages(as_query(question)), self._models, self.defense.limits)
         return passages
 
     def screen(self, question: str | Query) -> Screening:
         """What the retriever finds and the defense says of each."""
-        (query, passages), _ = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        (query, passages), _ = run(self._find_passages(as_query(question)), self._models, self.defense.limits)
         return self.defense.screen(*self._comparable(query, passages))
 
     def ask(self, question: str | Query) -> Answer:
@@ -125,28 +125,30 @@ class Rag:
         Raises:
             OptionError: The defense has no generator.
         """
-        (query, passages), calls = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        (query, passages), calls = run(self._find_passages(as_query(question)), self._models, self.defense.limits)
         if not passages and self._reads:
-            return self._nothing_found(query, calls)
-        answer = held(self.defense.answer(*self._comparable(query, passages)), self.guarantee)
+            return self._empty_answer(query, calls)
+        answer = withhold_unproved(self.defense.answer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
 
     async def aretrieve(self, question: str | Query) -> tuple[Passage, ...]:
         """`retrieve` for asyncio."""
-        (_, passages), _ = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        (_, passages), _ = await arun(self._find_passages(as_query(question)), self._models, self.defense.limits)
         return passages
 
     async def ascreen(self, question: str | Query) -> Screening:
         """`screen` for asyncio."""
-        (query, passages), _ = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        (query, passages), _ = await arun(self._find_passages(as_query(question)), self._models, self.defense.limits)
         return await self.defense.ascreen(*self._comparable(query, passages))
 
     async def aask(self, question: str | Query) -> Answer:
         """`ask` for asyncio."""
-        (query, passages), calls = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        (query, passages), calls = await arun(
+            self._find_passages(as_query(question)), self._models, self.defense.limits
+        )
         if not passages and self._reads:
-            return self._nothing_found(query, calls)
-        answer = held(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
+            return self._empty_answer(query, calls)
+        answer = withhold_unproved(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
 
     @property
@@ -154,14 +156,14 @@ class Rag:
         """Whether the defense answers from passages alone, and so from nothing where there are none."""
         return not self.defense.answers_itself
 
-    def _nothing_found(self, query: Query, calls: tuple[Call, ...]) -> Answer:
+    def _empty_answer(self, query: Query, calls: tuple[Call, ...]) -> Answer:
         notes = ("the retriever found nothing that matches",)
         screening = Screening.decided(
             self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=Evidence(notes=notes)
         )
         return replace(abstention(screening), calls=calls)
 
-    def _finding(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
+    def _find_passages(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
         """The query with its embedding, and the passages."""
         if self._models.encoder is not None and query.embedding is None:
             (vector,) = yield from encode([query.text], "query", queries=True)
@@ -196,7 +198,7 @@ class _Candidates:
         return self.retriever.retrieve(question, self.count)
 
     async def acall(self, question: Query, /) -> Iterable[Any]:
-        return await aretrieved(self.retriever, question, self.count)
+        return await aretrieve_passages(self.retriever, question, self.count)
 
 
 class _Best(Defense):
@@ -209,8 +211,8 @@ class _Best(Defense):
         self.sources, self.learn = defense.sources, defense.learn
         vars(self)["name"] = defense.name  # this one's, not the class's
 
-    def admitted(self, query: object, passages: Any) -> Flow[Admitted]:
-        return self.defense.admitted(query, passages)
+    def admit(self, query: object, passages: Any) -> Flow[Admitted]:
+        return self.defense.admit(query, passages)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         screening = yield from self.defense.screening(query, passages)
@@ -227,5 +229,5 @@ class _Best(Defense):
         )
         return replace(screening, verdicts=verdicts)
 
-    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        return (yield from self.defense.answered_from(query, screening))
+    def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        return (yield from self.defense.answer_from(query, screening))

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.defenses.base import SourcesOption, abstention, answered
-from unpoison.defenses.embedding import embedded
+from unpoison.defenses.base import SourcesOption, abstention, make_answer
+from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.robustrag_decoding import MOST_PASSAGES
+from unpoison.defenses.robustrag_decoding import MAX_PASSAGES
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError
 from unpoison.models.lexical import LexicalEncoder
@@ -29,7 +29,7 @@ from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
 
-__all__ = ["Replug", "mixed", "weights"]
+__all__ = ["Replug", "mixture", "weights"]
 
 
 class Replug(Vanilla):
@@ -99,24 +99,24 @@ class Replug(Vanilla):
         kept = tuple(passages[i] for i in screening.kept_indices)
         if passages and not kept:
             return abstention(screening)
-        if len(kept) > MOST_PASSAGES:
-            raise InputError(f"{self.name} reads at most {MOST_PASSAGES} passages at the same time, got {len(kept)}")
+        if len(kept) > MAX_PASSAGES:
+            raise InputError(f"{self.name} reads at most {MAX_PASSAGES} passages at the same time, got {len(kept)}")
         shares = np.ones(1)
         prompts = [answer_alone_prompt(query.reading)]
         if kept:
-            vectors, target = yield from embedded(query, kept, self.models.encoder, with_query=True)
+            vectors, target = yield from embed_passages(query, kept, self.models.encoder, with_query=True)
             assert target is not None  # noqa: S101  it was asked for
             shares = weights(cosine(target[None], vectors)[0], self.temperature)
             prompts = [answer_prompt(query.reading, [passage.reading]) for passage in kept]
         tokens, finish = list[int](), "length"
         while len(tokens) < self.max_tokens:
-            token = int(mixed((yield from next_token(prompts, tokens)), shares).argmax())
+            token = int(mixture((yield from next_token(prompts, tokens)), shares).argmax())
             if token in model.ends:
                 finish = "stop"
                 break
             tokens.append(token)
         reply = Reply(model.text(tokens), finish=finish)
-        return answered(reply, screening, {"weights": [round(float(share), 6) for share in shares]})
+        return make_answer(reply, screening, {"weights": [round(float(share), 6) for share in shares]})
 
 
 def weights(similarities: Sequence[float] | NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
@@ -126,7 +126,7 @@ def weights(similarities: Sequence[float] | NDArray[np.float64], temperature: fl
     return np.asarray(powers / powers.sum())
 
 
-def mixed(logs: NDArray[np.floating], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def mixture(logs: NDArray[np.floating], shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mixture of next-token distributions, shape (vocabulary,).
 
     Args:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.base import SourcesOption, abstention, answered
+from unpoison.defenses.base import SourcesOption, abstention, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError
@@ -125,12 +125,12 @@ class SelfRag(Vanilla):
             return abstention(screening)
         if not texts:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)], "answer")
-            return answered(reply, screening)
+            return make_answer(reply, screening)
         ids = self._reflection()
         critiques = yield from (self._in_words(query, texts) if ids is None else self._in_tokens(query, texts, ids))
         scores = [critique.score(self.relevance, self.support, self.utility) for critique in critiques]
         answer = best_answer([critique.answer for critique in critiques], scores)
-        return answered(Reply(answer), screening, {"scores": [round(score, 6) for score in scores]})
+        return make_answer(Reply(answer), screening, {"scores": [round(score, 6) for score in scores]})
 
     def _reflection(self) -> Mapping[str, int] | None:
         """The ids of the reflection tokens; None where the generator is asked in words."""
@@ -161,11 +161,11 @@ class SelfRag(Vanilla):
     def _in_tokens(self, query: Query, texts: Sequence[str], ids: Mapping[str, int]) -> Flow[list[Critique]]:
         critiques = list[Critique]()
         for text in texts:
-            read = yield from self._decoded_critique(query, text, ids)
+            read = yield from self._decode_critique(query, text, ids)
             critiques.append(read)
         return critiques
 
-    def _decoded_critique(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
+    def _decode_critique(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
         """The published form: the passage stands in the reply between tokens that no text can spell."""
         model: Any = self.models.generator
         prompt = Prompt("free", "", closing=f"### Instruction:\n{query.reading}\n\n### Response:\n")
@@ -174,12 +174,12 @@ class SelfRag(Vanilla):
         support, utility, relevance = 0.0, 0.0, None
         for _ in range(self.max_tokens):
             (logs,) = yield from next_token([prompt], so_far)
-            relevance = _expected(logs, RELEVANCE, ids) if relevance is None else relevance
+            relevance = _mean_value(logs, RELEVANCE, ids) if relevance is None else relevance
             token = int(np.argmax(logs))
             if token in {ids[name] for name in SUPPORT}:
-                support = _expected(logs, SUPPORT, ids)
+                support = _mean_value(logs, SUPPORT, ids)
             if token in {ids[name] for name in UTILITY}:
-                utility = _expected(logs, UTILITY, ids)
+                utility = _mean_value(logs, UTILITY, ids)
             if token in model.ends:
                 break
             so_far.append(token)
@@ -187,7 +187,7 @@ class SelfRag(Vanilla):
         return Critique(str(model.text(words)), relevance or 0.0, support, utility)
 
 
-def _expected(logs: NDArray[np.floating], values: Mapping[str, float], ids: Mapping[str, int]) -> float:
+def _mean_value(logs: NDArray[np.floating], values: Mapping[str, float], ids: Mapping[str, int]) -> float:
     """The mean value of a group of tokens, by their probabilities within the group."""
     chances = np.exp(np.array([float(logs[ids[name]]) for name in values]))
     return float(chances @ np.array(list(values.values())) / max(chances.sum(), 1e-300))

@@ -41,17 +41,17 @@ def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes
         WorkerError: A process was killed, or ran out of memory.
         OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
     """
-    work = work.shared(workers)
+    work = work.per_worker(workers)
     if workers == 1:
         yield from map(work, parts)
     elif waits(work.screener):
         _ = work.screener.loaded  # once, not by each thread
-        yield from _in_order(ThreadPoolExecutor(workers, thread_name_prefix="unpoison-part"), work, parts, workers)
+        yield from _map_parts(ThreadPoolExecutor(workers, thread_name_prefix="unpoison-part"), work, parts, workers)
     else:
         pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin, initargs=(work,))
         try:
             with _single_threaded_algebra():
-                yield from _in_order(pool, _do, parts, workers)
+                yield from _map_parts(pool, _do, parts, workers)
         except BrokenProcessPool:
             raise WorkerError(
                 "a worker process was killed or ran out of memory; what is finished is kept: run the same command "
@@ -59,11 +59,11 @@ def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes
             ) from None
 
 
-def _in_order(pool: Executor, work: Callable[[Part], bytes], parts: Iterable[Part], workers: int) -> Iterator[bytes]:
+def _map_parts(pool: Executor, work: Callable[[Part], bytes], parts: Iterable[Part], workers: int) -> Iterator[bytes]:
     waiting: deque[Future[bytes]] = deque()
     try:
         for part in parts:
-            with _undisturbed():
+            with _block_interrupts():
                 waiting.append(pool.submit(work, part))
             if len(waiting) == QUEUED * workers:
                 yield waiting.popleft().result()
@@ -74,7 +74,7 @@ def _in_order(pool: Executor, work: Callable[[Part], bytes], parts: Iterable[Par
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Processes that begin meanwhile never hear of Ctrl-C, not even before they can say so: the parent decides.
 
     The parent hears of it afterwards.

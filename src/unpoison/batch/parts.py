@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.io.file_rows import FileRow, Source, line_text, read_line
 from unpoison.io.files import JsonLinesSource
 from unpoison.io.parquet import ParquetSource, arrow_rows
@@ -87,7 +87,7 @@ def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> It
         return _cut_lines(source, most, limit)
     if isinstance(source, ParquetSource):
         return _cut_table(source, most, limit)
-    raise OptionError(f"{shown(source)} cannot be cut into parts; open a file with open_source")
+    raise OptionError(f"{clip(source)} cannot be cut into parts; open a file with open_source")
 
 
 def _cut_lines(source: JsonLinesSource, most: int, limit: int | None) -> Iterator[Part]:

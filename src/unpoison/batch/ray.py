@@ -45,7 +45,7 @@ def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterat
     try:
         actors = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         for window in _windows(parts):
-            yield from _done(ray, work.shared(actors), window, actors)
+            yield from _process_window(ray, work.per_worker(actors), window, actors)
     except ray.exceptions.RayError as error:
         raise WorkerError(f"Ray gave up: {str(error).strip().splitlines()[-1]}") from error
     finally:
@@ -77,7 +77,7 @@ def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield window
 
 
-def _done(ray: Any, work: PartWork, window: list[Part], actors: int) -> Iterator[bytes]:
+def _process_window(ray: Any, work: PartWork, window: list[Part], actors: int) -> Iterator[bytes]:
     class Actor:
         """Defined here, so that Ray sends it by value, without constructor arguments to keep."""
 

@@ -90,7 +90,7 @@ def run(
     with open_source(source) as opened:
         batch = _Batch(opened, screener, engine, workers, limit, progress)
         if output == "-":
-            for finished in batch.finished(None, []):
+            for finished in batch.run_parts(None, []):
                 sys.stdout.buffer.write(finished.lines)
                 sys.stdout.buffer.flush()
         else:
@@ -119,14 +119,14 @@ class _Batch:
         shards = Shards(output.with_name(f"{output.name}.parts"))
         try:
             keys = list[str]()
-            for _ in self.finished(shards, keys, results_only=table and isinstance(self.source, ParquetSource)):
+            for _ in self.run_parts(shards, keys, results_only=table and isinstance(self.source, ParquetSource)):
                 pass
             draft = shards.draft("output")
             if table:
                 self._write_table(draft, shards, keys)
             else:
                 with draft.open("wb") as file:
-                    file.writelines(part.lines for part in _finished_parts(shards, keys))
+                    file.writelines(part.lines for part in _read_parts(shards, keys))
             with draft.open("rb") as file:
                 os.fsync(file.fileno())
             draft.replace(output)
@@ -134,7 +134,7 @@ class _Batch:
         finally:
             shards.leave()
 
-    def finished(self, shards: Shards | None, keys: list[str], *, results_only: bool = False) -> Iterator[Finished]:
+    def run_parts(self, shards: Shards | None, keys: list[str], *, results_only: bool = False) -> Iterator[Finished]:
         """Do what no shard holds, and yield it in order; `keys` is filled with the keys of all parts."""
         work = PartWork(self.screener, results_only)
         purpose, waiting = work.purpose, deque[tuple[str, int]]()
@@ -175,18 +175,18 @@ class _Batch:
             schema, tables = beside_input(self.source.schema, self._again(shards, keys), answers=answers)
             write_table(draft, tables, schema)
         else:
-            write_lines(draft, lambda: _finished_parts(shards, keys), answers=answers)
+            write_lines(draft, lambda: _read_parts(shards, keys), answers=answers)
 
     def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
         """The input once more, each part with its results."""
         purpose = PartWork(self.screener, results_only=True).purpose
-        for part, key, finished in zip(self._cut(), keys, _finished_parts(shards, keys), strict=True):
+        for part, key, finished in zip(self._cut(), keys, _read_parts(shards, keys), strict=True):
             if part.key(purpose) != key:
                 raise InputError(f"{self.source.name} changed while it was read; run the same command again")
             yield part, finished
 
 
-def _finished_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:
+def _read_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:
     for key in keys:
         finished = shards.read(key)
         if finished is None:

@@ -100,11 +100,11 @@ class Screener:
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
-            return self.failed(str(error), transient=isinstance(error, (ModelError, StoreError)))
+            return self.failure(str(error), transient=isinstance(error, (ModelError, StoreError)))
         except Exception as error:
-            return self.failed(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
+            return self.failure(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
 
-    def failed(self, error: str, *, transient: bool = False) -> RowResults:
+    def failure(self, error: str, *, transient: bool = False) -> RowResults:
         """What the output says of a row that was not screened."""
         name = {"generator": self.generator_name} if self.answer else {}
         return RowResults({"error": error, **name}, error, transient)

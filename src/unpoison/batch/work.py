@@ -13,7 +13,7 @@ from unpoison.batch.parts import Part
 from unpoison.batch.screener import RowResults, Screener
 from unpoison.core.registry import own_code
 from unpoison.errors import InputError
-from unpoison.io.file_rows import FileRow, encoded
+from unpoison.io.file_rows import FileRow, json_line
 from unpoison.io.rows import with_results
 
 __all__ = ["Finished", "PartWork"]
@@ -84,7 +84,7 @@ class PartWork:
             settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)
 
-    def shared(self, workers: int) -> PartWork:
+    def per_worker(self, workers: int) -> PartWork:
         """The same work for each of several workers, which share the bound on model calls."""
         screener = self.screener
         return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
@@ -97,22 +97,22 @@ class PartWork:
         """
         lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
         for record in part.records():
-            line, outcome = self._done(record)
+            line, outcome = self._process_row(record)
             lines.append(line)
             if outcome.error is not None:
                 failures.append((record.number, outcome.error))
                 transient += outcome.transient
         return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
 
-    def _done(self, record: FileRow) -> tuple[bytes, RowResults]:
+    def _process_row(self, record: FileRow) -> tuple[bytes, RowResults]:
         line = {"line": record.number}
         if record.error is not None:
-            outcome = self.screener.failed(record.error)
-            return encoded(with_results(line, **outcome.results)), outcome
+            outcome = self.screener.failure(record.error)
+            return json_line(with_results(line, **outcome.results)), outcome
         outcome = self.screener.outcome(record.fields)
         kept = {} if self.results_only else record.fields or line
         try:
-            return encoded(with_results(kept, **outcome.results)), outcome
+            return json_line(with_results(kept, **outcome.results)), outcome
         except (TypeError, ValueError, RecursionError) as error:  # a defense of somebody else's, or a bottomless row
-            outcome = self.screener.failed(f"the result cannot be written as JSON: {error}")
-            return encoded(with_results({} if self.results_only else line, **outcome.results)), outcome
+            outcome = self.screener.failure(f"the result cannot be written as JSON: {error}")
+            return json_line(with_results({} if self.results_only else line, **outcome.results)), outcome

@@ -6,9 +6,9 @@ import re
 import unicodedata
 from hashlib import blake2b
 
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 
-__all__ = ["belief_key", "checked_key", "checked_namespace"]
+__all__ = ["belief_key", "check_key", "check_namespace"]
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KEY = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
@@ -25,7 +25,7 @@ def belief_key(query: str) -> str:
     return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def checked_key(key: str) -> str:
+def check_key(key: str) -> str:
     """The key, if every store can hold it.
 
     Raises:
@@ -33,12 +33,12 @@ def checked_key(key: str) -> str:
     """
     if not isinstance(key, str) or not _KEY.fullmatch(key) or not key.isprintable():
         raise InputError(
-            f"a belief's key must be 1 to 128 visible characters, got {shown(key)}; belief_key(query) makes one"
+            f"a belief's key must be 1 to 128 visible characters, got {clip(key)}; belief_key(query) makes one"
         )
     return key
 
 
-def checked_namespace(namespace: str) -> str:
+def check_namespace(namespace: str) -> str:
     """The namespace, if every store can hold it.
 
     Raises:
@@ -46,6 +46,6 @@ def checked_namespace(namespace: str) -> str:
     """
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
         raise OptionError(
-            f"namespace must be 1 to 64 letters, digits, dots, hyphens or underscores, got {shown(namespace)}"
+            f"namespace must be 1 to 64 letters, digits, dots, hyphens or underscores, got {clip(namespace)}"
         )
     return namespace

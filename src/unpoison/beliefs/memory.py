@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
 
-from unpoison.beliefs.key import checked_key, checked_namespace
-from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.beliefs.key import check_key, check_namespace
+from unpoison.beliefs.store import check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.utils.checks import at_least
 
@@ -30,19 +30,19 @@ class MemoryBeliefs:
 
     def __init__(self, *, namespace: str = "default", ttl: float | None = None, limit: int = 100_000) -> None:
         self.limit = at_least("limit", limit, 1)
-        self.namespace = checked_namespace(namespace)
-        self.ttl = checked_ttl(ttl)
+        self.namespace = check_namespace(namespace)
+        self.ttl = check_ttl(ttl)
         self._beliefs: dict[str, Belief] = {}
         self._lock = Lock()
 
     def get(self, key: str) -> Belief | None:
         with self._lock:
-            return self._alive(checked_key(key))
+            return self._alive(check_key(key))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
         now = time.time()
         with self._lock:
-            before = self._alive(checked_key(key))
+            before = self._alive(check_key(key))
             if expected is not None and expected != ("" if before is None else before.version):
                 return False
             stamps = times(belief, now, self.ttl, keep=keep_times)
@@ -62,7 +62,7 @@ class MemoryBeliefs:
 
     def forget(self, key: str) -> bool:
         with self._lock:
-            belief = self._alive(checked_key(key))
+            belief = self._alive(check_key(key))
             self._beliefs.pop(key, None)
             return belief is not None
 

@@ -7,7 +7,7 @@ from unpoison.beliefs.postgres import PostgresBeliefs
 from unpoison.beliefs.redis import RedisBeliefs
 from unpoison.beliefs.sqlite import SqliteBeliefs
 from unpoison.beliefs.store import BeliefStore
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 
 __all__ = ["open_beliefs"]
 
@@ -34,5 +34,5 @@ def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = N
         raise OptionError(f"a store in {kind} is written {kind}://HOST, with two slashes; a file is sqlite:FILE")
     path = rest if kind == "sqlite" and colon else spec
     if not path or "://" in path:
-        raise OptionError(f"no belief store {shown(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
+        raise OptionError(f"no belief store {clip(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
     return SqliteBeliefs(path, namespace=namespace, ttl=ttl)

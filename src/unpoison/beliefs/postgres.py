@@ -54,11 +54,11 @@ class PostgresBeliefs(SqlBeliefs):
         self._psycopg = require("psycopg", "keeping beliefs in PostgreSQL")
         super().__init__(namespace, ttl)
         self._url = url
-        with self._opened():
+        with self._open_connection():
             pass
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _open_connection(self) -> Iterator[Any]:
         """The one connection of this process; every statement is a transaction of its own."""
         self._leave_to_the_parent()
         with self._lock:
@@ -68,14 +68,15 @@ class PostgresBeliefs(SqlBeliefs):
                 yield self._connection
             except (self._psycopg.errors.UndefinedColumn, self._psycopg.errors.UndefinedTable) as error:
                 raise InputError(
-                    f"the table unpoison_beliefs was made by something else ({self._masked(error)}); "
+                    f"the table unpoison_beliefs was made by something else ({self._mask_secrets(error)}); "
                     "use another database"
                 ) from error
             except self._psycopg.Error as error:
                 if self._connection is not None and self._connection.broken:
                     self._connection.close()
                 raise StoreError(
-                    f"{self!r} cannot be reached ({self._masked(error)}); see whether the server runs and lets you in"
+                    f"{self!r} cannot be reached ({self._mask_secrets(error)}); "
+                    "see whether the server runs and lets you in"
                 ) from error
 
     def _connect(self) -> Any:
@@ -109,8 +110,8 @@ class PostgresBeliefs(SqlBeliefs):
                     migration(connection)
                 except self._psycopg.errors.DuplicateTable as error:
                     raise InputError(
-                        f"the database has a table of that name that unpoison did not make ({self._masked(error)}); "
-                        "use another database"
+                        "the database has a table of that name that unpoison did not make "
+                        f"({self._mask_secrets(error)}); use another database"
                     ) from error
                 connection.execute("INSERT INTO unpoison_migrations VALUES (%s, %s)", (number, time.time()))
 
@@ -118,7 +119,7 @@ class PostgresBeliefs(SqlBeliefs):
     def _address(self) -> str:
         return repr(self)
 
-    def _masked(self, error: Exception) -> str:
+    def _mask_secrets(self, error: Exception) -> str:
         """The error on one line, without what may be a password: libpq quotes parts of the url."""
         message = " ".join(str(error).split())
         for secret in re.findall(r"(?<=:)[^:/@]{1,512}(?=@)|(?<=password=)\S{1,512}", self._url):

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unpoison.beliefs.key import checked_key, checked_namespace
-from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.beliefs.key import check_key, check_namespace
+from unpoison.beliefs.store import check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require
@@ -77,8 +77,8 @@ class RedisBeliefs:
         client: Any = None,
     ) -> None:
         self._redis = require("redis", "keeping beliefs in Redis")
-        self.namespace = checked_namespace(namespace)
-        self.ttl = checked_ttl(ttl)
+        self.namespace = check_namespace(namespace)
+        self.ttl = check_ttl(ttl)
         with self._errors():
             self._client = client or self._redis.Redis.from_url(
                 url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=False
@@ -90,7 +90,7 @@ class RedisBeliefs:
 
     def get(self, key: str) -> Belief | None:
         with self._errors():
-            return self._belief(self._client.get(self._prefix + checked_key(key)))
+            return self._belief(self._client.get(self._prefix + check_key(key)))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
         stamps = times(belief, time.time(), self.ttl, keep=keep_times)
@@ -99,7 +99,7 @@ class RedisBeliefs:
         wanted, anew = "*" if expected is None else expected, str(int(keep_times or expected == ""))
         arguments = [wanted, anew, expiry, fresh_version(), repr(stamps["created"]), rest]
         with self._errors():
-            return bool(self._put(keys=[self._prefix + checked_key(key)], args=arguments))
+            return bool(self._put(keys=[self._prefix + check_key(key)], args=arguments))
 
     def items(self) -> Iterator[tuple[str, Belief]]:
         with self._errors():
@@ -112,7 +112,7 @@ class RedisBeliefs:
 
     def forget(self, key: str) -> bool:
         with self._errors():
-            return bool(self._client.delete(self._prefix + checked_key(key)))
+            return bool(self._client.delete(self._prefix + check_key(key)))
 
     def forget_all(self) -> int:
         with self._errors():

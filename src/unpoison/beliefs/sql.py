@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
-from unpoison.beliefs.key import checked_key, checked_namespace
-from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.beliefs.key import check_key, check_namespace
+from unpoison.beliefs.store import check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.errors import InputError
 
@@ -43,14 +43,14 @@ class SqlBeliefs(ABC):
     statements: ClassVar[Statements]
 
     def __init__(self, namespace: str, ttl: float | None) -> None:
-        self.namespace = checked_namespace(namespace)
-        self.ttl = checked_ttl(ttl)
+        self.namespace = check_namespace(namespace)
+        self.ttl = check_ttl(ttl)
         self._connection: Any = None
         self._process = os.getpid()
         self._lock = RLock()
 
     @abstractmethod
-    def _opened(self) -> AbstractContextManager[Any]:
+    def _open_connection(self) -> AbstractContextManager[Any]:
         """The one connection of this process; every statement is a transaction of its own."""
 
     @property
@@ -59,15 +59,15 @@ class SqlBeliefs(ABC):
         """The store as error messages name it; never with a password."""
 
     def get(self, key: str) -> Belief | None:
-        with self._opened() as connection:
-            row = connection.execute(self.statements.get, (self.namespace, checked_key(key), time.time())).fetchone()
+        with self._open_connection() as connection:
+            row = connection.execute(self.statements.get, (self.namespace, check_key(key), time.time())).fetchone()
         return None if row is None else self._belief(row)
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
         now = time.time()
         values: dict[str, Any] = {
             "namespace": self.namespace,
-            "key": checked_key(key),
+            "key": check_key(key),
             "answer": belief.answer,
             "support": belief.support,
             "conflict": belief.conflict,
@@ -82,7 +82,7 @@ class SqlBeliefs(ABC):
         statement = (
             statements.insert if expected is None else statements.replace if expected else statements.insert_if_none
         )
-        with self._opened() as connection:
+        with self._open_connection() as connection:
             if self.ttl is not None:
                 connection.execute(statements.expire, (now,))
             return bool(connection.execute(statement, values).rowcount == 1)
@@ -90,7 +90,7 @@ class SqlBeliefs(ABC):
     def items(self) -> Iterator[tuple[str, Belief]]:
         last = ""
         while True:
-            with self._opened() as connection:
+            with self._open_connection() as connection:
                 rows = connection.execute(self.statements.page, (self.namespace, last, time.time(), PAGE)).fetchall()
             for key, *row in rows:
                 yield key, self._belief(row)
@@ -99,10 +99,10 @@ class SqlBeliefs(ABC):
             last = rows[-1][0]
 
     def forget(self, key: str) -> bool:
-        return self._deleted(self.statements.forget, checked_key(key)) == 1
+        return self._delete(self.statements.forget, check_key(key)) == 1
 
     def forget_all(self) -> int:
-        return self._deleted(self.statements.forget_all)
+        return self._delete(self.statements.forget_all)
 
     def close(self) -> None:
         with self._lock:
@@ -110,9 +110,9 @@ class SqlBeliefs(ABC):
                 self._connection.close()
             self._connection = None
 
-    def _deleted(self, statement: str, *values: str) -> int:
+    def _delete(self, statement: str, *values: str) -> int:
         """Delete, and count those that had not expired."""
-        with self._opened() as connection:
+        with self._open_connection() as connection:
             connection.execute(self.statements.expire, (time.time(),))
             return int(connection.execute(statement, (self.namespace, *values)).rowcount)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unpoison.beliefs.sql import SqlBeliefs, Statements
-from unpoison.errors import InputError, StoreError, shown
+from unpoison.errors import InputError, StoreError, clip
 from unpoison.utils.private import private
 from unpoison.utils.write_ahead import write_ahead
 
@@ -55,11 +55,11 @@ class SqliteBeliefs(SqlBeliefs):
     def __init__(self, path: str | Path, *, namespace: str = "default", ttl: float | None = None) -> None:
         super().__init__(namespace, ttl)
         self.path = Path(path)
-        with self._opened():
+        with self._open_connection():
             pass
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
         """The one connection of this process; every statement is a transaction of its own."""
         self._leave_to_the_parent()
         with self._lock:
@@ -120,7 +120,7 @@ class SqliteBeliefs(SqlBeliefs):
 
     @property
     def _address(self) -> str:
-        return shown(str(self.path), 200)
+        return clip(str(self.path), 200)
 
     def __repr__(self) -> str:
         return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"

@@ -7,17 +7,26 @@ from collections.abc import Callable, Iterable, Iterator
 from secrets import token_hex
 from typing import Any, Protocol, runtime_checkable
 
-from unpoison.beliefs.key import checked_key
+from unpoison.beliefs.key import check_key
 from unpoison.core.belief import Belief
-from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.utils.checks import within
 
-__all__ = ["BeliefStore", "checked_ttl", "export_lines", "exported", "fresh_version", "import_lines", "times", "update"]
+__all__ = [
+    "BeliefStore",
+    "check_ttl",
+    "export_line",
+    "export_lines",
+    "fresh_version",
+    "import_lines",
+    "times",
+    "update",
+]
 
 ATTEMPTS = 10_000
 """So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""
 
-LONGEST_TTL = 1e10
+MAX_TTL = 1e10
 """Seconds; three centuries."""
 
 
@@ -82,16 +91,16 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
         after = change(before)
         if store.put(key, after, expected="" if before is None else before.version):
             return after
-    raise StoreError(f"the belief {shown(key)} was changed by others {ATTEMPTS:,} times while it was being written")
+    raise StoreError(f"the belief {clip(key)} was changed by others {ATTEMPTS:,} times while it was being written")
 
 
 def export_lines(store: BeliefStore) -> Iterator[str]:
     """One JSON object per belief: key, answer, support, conflict, query and times."""
     for key, belief in store.items():
-        yield exported(key, belief)
+        yield export_line(key, belief)
 
 
-def exported(key: str, belief: Belief) -> str:
+def export_line(key: str, belief: Belief) -> str:
     """One line of an export."""
     return json.dumps({"key": key, **belief.to_dict()}, ensure_ascii=False)
 
@@ -112,8 +121,8 @@ def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
         try:
             values = json.loads(line)
             if not isinstance(values, dict):
-                raise InputError(f"must be a JSON object, got {shown(values)}")
-            key, belief = checked_key(values.get("key", "")), Belief.from_dict(values)
+                raise InputError(f"must be a JSON object, got {clip(values)}")
+            key, belief = check_key(values.get("key", "")), Belief.from_dict(values)
         except (ValueError, RecursionError) as error:  # InputError is a ValueError
             raise InputError(f"line {number}: {error}") from None
         store.put(key, belief, keep_times=True)
@@ -121,11 +130,11 @@ def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
     return count
 
 
-def checked_ttl(ttl: float | None) -> float | None:
+def check_ttl(ttl: float | None) -> float | None:
     """Seconds until a belief expires that is not written again, or None for never."""
     if ttl is None:
         return None
-    seconds = within("ttl", ttl, 0.0, LONGEST_TTL)
+    seconds = within("ttl", ttl, 0.0, MAX_TTL)
     if seconds == 0:
         raise OptionError("ttl must be positive seconds or None for no expiry, got 0")
     return float(seconds)

@@ -69,19 +69,19 @@ class Commands(TyperGroup):
             result = super().invoke(context)
             sys.stdout.flush()
         except UnpoisonError as error:
-            raise _failed(str(error)) from None
+            raise _fail(str(error)) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at exit
             raise typer.Exit(141) from None
         except OSError as error:
             owner = f"{error.filename}: " if error.filename is not None else ""
-            raise _failed(f"{owner}{error.strerror or error}") from None
+            raise _fail(f"{owner}{error.strerror or error}") from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         return result
 
 
-def _failed(message: str) -> typer.Exit:
+def _fail(message: str) -> typer.Exit:
     from unpoison.report.rendering import plain
 
     typer.echo(f"error: {plain(message)}", err=True)

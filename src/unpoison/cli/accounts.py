@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from unpoison.cli.running import counted
+from unpoison.cli.running import count_noun
 from unpoison.report.rendering import plain
 from unpoison.types import Call
 
@@ -49,9 +49,9 @@ class Accounts:
         replied = sum(call.completion_tokens or 0 for call in paid)
         unknown = sum(call.kind == "generate" and call.prompt_tokens is None for call in paid)
         parts = [
-            f"{counted(len(self.calls), 'model call')}, {len(self.calls) - len(paid):,} of them from the cache",
+            f"{count_noun(len(self.calls), 'model call')}, {len(self.calls) - len(paid):,} of them from the cache",
             f"{prompt_tokens:,} prompt and {replied:,} completion tokens"
-            + (f" ({counted(unknown, 'call')} did not say)" if unknown else ""),
+            + (f" ({count_noun(unknown, 'call')} did not say)" if unknown else ""),
             f"{sum(call.seconds for call in paid):.1f} s in calls",
         ]
         if self.prices is not None:

@@ -146,9 +146,17 @@ def ask(
 
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
-    from unpoison.cli.running import RowCounts, cached_generator, learning, make_encoder, outcomes, say, tracked
-    from unpoison.cli.streams import carrying, open_stream
-    from unpoison.defenses.guarantee import held, need_proof
+    from unpoison.cli.running import (
+        RowCounts,
+        cache_replies,
+        learn_sources,
+        make_encoder,
+        outcomes,
+        say,
+        track_progress,
+    )
+    from unpoison.cli.streams import open_stream, with_carry
+    from unpoison.defenses.guarantee import need_proof, withhold_unproved
     from unpoison.defenses.loading import load_defense
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
     from unpoison.io.files import open_source
@@ -159,7 +167,7 @@ def ask(
 
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
-    model = cached_generator(generator, cache)
+    model = cache_replies(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
     store = _store(defense, beliefs, namespace, stream=stream)
     chosen = load_defense(
@@ -172,14 +180,14 @@ def ask(
         limits=limits,
         sources=sources,
     )
-    learning(chosen, learn)
+    learn_sources(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
     if stream and rows > 1:
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if carry is not Carry.NOTHING and not stream:
         raise OptionError("--carry is for streams; give --stream as well")
-    answerer = carrying(chosen, carry)
+    answerer = with_carry(chosen, carry)
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
@@ -195,12 +203,12 @@ def ask(
     ):
         counts = RowCounts(source.name)
         results = outcomes(source, work, limit=limit, most=max_passages, at_once=rows, failures=failures)
-        for outcome in tracked(results, source, rows_on_stdout=output is None):
+        for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
                 writer.write({**outcome.failed_fields, "generator": model.name})
                 continue
-            answer, failure = held(outcome.result[0], guarantee), outcome.result[1]
+            answer, failure = withhold_unproved(outcome.result[0], guarantee), outcome.result[1]
             accounts.add(answer.calls)
             fields = answer_fields(answer, model.name)
             if failure is not None:

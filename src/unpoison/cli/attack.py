@@ -94,7 +94,7 @@ def attack(
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
     from unpoison.bench.evaluation.grids import Grid
-    from unpoison.cli.attacks import CraftedTexts, attacked_rows, attacks_table
+    from unpoison.cli.attacks import CraftedTexts, attack_rows, attacks_table
     from unpoison.cli.display import show
     from unpoison.cli.running import say
     from unpoison.cli.runs import progress
@@ -131,7 +131,7 @@ def attack(
         )
     accounts = CraftedTexts()
     with progress() as advance:
-        rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
+        rows = attack_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
         for planted in rows:
             accounts.add(planted)
     if accounts.texts and not as_json:

@@ -20,19 +20,19 @@ from unpoison.bench.evaluation.journal import Journal, read_rows
 from unpoison.bench.evaluation.planting import Planted, plant, total
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench
-from unpoison.cli.running import counted, say
+from unpoison.cli.running import count_noun, say
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import check_output, check_rows_name
 from unpoison.report.rendering import excerpt, plain
 
-__all__ = ["CraftedTexts", "attacked_rows", "attacks_table"]
+__all__ = ["CraftedTexts", "attack_rows", "attacks_table"]
 
 SHOWN = 20
 """So many planted texts are shown one by one."""
 
 
-def attacked_rows(
+def attack_rows(
     scenario: Scenario,
     output: Path | None,
     *,
@@ -66,7 +66,7 @@ def attacked_rows(
             done = _already(output, run)
             journal = stack.enter_context(Journal(output))
             if done:
-                say(f"{output}: {counted(len(done), 'row')} were there already")
+                say(f"{output}: {count_noun(len(done), 'row')} were there already")
         crafted = 0
 
         def step() -> None:
@@ -139,9 +139,9 @@ class CraftedTexts:
         """Such as "planted 3 texts for 3 questions, 1 missed its goal; 2 model calls"."""
         spent = {name.replace("_", " "): number for name, number in self.budget.to_dict().items() if number}
         return (
-            f"planted {counted(self.texts, 'text')} for {counted(self.attacked, 'question')}"
+            f"planted {count_noun(self.texts, 'text')} for {count_noun(self.attacked, 'question')}"
             + (f"; {self.missed:,} missed the attack's own goal" if self.missed else "")
-            + (f"; {counted(self.failed, 'question')} failed" if self.failed else "")
+            + (f"; {count_noun(self.failed, 'question')} failed" if self.failed else "")
             + "".join(f"; {number:,} {name}" for name, number in spent.items())
         )
 

@@ -21,7 +21,7 @@ __all__ = ["ALERT", "EXAMPLES", "audit"]
 ALERT = 3
 """The exit status of an alert."""
 
-MOST_REPORTED = 20
+MAX_REPORTED = 20
 """Rows without a screening that are named; the others are counted."""
 
 EXAMPLES = """\b
@@ -69,7 +69,7 @@ def audit(
     """
     import time
 
-    from unpoison.cli.running import RowCounts, counted, say
+    from unpoison.cli.running import RowCounts, count_noun, say
     from unpoison.io.output import check_output
     from unpoison.scan.alerts import AlertRule
     from unpoison.scan.audit import Audit
@@ -80,7 +80,7 @@ def audit(
         for log in logs:
             check_output(html, log)
     with Audit(None if since is None else moment(since, time.time())) as report_of_log:
-        counts = RowCounts("", most=MOST_REPORTED)
+        counts = RowCounts("", most=MAX_REPORTED)
         for log in _parts(logs):
             _count_log(log, report_of_log, counts)
         report = report_of_log.report(top)
@@ -93,7 +93,7 @@ def audit(
     if html is not None:
         from unpoison.scan.audit_page import audit_page
 
-        html.write_text(audit_page(report, f"{', '.join(logs)}: {counted(report.rows, 'answer')}"), encoding="utf-8")
+        html.write_text(audit_page(report, f"{', '.join(logs)}: {count_noun(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
     say(counts.summary("read"))
     raise typer.Exit(_status(rules, report, counts))
@@ -105,7 +105,7 @@ def _status(rules: list[AlertRule], report: AuditReport, counts: RowCounts) -> i
 
     held = [rule for rule in rules if rule.holds(report.measures)]
     for rule in held:
-        say(f"alert: {rule.described(report.measures)}")
+        say(f"alert: {rule.describe(report.measures)}")
     return ALERT if held and counts.exit_code != 2 else counts.exit_code
 
 
@@ -150,7 +150,7 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> 
 def _write(report: AuditReport) -> None:
     import sys
 
-    from unpoison.io.file_rows import encoded
+    from unpoison.io.file_rows import json_line
 
     for finding in report.records():
-        sys.stdout.buffer.write(encoded(finding))
+        sys.stdout.buffer.write(json_line(finding))

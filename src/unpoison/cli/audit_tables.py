@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.display import show
-from unpoison.cli.running import counted
+from unpoison.cli.running import count_noun
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_page import day
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
@@ -19,7 +19,7 @@ __all__ = ["show_report"]
 def show_report(report: AuditReport, top: int) -> None:
     """Print the report: totals, documents, origins, questions, candidates for false alarms."""
     show(
-        f"{counted(report.rows, 'answer')}: {report.dropped:,} of {counted(report.seen, 'document')} dropped, "
+        f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "
         f"{report.totals['documents']:,} different ones seen"
     )
     if report.onset is not None:
@@ -45,7 +45,7 @@ Row = tuple[bool, Sequence[str]]
 
 def _document(document: AuditedDocument) -> Row:
     return document.flagged, (
-        _named(document.id, document.label),
+        _name_and_label(document.id, document.label),
         f"{document.dropped:,} of {document.seen:,}",
         f"{document.expected:.1f}",
         f"{document.questions:,}",
@@ -75,14 +75,14 @@ def _question(question: AuditedQuestion) -> Row:
 
 def _alarm(alarm: FalseAlarm) -> Row:
     return False, (
-        _named(alarm.document.id, alarm.document.label),
+        _name_and_label(alarm.document.id, alarm.document.label),
         f"{alarm.topics:,}",
         "unknown" if alarm.agrees is None else f"{alarm.agrees:.0%}",
         f"{alarm.document.dropped:,} of {alarm.document.seen:,}",
     )
 
 
-def _named(name: str, label: str) -> str:
+def _name_and_label(name: str, label: str) -> str:
     return f"{excerpt(name, 40)}  {excerpt(label, 60)}".rstrip()
 
 

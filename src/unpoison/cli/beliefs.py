@@ -43,9 +43,9 @@ beliefs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at
 def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json: AsJson = False) -> None:
     """List all beliefs of a namespace."""
     from unpoison.beliefs import export_lines
-    from unpoison.cli.running import counted, say
+    from unpoison.cli.running import count_noun, say
 
-    with _opened(store, namespace) as opened:
+    with _open_store(store, namespace) as opened:
         if as_json:
             for line in export_lines(opened):
                 typer.echo(line)
@@ -65,13 +65,13 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
             weights = (f"{belief.support:.2f}", f"{belief.conflict:.2f}")
             table.add_row(*map(Text, (*texts, *weights, _moment(belief.updated), _moment(belief.expires))))
         show(table)
-        say(counted(count, "belief"))
+        say(count_noun(count, "belief"))
 
 
 @beliefs.command(cls=Command)
 def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = "default") -> None:
     """Show one belief as JSON."""
-    with _opened(store, namespace) as opened:
+    with _open_store(store, namespace) as opened:
         key, belief = _belief_of(opened, question)
         times = {name: _moment(getattr(belief, name)) for name in ("created", "updated", "expires")}
         typer.echo(json.dumps({"key": key, **belief.to_dict(), **times}, ensure_ascii=False, indent=2))
@@ -85,18 +85,18 @@ def forget(
     namespace: Namespace = "default",
 ) -> None:
     """Delete one belief, or all of a namespace."""
-    from unpoison.cli.running import counted, say
+    from unpoison.cli.running import count_noun, say
     from unpoison.errors import OptionError
 
     if (question is None) != everything:
         raise OptionError("name one question to forget, or give --all")
-    with _opened(store, namespace) as opened:
+    with _open_store(store, namespace) as opened:
         if question is None:
             count = opened.forget_all()
         else:
             key, _ = _belief_of(opened, question)
             count = int(opened.forget(key))
-        say(f"forgot {counted(count, 'belief')}")
+        say(f"forgot {count_noun(count, 'belief')}")
 
 
 @beliefs.command("export", cls=Command)
@@ -107,9 +107,9 @@ def export_(
 ) -> None:
     """Write all beliefs of a namespace as JSON Lines, times included."""
     from unpoison.beliefs import export_lines
-    from unpoison.cli.running import counted, say
+    from unpoison.cli.running import count_noun, say
 
-    with _opened(store, namespace) as opened:
+    with _open_store(store, namespace) as opened:
         if output is None:
             for line in export_lines(opened):
                 typer.echo(line)
@@ -119,7 +119,7 @@ def export_(
             for line in export_lines(opened):
                 stream.write(f"{line}\n")
                 count += 1
-    say(f"wrote {counted(count, 'belief')} to {output}")
+    say(f"wrote {count_noun(count, 'belief')} to {output}")
 
 
 @beliefs.command("import", cls=Command)
@@ -130,19 +130,19 @@ def import_(
 ) -> None:
     """Read beliefs from JSON Lines; those of the same key are replaced."""
     from unpoison.beliefs import import_lines
-    from unpoison.cli.running import counted, say
+    from unpoison.cli.running import count_noun, say
 
-    with _opened(store, namespace, make=True) as opened:
+    with _open_store(store, namespace, make=True) as opened:
         if file == "-":
             count = import_lines(opened, sys.stdin)
         else:
             with Path(file).open(encoding="utf-8", errors="replace") as stream:
                 count = import_lines(opened, stream)
-    say(f"read {counted(count, 'belief')}")
+    say(f"read {count_noun(count, 'belief')}")
 
 
 @contextmanager
-def _opened(spec: str, namespace: str, *, make: bool = False) -> Iterator[BeliefStore]:
+def _open_store(spec: str, namespace: str, *, make: bool = False) -> Iterator[BeliefStore]:
     """The store; a file that is not there is only made where beliefs come in."""
     from unpoison.beliefs import open_beliefs
     from unpoison.errors import InputError, OptionError
@@ -162,7 +162,7 @@ def _opened(spec: str, namespace: str, *, make: bool = False) -> Iterator[Belief
 def _belief_of(store: BeliefStore, question: str) -> tuple[str, Belief]:
     """The belief of a question or of a key."""
     from unpoison.beliefs import belief_key
-    from unpoison.errors import InputError, shown
+    from unpoison.errors import InputError, clip
 
     for key in (belief_key(question), question):
         try:
@@ -171,7 +171,7 @@ def _belief_of(store: BeliefStore, question: str) -> tuple[str, Belief]:
             continue  # a question is no key
         if belief is not None:
             return key, belief
-    raise InputError(f"nothing is remembered of {shown(question)}; 'unpoison beliefs list' shows what is")
+    raise InputError(f"nothing is remembered of {clip(question)}; 'unpoison beliefs list' shows what is")
 
 
 def _moment(seconds: float | None) -> Any:

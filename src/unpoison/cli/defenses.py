@@ -23,7 +23,7 @@ def defenses(
     """
     from unpoison.core import registry
 
-    described = [_described(name) for name in registry.names("defenses")]
+    described = [_describe(name) for name in registry.names("defenses")]
     if as_json:
         for row in described:
             typer.echo(json.dumps(row, ensure_ascii=False, default=str))
@@ -45,7 +45,7 @@ def defenses(
     show(table)
 
 
-def _described(name: str) -> dict[str, Any]:
+def _describe(name: str) -> dict[str, Any]:
     from unpoison.core import registry
 
     try:

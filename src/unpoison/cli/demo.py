@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, case_of, planted, share
+from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, case_of, plant, share
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,9 +113,9 @@ def _show_all(
         "",
     )
     if catch.saved_by:
-        show(f"A CATCH: {_listed(catch.saved_by)} drop every poison and keep the answer.", "", *_detail(catch), "")
+        show(f"A CATCH: {_join_names(catch.saved_by)} drop every poison and keep the answer.", "", *_detail(catch), "")
     if miss.missed_by:
-        show(f"AN HONEST MISS: {_listed(miss.missed_by)} let poison through.", "", *_detail(miss), "")
+        show(f"AN HONEST MISS: {_join_names(miss.missed_by)} let poison through.", "", *_detail(miss), "")
     else:
         show("No defense let a poison through on this sample. Expect misses on real data.", "")
     for trick in tried:
@@ -123,7 +123,7 @@ def _show_all(
     show(*full_sources())
     show(_figures(cases, written), "")
     if best_reader() == "reader":
-        show(answers({count: [(row, planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
+        show(answers({count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
     else:
         show(ADDS, "")
 
@@ -220,5 +220,5 @@ def _table(title: str) -> Table:
     return Table(title=Text(title, style="bold"), title_justify="left", caption_justify="left", expand=True)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -45,7 +45,7 @@ def answers(cases: Mapping[int, Sequence[tuple[Row, Sequence[Passage]]]]) -> Tab
                 answer = defense.answer(row.query, passages)
                 correct, incorrect = row.raw["correct_answers"], row.raw["incorrect_answers"]
                 right += judge.correct(answer.text, correct)
-                wrong += judge.attacked(answer.text, incorrect, correct)
+                wrong += judge.is_attack_success(answer.text, incorrect, correct)
                 silent += answer.abstained
             shares = (f"{100 * number / len(rows):.0f} %" for number in (right, wrong, silent))
             table.add_row(str(count), name, *shares, end_section=name == list(DEFENSES)[-1])

@@ -77,7 +77,7 @@ def _figures(cases: Cases, written: Cases) -> Iterator[str]:
     few, many = POISONS[0], POISONS[-1]
     yield f"{f'All {len(cases[0])} questions':<16}{'poison is read,':>23}{'the same texts':>23}{'genuine texts':>17}"
     yield f"{'':<16}{'question in front':>23}{'without the question':>23}{'kept, no attack':>17}"
-    yield _line("", (f"of {few} planted", f"of {many}", f"of {few}", f"of {many}", ""))
+    yield _format_line("", (f"of {few} planted", f"of {many}", f"of {few}", f"of {many}", ""))
     for name in DEFENSES:
         read = (
             share(case.poisons_left(name) > 0 for case in group)
@@ -89,12 +89,12 @@ def _figures(cases: Cases, written: Cases) -> Iterator[str]:
             for screening in [case.screenings[name]]
             for i in range(len(case.labels))
         )
-        yield _line(f"  {name}", (*read, kept))
+        yield _format_line(f"  {name}", (*read, kept))
     yield ""
 
 
 WIDTHS = (15, 8, 13, 10, 17)
 
 
-def _line(name: str, cells: Sequence[str]) -> str:
+def _format_line(name: str, cells: Sequence[str]) -> str:
     return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from unpoison.io.rows import Row
     from unpoison.types import Passage, Screening
 
-__all__ = ["DEFENSES", "POISONS", "RETRIEVED", "WITHOUT", "DemoCase", "case_of", "planted", "share"]
+__all__ = ["DEFENSES", "POISONS", "RETRIEVED", "WITHOUT", "DemoCase", "case_of", "plant", "share"]
 
 RETRIEVED = 10
 """Passages per question that the retriever returns."""
@@ -62,13 +62,13 @@ class DemoCase:
 
 def case_of(row: Row, count: int, defenses: Mapping[str, Defense], *, question_first: bool = True) -> DemoCase:
     """A question with so many planted poisons, screened by every defense."""
-    passages, labels = planted(row, count, question_first=question_first)
+    passages, labels = plant(row, count, question_first=question_first)
     question = row.query.text
     screenings = {name: defense.screen(question, passages) for name, defense in defenses.items()}
     return DemoCase(question, passages, labels, screenings)
 
 
-def planted(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
     """The retriever's results under attack, and their labels.
 
     As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text; or the text

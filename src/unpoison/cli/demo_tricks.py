@@ -42,7 +42,7 @@ def tricks(rows: Sequence[Row]) -> list[Trick]:
     return [trick for trick in examples if trick is not None]
 
 
-def _labelled(row: Row, *labels: str) -> list[str]:
+def _texts_labelled(row: Row, *labels: str) -> list[str]:
     return [p.text for p, raw in zip(row.passages, row.raw["passages"], strict=True) if raw["label"] in labels]
 
 
@@ -51,9 +51,9 @@ def _hidden(row: Row) -> Trick | None:
     from unpoison import Guard
     from unpoison.report.rendering import excerpt
 
-    words = f"{row.query.text} {_labelled(row, 'poison')[0]}".split()
+    words = f"{row.query.text} {_texts_labelled(row, 'poison')[0]}".split()
     raw = " ".join(f"{word[0]}\u200b{word[1:]}" if len(word) > 1 else word for word in words)
-    screening = Guard().screen(row.query, [raw, *_labelled(row, "gold", "clean")[:BESIDE]])
+    screening = Guard().screen(row.query, [raw, *_texts_labelled(row, "gold", "clean")[:BESIDE]])
     verdict = screening.verdicts[0]
     if verdict.kept:
         return None
@@ -72,7 +72,7 @@ def _injection(row: Row) -> Trick | None:
     from unpoison.report.rendering import excerpt
     from unpoison.text.sentences import sentences
 
-    first, *others = _labelled(row, "gold", "clean")[:BESIDE]
+    first, *others = _texts_labelled(row, "gold", "clean")[:BESIDE]
     if len(sentences(first)) < 2:
         return None
     end = sentences(first)[0][1]
@@ -95,7 +95,7 @@ def _disagreement(row: Row) -> Trick | None:
     from unpoison.report.rendering import excerpt, sides
 
     right, wrong = row.raw["correct_answers"][0], row.raw["incorrect_answers"][0]
-    genuine = _labelled(row, "gold", "clean")[:BESIDE]
+    genuine = _texts_labelled(row, "gold", "clean")[:BESIDE]
     giving = next((text for text in genuine if right in text), None)
     if giving is None:
         return None

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unpoison.cli.running import counted
+from unpoison.cli.running import count_noun
 from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Screening
 
@@ -72,7 +72,7 @@ def screening_table(screening: Screening) -> Table:
 
 
 def heading(screening: Screening) -> str:
-    return f"{screening.defense} kept {len(screening.kept_indices)} of {counted(len(screening.passages), 'passage')}"
+    return f"{screening.defense} kept {len(screening.kept_indices)} of {count_noun(len(screening.passages), 'passage')}"
 
 
 def show_answer(answer: Answer, generator: str) -> None:

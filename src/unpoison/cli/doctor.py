@@ -174,7 +174,7 @@ def _extras() -> Iterator[Check]:
         if named := re.search(r"extra\s*==\s*[\"']([\w.-]+)", text):
             extras.setdefault(named[1], []).append(text.partition(";")[0].strip())
     for extra, requirements in sorted(extras.items()):
-        lacking = [text for text in requirements if not _satisfied(text)]
+        lacking = [text for text in requirements if not _is_satisfied(text)]
         versions = ", ".join(f"{name} {_version(name) or 'missing'}" for name in map(_package, requirements))
         yield Check("extras", extra, not lacking, versions, _install(extra) if lacking else "")
 
@@ -206,7 +206,7 @@ def _package(requirement: str) -> str:
     return re.split(r"[\[<>=!~ ;(]", requirement, maxsplit=1)[0]
 
 
-def _satisfied(requirement: str) -> bool:
+def _is_satisfied(requirement: str) -> bool:
     """Whether a package is there, in the version that is asked for or a later one."""
     version = _version(_package(requirement))
     least = re.search(r"[=>]=\s*([\d.]+)", requirement)
@@ -243,20 +243,20 @@ def _lines(results: list[Check]) -> Iterator[str]:
         if group in ("core", "extras"):
             working = [check for check in mine if check.works and check.name != "screening"]
             names = [f"{ready.name} {ready.found}" if group == "core" else ready.name for ready in working]
-            yield from _wrapped("  ok  ", ", ".join(names) or "none")
+            yield from _wrap_lines("  ok  ", ", ".join(names) or "none")
             mine = [check for check in mine if check not in working]
         if group == "extras":
             names = [check.name for check in mine]
             if names:
-                yield from _wrapped("  --  ", f"not installed: {', '.join(names)}")
+                yield from _wrap_lines("  --  ", f"not installed: {', '.join(names)}")
                 yield f"      pip install 'unpoison[{','.join(names[:2])}]' and so on"
             continue
         for check in mine:
             fix = f"; {check.fix}" if check.fix else ""
-            yield from _wrapped("  ok  " if check.works else "  --  ", plain(f"{check.name}: {check.found}{fix}"))
+            yield from _wrap_lines("  ok  " if check.works else "  --  ", plain(f"{check.name}: {check.found}{fix}"))
 
 
-def _wrapped(mark: str, text: str) -> Iterator[str]:
+def _wrap_lines(mark: str, text: str) -> Iterator[str]:
     from textwrap import wrap
 
     for i, line in enumerate(wrap(text, 80 - len(mark), break_on_hyphens=False)):

@@ -98,21 +98,21 @@ def evaluate(
     so that what a defense saves stands beside what it damages.
     """
     from unpoison.bench.evaluation.measures import MEASURES
-    from unpoison.bench.evaluation.specs import varied_options
+    from unpoison.bench.evaluation.specs import parse_variations
     from unpoison.bench.evaluation.summary import Price
     from unpoison.bench.report import Report
     from unpoison.bench.report import as_json as json_text
     from unpoison.cli import runs
     from unpoison.cli.display import show
-    from unpoison.cli.gates import Checks, measured_of
+    from unpoison.cli.gates import Checks, measured_cells
     from unpoison.runtime.driver import Limits
 
     if stream is not None:
-        from unpoison.cli.evaluate_streams import evaluate_stream, given_options
+        from unpoison.cli.evaluate_streams import evaluate_stream, options_on_command_line
 
         evaluate_stream(
             stream,
-            given_options(context),
+            options_on_command_line(context),
             defenses=defense,
             generator=generator,
             nli=nli,
@@ -149,7 +149,7 @@ def evaluate(
         "owned": owned,
         "sources": sources,
         "history": history,
-        "vary": varied_options(vary or ()),
+        "vary": parse_variations(vary or ()),
         "seed": seed,
         "limit": limit,
         "corpus": corpus,
@@ -183,7 +183,7 @@ def evaluate(
     runs.say_problems(results)
     problems = [problem for summary in results.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])
-    raise typer.Exit(checks.concluded(measured_of(results), problems, runs.say_outcome(run), where))
+    raise typer.Exit(checks.answer_from_poll(measured_cells(results), problems, runs.say_outcome(run), where))
 
 
 def _run(

@@ -14,17 +14,22 @@ from unpoison.bench.evaluation.specs import split_specs
 from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset
 from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.report import over_time
-from unpoison.bench.report.over_time_tables import described, published_over_time, static_dynamic_table, study_tables
+from unpoison.bench.report.over_time_tables import (
+    comparison_over_time,
+    static_dynamic_table,
+    study_summary,
+    study_tables,
+)
 from unpoison.bench.report.tables import Table
 from unpoison.cli.display import show
-from unpoison.cli.running import counted, say
+from unpoison.cli.running import count_noun, say
 from unpoison.cli.runs import check_outputs, progress
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.rendering import plain
 from unpoison.runtime.driver import Limits
 
-__all__ = ["evaluate_stream", "given_options"]
+__all__ = ["evaluate_stream", "options_on_command_line"]
 
 ALLOWED = tuple(
     f"--{name}"
@@ -36,7 +41,7 @@ DEFENSES = ("vanilla", "radar")
 """What is measured where no defense is named."""
 
 
-def given_options(context: typer.Context) -> list[str]:
+def options_on_command_line(context: typer.Context) -> list[str]:
     """The options that stand on the command line, by their long names, and DATA for arguments."""
     options = []
     for parameter in context.command.params:
@@ -108,16 +113,16 @@ def evaluate_stream(
     if as_json:
         print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
     else:
-        show(described(study), "Percent, with 95 % intervals.", "")
+        show(study_summary(study), "Percent, with 95 % intervals.", "")
         compared = static_dynamic_table(study)
         for table_shown in (*([compared] if compared else []), *study_tables(study)):
-            show(_shown(table_shown), "")
-        for table_shown in published_over_time(table, study) if table is not None else ():
-            show(_shown(table_shown), "")
+            show(_terminal_table(table_shown), "")
+        for table_shown in comparison_over_time(table, study) if table is not None else ():
+            show(_terminal_table(table_shown), "")
     for line in study.left_out:
         say(f"left out: {line}")
     answers = len(study.results) * len(methods) * study.steps
-    say(f"measured {counted(answers, 'answer')} of {counted(len(methods), 'method')} over time")
+    say(f"measured {count_noun(answers, 'answer')} of {count_noun(len(methods), 'method')} over time")
 
 
 def _single(name: str, given: Sequence[str] | None, default: str) -> str:
@@ -125,11 +130,11 @@ def _single(name: str, given: Sequence[str] | None, default: str) -> str:
     if not given:
         return default
     if len(given) > 1 or "," in given[0]:
-        raise OptionError(f"--stream takes one {name}, got {shown(', '.join(given))}")
+        raise OptionError(f"--stream takes one {name}, got {clip(', '.join(given))}")
     return given[0]
 
 
-def _shown(table: Table) -> Shown:
+def _terminal_table(table: Table) -> Shown:
     """A table for the terminal."""
     shown_table = Shown(box=None, padding=(0, 1), title=Text(plain(table.title), style="bold"), title_justify="left")
     for number, name in enumerate(table.columns):

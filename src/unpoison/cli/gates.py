@@ -11,16 +11,16 @@ from unpoison.bench.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.bench.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison.bench.evaluation.measures import Measure
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.worsening import read_measured, worsened
+from unpoison.bench.evaluation.worsening import check_regressions, read_measured
 from unpoison.bench.report import Report
 from unpoison.bench.report.model import is_baseline
 from unpoison.cli.running import say
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 
-__all__ = ["Checks", "measured_of"]
+__all__ = ["Checks", "measured_cells"]
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Failed gates that are named."""
 
 OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
@@ -81,7 +81,7 @@ class Checks:
                     f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
                 )
 
-    def concluded(
+    def answer_from_poll(
         self,
         cells: Sequence[MeasuredCell],
         problems: Sequence[str],
@@ -108,7 +108,7 @@ class Checks:
         try:
             findings += check_gates(self.gates, cells, self.measures)
             if self.earlier is not None:
-                findings += worsened(self.earlier, cells, self.measures)
+                findings += check_regressions(self.earlier, cells, self.measures)
         except ValueError as problem:  # InputError
             problems, error = [*problems, str(problem)], problem
         if self.junit is not None:
@@ -125,16 +125,16 @@ class Checks:
         if not self.gates and self.earlier is None:
             return code
         failed = [finding for finding in findings if finding.failed]
-        for finding in failed[:MOST_SHOWN]:
+        for finding in failed[:MAX_SHOWN]:
             say(f"gate failed: {finding.rule}: {finding.message}")
-        if len(failed) > MOST_SHOWN:
-            say(f"and {len(failed) - MOST_SHOWN:,} more")
+        if len(failed) > MAX_SHOWN:
+            say(f"and {len(failed) - MAX_SHOWN:,} more")
         if not failed:
             say(f"all {len(findings):,} checks passed")
         return 1 if failed else 2 if code else 0
 
 
-def measured_of(report: Report) -> list[MeasuredCell]:
+def measured_cells(report: Report) -> list[MeasuredCell]:
     """The cells of an evaluation."""
     return [
         MeasuredCell(

@@ -41,8 +41,8 @@ def calibrate(
 
     FILE holds ordinary retrievals, without attack as far as you know.
     """
-    from unpoison.cli.running import RowCounts, counted, outcomes, say, tracked
-    from unpoison.defenses.guard.calibration import calibrated
+    from unpoison.cli.running import RowCounts, count_noun, outcomes, say, track_progress
+    from unpoison.defenses.guard.calibration import calibrate_threshold
     from unpoison.defenses.loading import load_defense
     from unpoison.io.files import open_source
 
@@ -50,18 +50,18 @@ def calibrate(
     with open_source(file) as source:
         counts, screenings = RowCounts(source.name), []
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
-        for outcome in tracked(results, source, rows_on_stdout=False):
+        for outcome in track_progress(results, source, rows_on_stdout=False):
             counts.add(outcome)
             if outcome.result is not None:
                 screenings.append(outcome.result)
-    calibration = calibrated(screenings, damage)
+    calibration = calibrate_threshold(screenings, damage)
     if as_json:
         typer.echo(json.dumps(calibration._asdict()))
     else:
         typer.echo(f"guard:threshold={calibration.threshold:g}")
         say(
-            f"drops {calibration.dropped:,} of {counted(calibration.passages, 'passage')}, in "
-            f"{calibration.touched:,} of {counted(calibration.questions, 'question')}"
+            f"drops {calibration.dropped:,} of {count_noun(calibration.passages, 'passage')}, in "
+            f"{calibration.touched:,} of {count_noun(calibration.questions, 'question')}"
         )
         if calibration.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")

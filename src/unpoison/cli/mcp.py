@@ -48,18 +48,18 @@ def mcp(
     for module in ("mcp", "fastapi", "prometheus_client"):
         require(module, "the MCP server")
 
-    from unpoison.cli.serving import made_defenses
+    from unpoison.cli.serving import build_defenses
     from unpoison.runtime.driver import Limits
     from unpoison.serve.bounds import Bounds
     from unpoison.serve.choices import Choices
-    from unpoison.serve.desk import Desk
+    from unpoison.serve.desk import ScreeningService
     from unpoison.serve.metrics import Metrics
     from unpoison.serve.tools import over_stdio
     from unpoison.serve.work import warm_up
 
-    defenses = made_defenses(
+    defenses = build_defenses(
         defense or ["guard"], encoder=encoder, generator=generator, limits=Limits(deadline=timeout), sources=sources
     )
     warm_up(defenses.values())
     bounds = Bounds(passages=max_passages, characters=max_characters, timeout=timeout)
-    asyncio.run(over_stdio(Desk(choices=Choices(defenses), bounds=bounds, metrics=Metrics())))
+    asyncio.run(over_stdio(ScreeningService(choices=Choices(defenses), bounds=bounds, metrics=Metrics())))

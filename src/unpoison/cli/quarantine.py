@@ -39,21 +39,21 @@ def quarantine(
 
     A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
     """
-    from unpoison.cli.running import counted, say
+    from unpoison.cli.running import count_noun, say
     from unpoison.errors import OptionError
-    from unpoison.scan.quarantine import decided, move, moved_before
-    from unpoison.scan.stores import opened_store
+    from unpoison.scan.quarantine import earlier_moves, move, read_decisions
+    from unpoison.scan.stores import open_store
 
-    with opened_store(store) as index, opened_store(quarantine_store, new=not restore) as held:
+    with open_store(store) as index, open_store(quarantine_store, new=not restore) as held:
         here, there = (held, index) if restore else (index, held)
-        named = [*(ids or []), *(decided(decisions) if decisions is not None else [])]
+        named = [*(ids or []), *(read_decisions(decisions) if decisions is not None else [])]
         if not named and restore:
-            named = moved_before(journal, index, held)
+            named = earlier_moves(journal, index, held)
         if not named:
             raise OptionError("no documents are named; give --id, or --decisions with some in quarantine")
         moved = move(named, here, there, journal)
         for name in moved.missing:
             say(f"{name}: in neither store")
-        again = f"; {counted(len(moved.before), 'document')} had been moved before" if moved.before else ""
-        say(f"moved {counted(len(moved.moved), 'document')} from {here.name} to {there.name}{again}; see {journal}")
+        again = f"; {count_noun(len(moved.before), 'document')} had been moved before" if moved.before else ""
+        say(f"moved {count_noun(len(moved.moved), 'document')} from {here.name} to {there.name}{again}; see {journal}")
     raise typer.Exit(1 if moved.missing else 0)

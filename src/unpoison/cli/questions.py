@@ -67,7 +67,7 @@ def questions(
     number; with one (-g), it writes the questions, and each is checked against its passage.
     """
     from unpoison.bench.questions import make_questions, read_documents
-    from unpoison.cli.running import counted, row_progress, say
+    from unpoison.cli.running import count_noun, row_progress, say
     from unpoison.errors import OptionError
     from unpoison.io.output import not_the_input
     from unpoison.models.loading import can_write, load_generator
@@ -99,14 +99,14 @@ def questions(
     for question in produced.questions:
         kinds[question.fact.kind] = kinds.get(question.fact.kind, 0) + 1
     say(
-        f"wrote {counted(len(produced.questions), 'question')} to {output}: "
+        f"wrote {count_noun(len(produced.questions), 'question')} to {output}: "
         + ", ".join(f"{number} by the rule {kind}" for kind, number in sorted(kinds.items(), key=lambda item: -item[1]))
     )
     if len(produced.questions) < count:
         gone = "".join(f"; {number} left out: {why}" for why, number in produced.left_out.items())
         say(
-            f"{count} were wanted; {counted(len(documents), 'document')} gave "
-            f"{counted(produced.candidates, 'fact')}{gone}"
+            f"{count} were wanted; {count_noun(len(documents), 'document')} gave "
+            f"{count_noun(produced.candidates, 'fact')}{gone}"
         )
 
 

@@ -99,31 +99,31 @@ def run(
     from unpoison.cli.running import say
     from unpoison.cli.runs import check_outputs, progress
 
-    chosen = Config.load(config).changed(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
+    chosen = Config.load(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     check_outputs((), csv, report)
     where = journal or config.with_suffix(".journal")
-    with redteaming.masked(secrets):
+    with redteaming.mask_secrets(secrets):
         if dry_run:
             redteaming.show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
             return
-        with progress() as advance, redteaming.taken_back(where):
+        with progress() as advance, redteaming.report_removal(where):
             results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
     if report is not None:
-        report.write_text(secrets.masked(redteam_page(results)), encoding="utf-8")
+        report.write_text(secrets.mask(redteam_page(results)), encoding="utf-8")
     if as_json:
         sys.stdout.write(results.to_json())
     else:
         redteaming.show_results(results)
     problems = redteaming.problems(results)
-    for problem in problems[: redteaming.MOST_SHOWN]:
+    for problem in problems[: redteaming.MAX_SHOWN]:
         say(problem)
     code = redteaming.exit_code(results)
     alerts = redteaming.alerts(results)
-    raise typer.Exit(checks.concluded(results.measured(), problems, code, str(config), alerts))
+    raise typer.Exit(checks.answer_from_poll(results.gate_cells(), problems, code, str(config), alerts))
 
 
 @redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
@@ -146,7 +146,7 @@ def clean(
     from unpoison.cli.runs import progress
 
     secrets = secrets_of_environment()
-    with redteaming.masked(secrets), progress() as advance:
+    with redteaming.mask_secrets(secrets), progress() as advance:
         cleaned = take_back(
             journal,
             secrets=secrets,

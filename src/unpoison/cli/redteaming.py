@@ -16,41 +16,41 @@ from unpoison.bench.redteam import Cleaned, Results, Secrets
 from unpoison.bench.redteam.measures import MEASURES
 from unpoison.bench.redteam.results import Cell
 from unpoison.cli.display import show
-from unpoison.cli.running import counted, say
+from unpoison.cli.running import count_noun, say
 from unpoison.errors import TargetError, UnpoisonError
 from unpoison.report.rendering import excerpt, plain
 
 __all__ = [
-    "MOST_SHOWN",
+    "MAX_SHOWN",
     "alerts",
     "exit_code",
-    "masked",
+    "mask_secrets",
     "problems",
+    "report_removal",
     "say_cleaned",
     "show_requests",
     "show_results",
-    "taken_back",
 ]
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Items of a list that are named."""
 
 
 @contextmanager
-def masked(secrets: Secrets) -> Iterator[None]:
+def mask_secrets(secrets: Secrets) -> Iterator[None]:
     """Errors without secrets: whatever fails inside, no message shows one."""
     try:
         yield
     except UnpoisonError as error:
         message = str(error)
-        hidden = str(secrets.masked(message))
+        hidden = str(secrets.mask(message))
         if hidden == message:
             raise
         raise TargetError(hidden) from None
 
 
 @contextmanager
-def taken_back(journal: Path) -> Iterator[None]:
+def report_removal(journal: Path) -> Iterator[None]:
     """Say after Ctrl-C whether anything is left."""
     try:
         yield
@@ -69,7 +69,7 @@ def show_requests(requests: Sequence[str]) -> None:
 def show_results(results: Results) -> None:
     """One column per attack, one line per figure, with intervals."""
     table = Table(box=None, padding=(0, 1), title_justify="left")
-    title = f"{results.run.get('name', '')}: {counted(results.examples, 'question')}, 95 % intervals"
+    title = f"{results.run.get('name', '')}: {count_noun(results.examples, 'question')}, 95 % intervals"
     table.title = Text(plain(title), style="bold")
     table.add_column("figure", overflow="fold")
     cells = results.table()
@@ -98,7 +98,7 @@ def problems(results: Results) -> list[str]:
     sentences = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
     missing = results.examples * len(results.cells) - len(results.trials)
     if missing:
-        sentences.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
+        sentences.append(f"{count_noun(missing, 'question')} not asked; give the same command again to go on")
     if results.accepted:
         sentences.append(_unseen(results.accepted))
     return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
@@ -106,7 +106,7 @@ def problems(results: Results) -> list[str]:
 
 def _unseen(count: int) -> str:
     return (
-        f"the removal of {counted(count, 'document')} was accepted, and nobody could look whether they are gone; "
+        f"the removal of {count_noun(count, 'document')} was accepted, and nobody could look whether they are gone; "
         "give target.find, a search for {canary}"
     )
 
@@ -133,7 +133,7 @@ def _alert(cell: Cell, number: int) -> Alert | None:
     if not trial.is_attacked(trial.answer):
         return None
     message = (
-        f"with {counted(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
+        f"with {count_noun(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
         f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"
     )
     return Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}")
@@ -145,13 +145,13 @@ def say_cleaned(cleaned: Cleaned, journal: Path) -> None:
         say(note)
     for canary, reason in cleaned.remaining:
         say(f"the document {canary} may remain: {reason}")
-    for number in cleaned.damaged[:MOST_SHOWN]:
+    for number in cleaned.damaged[:MAX_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
     if cleaned.accepted:
         say(_unseen(cleaned.accepted))
-    left = f"; {counted(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
+    left = f"; {count_noun(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
     say(
-        f"removed {counted(cleaned.removed, 'document')}{left}"
+        f"removed {count_noun(cleaned.removed, 'document')}{left}"
         if cleaned.removed or cleaned.accepted or left
         else "nothing was left to remove"
     )

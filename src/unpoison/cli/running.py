@@ -18,29 +18,29 @@ from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.report.rendering import plain
-from unpoison.utils.threads import in_order
+from unpoison.utils.threads import parallel_map
 
 __all__ = [
-    "MOST_PASSAGES",
+    "MAX_PASSAGES",
     "RowCounts",
     "RowOutcome",
-    "cached_generator",
-    "counted",
-    "learning",
+    "cache_replies",
+    "count_noun",
+    "learn_sources",
     "make_encoder",
     "outcomes",
     "row_progress",
     "say",
-    "tracked",
+    "track_progress",
 ]
 
 T = TypeVar("T")
 
-MOST_PASSAGES = 1000
+MAX_PASSAGES = 1000
 """Of one row, unless --max-passages says otherwise; the same as in the service."""
 
 
-def learning(defense: Defense, wanted: bool) -> None:
+def learn_sources(defense: Defense, wanted: bool) -> None:
     """Have a defense write the history of its sources, where a command line asks for it.
 
     Raises:
@@ -90,7 +90,7 @@ def outcomes(
                     f"the row has {number:,} passages, more than {most:,}; give those that a model would read, or "
                     "raise --max-passages"
                 )
-            if len(row.passages) > MOST_PASSAGES:
+            if len(row.passages) > MAX_PASSAGES:
                 say(
                     f"{source.name}:{record.number}: {len(row.passages):,} passages are judged against each other, "
                     "which takes a while"
@@ -99,10 +99,12 @@ def outcomes(
         except failures as error:
             return RowOutcome(record, None, str(error))
 
-    yield from in_order(outcome, islice(source, limit), at_once, "unpoison-row")
+    yield from parallel_map(outcome, islice(source, limit), at_once, "unpoison-row")
 
 
-def tracked(outcomes: Iterable[RowOutcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[RowOutcome[T]]:
+def track_progress(
+    outcomes: Iterable[RowOutcome[T]], source: Source, *, rows_on_stdout: bool
+) -> Iterator[RowOutcome[T]]:
     """The same outcomes, with a progress bar.
 
     Raises:
@@ -186,8 +188,8 @@ class RowCounts:
     def summary(self, verb: str) -> str:
         """Such as "screened 3 rows; 1 failed"."""
         failed = f"; {self.failed:,} failed" if self.failed else ""
-        resumed = f"; {counted(self.resumed, 'row')} of them in an earlier run" if self.resumed else ""
-        return f"{verb} {counted(self.done, 'row')}{failed}{resumed}"
+        resumed = f"; {count_noun(self.resumed, 'row')} of them in an earlier run" if self.resumed else ""
+        return f"{verb} {count_noun(self.done, 'row')}{failed}{resumed}"
 
     @property
     def exit_code(self) -> int:
@@ -195,7 +197,7 @@ class RowCounts:
         return 0 if not self.failed else 1 if self.done else 2
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Such as "1 row" or "1,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -214,7 +216,7 @@ def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:
     return CachedEncoder(load_encoder(spec or "lexical"), path=cache)
 
 
-def cached_generator(spec: str, cache: str) -> Generator:
+def cache_replies(spec: str, cache: str) -> Generator:
     """The generator of `--generator`, remembering its replies as `--cache` says: a file, `memory` or `off`."""
     generator = load_generator(spec)
     if cache == "off" or (cache == "memory" and not can_write(generator)):

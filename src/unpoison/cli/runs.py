@@ -23,11 +23,11 @@ from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report
 from unpoison.bench.report.exports import check_format
-from unpoison.bench.report.guarantees import certified_tables
-from unpoison.bench.report.published import measured_figure
+from unpoison.bench.report.guarantees import guarantee_tables
+from unpoison.bench.report.published import format_measurement
 from unpoison.bench.report.tables import heading
 from unpoison.cli.display import show
-from unpoison.cli.running import counted, say
+from unpoison.cli.running import count_noun, say
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 from unpoison.report.rendering import plain
@@ -158,7 +158,7 @@ def show_figures(report: Report) -> None:
     for table in figures_tables(report):
         show(table, "")
     if report.preset is not None:
-        show(published_table(report, report.preset))
+        show(comparison_table(report, report.preset))
 
 
 def check_certified(certified: bool, clean: bool) -> None:
@@ -175,7 +175,7 @@ def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
     """Certified accuracy, or why there is none, where it is wanted."""
     if not wanted:
         return
-    tables = certified_tables(report)
+    tables = guarantee_tables(report)
     if not tables:
         say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
     for certified in tables if to_stdout else ():
@@ -219,7 +219,7 @@ def _bare(summary: Summary | None, name: str) -> str:
     return "-" if summary is None or not summary.applies(name) else f"{100 * summary[name].value:.1f}"
 
 
-def published_table(report: Report, preset: Preset) -> Table:
+def comparison_table(report: Report, preset: Preset) -> Table:
     """The paper's numbers and the measured ones, each measurement once; letters lead to what is not the paper's."""
     table = Table(title=Text(f"{preset.source}: published and measured"), title_justify="left", caption_justify="left")
     for name in ("model", "row", "column", "measure"):
@@ -232,7 +232,7 @@ def published_table(report: Report, preset: Preset) -> Table:
     shown = set[tuple[Scenario | None, str]]()
     for entry in preset.published:
         key = (entry.scenario, entry.measure)
-        ours = "as above" if key in shown else measured_figure(preset, entry, by_scenario)
+        ours = "as above" if key in shown else format_measurement(preset, entry, by_scenario)
         if ours and entry.scenario is not None:
             shown.add(key)
         differs = [letters.setdefault(t, _letter(len(letters))) for t in (*entry.row_differs, *entry.column_differs)]
@@ -291,10 +291,10 @@ def say_outcome(run: Run) -> int:
     broken = sum(cell.error is not None for cell in run.cells)
     resumed = run.manifest["resumed"]
     say(
-        f"measured {counted(usable, 'question')} in {counted(len(run.cells), 'scenario')}"
+        f"measured {count_noun(usable, 'question')} in {count_noun(len(run.cells), 'scenario')}"
         + (f"; {resumed:,} were there already" if resumed else "")
         + (f"; {failed:,} failed" if failed else "")
-        + (f"; {counted(broken, 'scenario')} could not begin" if broken else "")
+        + (f"; {count_noun(broken, 'scenario')} could not begin" if broken else "")
         + f"; the run is in {run.folder}"
     )
     return 2 if not usable else 1 if failed or broken else 0

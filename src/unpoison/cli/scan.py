@@ -103,51 +103,53 @@ def scan(
     Killed, it goes on where it was when it is started again. What was judged is remembered for --only-new.
     """
     from unpoison.cli.running import row_progress, say
-    from unpoison.errors import InputError, OptionError, shown
+    from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
     from unpoison.scan import screens
     from unpoison.scan.documents import moment
     from unpoison.scan.scanning import scan as scanned
     from unpoison.scan.sources import Failure, read_documents
-    from unpoison.scan.state import State, described, unfinished, usual_folder
+    from unpoison.scan.state import State, describe_source, is_unfinished, usual_folder
 
     for path in (output, sarif, html):
         if path is not None:
             check_output(path, source)
     after = None if since is None else moment(since)
     if since is not None and after is None:
-        raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {shown(since)}")
+        raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {clip(since)}")
     if only_new and state == "off":
         raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
     failures = list[Failure]()
 
-    def failed(failure: Failure) -> None:
+    def report_failure(failure: Failure) -> None:
         failures.append(failure)
         if len(failures) <= MAX_NAMED:
-            say(f"{described(source)}: {failure.location}: {failure.error}")
+            say(f"{describe_source(source)}: {failure.location}: {failure.error}")
 
-    documents = list(read_documents(source, failed, ignore or ()))
+    documents = list(read_documents(source, report_failure, ignore or ()))
     if len(failures) > MAX_NAMED:
-        say(f"{described(source)}: and {len(failures) - MAX_NAMED:,} more could not be read")
+        say(f"{describe_source(source)}: and {len(failures) - MAX_NAMED:,} more could not be read")
     if not documents:
-        raise InputError(f"{described(source)} holds no documents; give rows with 'text', or a folder with text files")
+        raise InputError(
+            f"{describe_source(source)} holds no documents; give rows with 'text', or a folder with text files"
+        )
     # Opened only now: a source that cannot be read leaves no folder behind.
     kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
-    if kept is not None and unfinished(kept):
+    if kept is not None and is_unfinished(kept):
         say(f"going on with the scan that was broken off ({kept.folder})")
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,
             threshold=threshold,
             since=after,
-            seen=kept.seen() if kept is not None and only_new else frozenset(),
+            seen=kept.judged_keys() if kept is not None and only_new else frozenset(),
             engine=screens.Engine(defense, engine.value, workers, None if kept is None else kept.parts),
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
         scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
     try:
-        _write(scan_result, described(source), as_json, output, sarif, html)
+        _write(scan_result, describe_source(source), as_json, output, sarif, html)
     except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
         _finish(kept, scan_result, documents)
         raise
@@ -157,13 +159,13 @@ def scan(
 
 
 def _unread(source: str, failures: Sequence[Failure]) -> str:
-    from unpoison.cli.running import counted
+    from unpoison.cli.running import count_noun
 
     if not Path(source).is_dir():
-        return f"{counted(len(failures), 'row')} could not be read"
+        return f"{count_noun(len(failures), 'row')} could not be read"
     kinds = Counter(Path(failure.location).suffix.lower() or "without a suffix" for failure in failures)
     listed = ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common(10))
-    return f"{counted(len(failures), 'file')} could not be read ({listed})"
+    return f"{count_noun(len(failures), 'file')} could not be read ({listed})"
 
 
 def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) -> None:
@@ -222,12 +224,12 @@ def _table(scan_result: Scan) -> Any:
 
 
 def _summary(scan_result: Scan) -> str:
-    from unpoison.cli.running import counted
+    from unpoison.cli.running import count_noun
 
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})
-    together = f", some in {counted(groups, 'group')}" if groups else ""
+    together = f", some in {count_noun(groups, 'group')}" if groups else ""
     return (
-        f"judged {counted(len(scan_result.findings), 'document')} of {scan_result.documents:,}; "
+        f"judged {count_noun(len(scan_result.findings), 'document')} of {scan_result.documents:,}; "
         f"flagged {len(scan_result.flagged):,}{together}{notes}"
     )

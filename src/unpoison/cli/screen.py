@@ -73,7 +73,7 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.running import RowCounts, learning, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, learn_sources, make_encoder, outcomes, say, track_progress
     from unpoison.defenses.loading import load_defense
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer, check_output
@@ -89,14 +89,14 @@ def screen(
         injection_model=injection_model,
         sources=sources,
     )
-    learning(chosen, learn)
+    learn_sources(chosen, learn)
     if html is not None:
         check_output(html, file)
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
         counts = RowCounts(source.name)
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
-        for outcome in tracked(results, source, rows_on_stdout=output is None):
+        for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
                 writer.write(outcome.failed_fields)

@@ -6,7 +6,7 @@ import typer
 
 from unpoison.cli import serve_options as options
 from unpoison.cli.options import EncoderCache, EncoderName, InjectionModel, Learn, Namespace, NLIName, SourcesFile
-from unpoison.cli.serving import KEY, allowed_keys, check_used, made_defense
+from unpoison.cli.serving import KEY, build_defense, check_used, load_keys
 
 __all__ = ["EXAMPLES", "serve"]
 
@@ -82,7 +82,7 @@ def serve(
     from functools import partial
 
     from unpoison.beliefs import open_beliefs
-    from unpoison.cli.running import cached_generator, make_encoder, say
+    from unpoison.cli.running import cache_replies, make_encoder, say
     from unpoison.errors import OptionError
     from unpoison.models.loading import load_encoder, load_injection_model, load_nli
     from unpoison.runtime.driver import Limits
@@ -90,26 +90,26 @@ def serve(
     from unpoison.serve import Bounds, create_app
     from unpoison.serve import serve as run
     from unpoison.serve.rates import LocalRates, RedisRates
-    from unpoison.serve.sockets import listen, unlinked
-    from unpoison.serve.workers import inherited, supervise
+    from unpoison.serve.sockets import close_socket, listen
+    from unpoison.serve.workers import inherit_socket, supervise
     from unpoison.sources import Sources
     from unpoison.utils import tracing
 
     public = unix_socket is None and host not in LOOPBACK
-    allowed = allowed_keys(keys)
+    allowed = load_keys(keys)
     if allowed is None and public:
         open_to_all = f"{host} may be reached by others, and no key is asked for"
         if not without_key:
             raise OptionError(f"{open_to_all}; set {KEY}, give --keys, or say --without-key")
         say(f"warning: {open_to_all}")
-    listening = inherited()
+    listening = inherit_socket()
     if listening is None and workers > 1:
         shared = listen(host, port, unix_socket)
         status = supervise(workers, shared, patience=drain + grace + 5, log_level=log_level.value)
-        unlinked(shared, unix_socket)
+        close_socket(shared, unix_socket)
         raise typer.Exit(status)
     if otel:
-        tracing.exported()
+        tracing.export_spans()
     bounds = Bounds(
         body=max_body,
         passages=max_passages,
@@ -124,7 +124,7 @@ def serve(
     store = None if beliefs is None else open_beliefs(beliefs, namespace=namespace)
     given = {
         "encoder": load_encoder(vectors) if isinstance(vectors, str) else vectors,
-        "generator": None if generator is None else cached_generator(generator, cache),
+        "generator": None if generator is None else cache_replies(generator, cache),
         "nli": None if nli is None else load_nli(nli),
         "injection_model": None if injection_model is None else load_injection_model(injection_model),
         "beliefs": store,
@@ -138,7 +138,7 @@ def serve(
     with nullcontext() if store is None else closing(store), audit or nullcontext():
         specs = defense or ["guard"]
         check_used(specs, given)
-        make = partial(made_defense, given)
+        make = partial(build_defense, given)
         app = create_app(
             {spec: make(spec) for spec in specs},
             bounds=bounds,
@@ -157,4 +157,4 @@ def serve(
         try:
             run(app, listening=socket, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
         finally:
-            socket.close() if listening else unlinked(socket, unix_socket)
+            socket.close() if listening else close_socket(socket, unix_socket)

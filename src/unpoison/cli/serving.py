@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from unpoison.runtime.driver import Limits
     from unpoison.serve.keys import Keys
 
-__all__ = ["KEY", "allowed_keys", "check_used", "made_defense", "made_defenses"]
+__all__ = ["KEY", "build_defense", "build_defenses", "check_used", "load_keys"]
 
 KEY = "UNPOISON_API_KEY"
 """The environment variable with the key; on a command line every user of the machine could read it."""
 
 
-def allowed_keys(path: Path | None) -> Keys | None:
+def load_keys(path: Path | None) -> Keys | None:
     """The keys of the environment and of a file, None for neither."""
     from unpoison.errors import OptionError
     from unpoison.serve.keys import Key, KeyFile, Keys
@@ -31,7 +31,7 @@ def allowed_keys(path: Path | None) -> Keys | None:
     return Keys(own) if own else None
 
 
-def made_defenses(
+def build_defenses(
     specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits, sources: Path | None = None
 ) -> dict[str, Defense]:
     """The defenses of option strings, with the models of a command line that they take."""
@@ -44,10 +44,10 @@ def made_defenses(
         "limits": limits,
         "sources": Sources.of(sources),
     }
-    return {spec: made_defense(given, spec) for spec in specs}
+    return {spec: build_defense(given, spec) for spec in specs}
 
 
-def _accepted(spec: str) -> frozenset[str]:
+def _accepted_arguments(spec: str) -> frozenset[str]:
     """The arguments of the class that an option string names."""
     import inspect
 
@@ -56,14 +56,14 @@ def _accepted(spec: str) -> frozenset[str]:
     return frozenset(inspect.signature(registry.find("defenses", registry.parse(spec)[0])).parameters)
 
 
-def made_defense(given: dict[str, Any], spec: str) -> Defense:
+def build_defense(given: dict[str, Any], spec: str) -> Defense:
     """The defense of an option string, with the models of the command line that it takes."""
-    from unpoison.cli.running import learning
+    from unpoison.cli.running import learn_sources
     from unpoison.defenses.loading import load_defense
 
-    accepted = _accepted(spec)
+    accepted = _accepted_arguments(spec)
     defense = load_defense(spec, **{name: value for name, value in given.items() if name in accepted})
-    learning(defense, given.get("learn", False))
+    learn_sources(defense, given.get("learn", False))
     return defense
 
 
@@ -75,7 +75,7 @@ def check_used(specs: list[str], given: dict[str, Any]) -> None:
     """
     from unpoison.errors import OptionError
 
-    accepted = frozenset[str]().union(*map(_accepted, specs))
+    accepted = frozenset[str]().union(*map(_accepted_arguments, specs))
     for name in ("encoder", "nli", "injection_model", "beliefs", "sources"):
         if given[name] is not None and name not in accepted:
             raise OptionError(f"none of {', '.join(specs)} takes --{name.replace('_', '-')}; leave it out")

@@ -9,11 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 
-__all__ = ["LARGEST", "read_settings"]
+__all__ = ["MAX_FILE_BYTES", "read_settings"]
 
-LARGEST = 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024
 """Bytes of a file; settings are a page."""
 
 SCALAR = (str, int, float, bool)
@@ -46,7 +46,7 @@ def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | Non
             raise OptionError(f"{path.name}: {key} must be a text, a number, true or false, or a list of them")
         multiple = getattr(options[names[option]], "multiple", False)
         if isinstance(value, list) and not multiple:
-            raise OptionError(f"{path.name}: {key} takes one value, got {shown(value)}")
+            raise OptionError(f"{path.name}: {key} takes one value, got {clip(value)}")
         settings[names[option]] = values if multiple else value
     context.default_map = {**(context.default_map or {}), **settings}
     return path
@@ -60,9 +60,9 @@ def _long(parameter: Any) -> str:
 def _table(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise InputError(f"{path} has more than {LARGEST:,} bytes; settings are one short file")
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise InputError(f"{path} has more than {MAX_FILE_BYTES:,} bytes; settings are one short file")
         return tomllib.loads(content.decode())
     except OSError as error:
         raise InputError(f"the settings {path} cannot be read: {error.strerror}") from None

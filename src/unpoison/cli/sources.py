@@ -23,7 +23,7 @@ __all__ = ["sources"]
 
 T = TypeVar("T")
 
-MOST_REPORTED = 20
+MAX_REPORTED = 20
 """Rows that cannot be read that are named; the others are counted."""
 
 ONE_SHARE = 0.8
@@ -82,7 +82,7 @@ def list_(
     from unpoison.sources.tally import Tally
 
     known, tally = _sources(policy, origin), Tally()
-    counts = RowCounts("", most=MOST_REPORTED)
+    counts = RowCounts("", most=MAX_REPORTED)
     for one in _retrievals(files, counts):
         tally.add(one.question, known.standings("", one.passages))
     levels = bool(known.policy.patterns)
@@ -117,7 +117,7 @@ def learn(
     policy: PolicyFile = None,
 ) -> None:
     """Remember who was retrieved: origins, counts and days, no text and no question."""
-    from unpoison.cli.running import RowCounts, counted, say
+    from unpoison.cli.running import RowCounts, count_noun, say
     from unpoison.errors import OptionError
     from unpoison.io.rows import Row
     from unpoison.models.loading import load_generator
@@ -130,10 +130,10 @@ def learn(
             raise OptionError(f"{file} is a folder, whose documents nobody asked for; learn from rows with questions")
     known = _sources(policy, origin, history)
     known.history.past(())  # what cannot be written is refused before anything is read
-    counts = RowCounts("", most=MOST_REPORTED)
+    counts = RowCounts("", most=MAX_REPORTED)
     read = Row.of if method is How.AGREEMENT else retrieval_of
     known.learn(_rows(files, counts, read), method.value, None if generator is None else load_generator(generator))
-    say(f"{history}: {counted(len(known.rows()), 'origin')}")
+    say(f"{history}: {count_noun(len(known.rows()), 'origin')}")
     say(counts.summary("learned"))
     raise typer.Exit(counts.exit_code)
 
@@ -142,12 +142,12 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
     from dataclasses import replace
 
     from unpoison.sources.history import History
-    from unpoison.sources.origins import checked_rule
+    from unpoison.sources.origins import check_rule
     from unpoison.sources.policy import Policy
     from unpoison.sources.sources import Sources
 
     read = Policy.of(policy)
-    return Sources(read if origin is None else replace(read, origin=checked_rule(origin)), History(history))
+    return Sources(read if origin is None else replace(read, origin=check_rule(origin)), History(history))
 
 
 def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
@@ -177,7 +177,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
     from unpoison.scan.stores import is_store
     from unpoison.sources.retrievals import Retrieval, retrieval_of
 
-    def failed(failure: Failure) -> None:
+    def count_failure(failure: Failure) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
 
     for file in files:
@@ -185,7 +185,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
             yield from _rows([file], counts, partial(retrieval_of, documents=True))
             continue
         counts.source = file
-        for document in read_documents(file, failed):
+        for document in read_documents(file, count_failure):
             counts.add_part(1, [], resumed=False)
             yield Retrieval(None, [document.passage])
 
@@ -215,11 +215,11 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:
     """What a reader of the table should know."""
-    from unpoison.cli.running import counted
+    from unpoison.cli.running import count_noun
 
     rows = tally.rows()
     named = [row for row in rows if row.origin]
-    yield f"{counted(len(named), 'origin')} in {counted(tally.passages, 'passage')}"
+    yield f"{count_noun(len(named), 'origin')} in {count_noun(tally.passages, 'passage')}"
     missing = next((row.passages for row in rows if not row.origin), 0)
     if missing:
         yield (

@@ -13,12 +13,12 @@ from unpoison.bench.evaluation.timelines import stream_rows
 from unpoison.cli.options import Carry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 
-__all__ = ["carrying", "open_stream"]
+__all__ = ["open_stream", "with_carry"]
 
 BUILT_IN = "timeline"
 """The name of the built-in sample, where no file is called so."""
@@ -54,7 +54,7 @@ class StreamSource:
         key = belief_key(question)
         latest = self._latest.get(key, time)
         if time < latest:
-            return f"time {shown(time)} lies before {shown(latest)}, when the question was asked last; sort the file"
+            return f"time {clip(time)} lies before {clip(latest)}, when the question was asked last; sort the file"
         self._latest[key] = time
         return None
 
@@ -76,7 +76,7 @@ def open_stream(path: str) -> Iterator[Source]:
             yield StreamSource(source)
 
 
-def carrying(defense: Defense, carry: Carry) -> Defense | EachStep | CumulativeSnapshot | LightweightHistory:
+def with_carry(defense: Defense, carry: Carry) -> Defense | EachStep | CumulativeSnapshot | LightweightHistory:
     """The defense with what it carries.
 
     Raises:

@@ -88,19 +88,19 @@ def trace(
     """
     import sys
 
-    from unpoison.cli.running import cached_generator
+    from unpoison.cli.running import cache_replies
     from unpoison.errors import OptionError
-    from unpoison.io.file_rows import encoded
+    from unpoison.io.file_rows import json_line
     from unpoison.scan.trace import Tracer
 
-    case, source = _opened(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
+    case, source = _open_case(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
     query = question or (case.question if case else None)
     reply = answer or (case.answer if case else None)
     for name, value in (("question", query), ("answer", reply)):
         if value is None:
             raise OptionError(f"{file} does not say the {name}; give it with --{name}")
     tracer = Tracer(
-        None if generator is None else cached_generator(generator, cache),
+        None if generator is None else cache_replies(generator, cache),
         method=None if method is None else method.value,
         k=k,
         calls=calls,
@@ -108,13 +108,13 @@ def trace(
     )
     traced = tracer.trace(query or "", reply or "", source)
     if as_json:
-        sys.stdout.buffer.write(encoded(traced.to_dict()))
+        sys.stdout.buffer.write(json_line(traced.to_dict()))
     else:
         _show(traced)
     raise typer.Exit(0 if traced.culprits else 1)
 
 
-def _opened(
+def _open_case(
     file: str, *, row: int | None, id: str | None, question: str | None, encoder: str | None, k: int
 ) -> tuple[TraceCase | None, tuple[Passage, ...] | Retriever]:
     """The row that is meant and its passages, or no row and documents or an index."""
@@ -123,7 +123,7 @@ def _opened(
     from unpoison.errors import InputError, OptionError
     from unpoison.io.files import open_source
     from unpoison.retrieval import DenseRetriever
-    from unpoison.scan.trace_sources import chosen, is_row, retriever_of
+    from unpoison.scan.trace_sources import choose_row, is_row, retriever_of
 
     if file.endswith(".npz"):
         if encoder is None:
@@ -136,7 +136,7 @@ def _opened(
             raise InputError(f"{source.name} holds no rows; give rows with passages, or a document on each line")
         every = chain([first], records)
         if is_row(first.fields) or row is not None or id is not None:
-            case = chosen(every, number=row, id=id, question=None if row or id else question)
+            case = choose_row(every, number=row, id=id, question=None if row or id else question)
             return case, case.passages
         return None, retriever_of(every, k)
 
@@ -146,7 +146,7 @@ def _show(traced: Trace) -> None:
     from rich.text import Text
 
     from unpoison.cli.display import show
-    from unpoison.cli.running import counted
+    from unpoison.cli.running import count_noun
     from unpoison.report.rendering import excerpt, plain
 
     table = Table(
@@ -162,7 +162,7 @@ def _show(traced: Trace) -> None:
     show(table)
     some = "passage" if len(traced.culprits) == 1 else "passages"
     named = f"{some} {', '.join(map(str, traced.culprits))}" if traced.culprits else "nobody"
-    show(f"guilty: {named}; method {traced.method}, {counted(traced.asked, 'call')}")
+    show(f"guilty: {named}; method {traced.method}, {count_noun(traced.asked, 'call')}")
     for note in traced.notes:
         show(note)
     if traced.without is not None:

@@ -12,7 +12,7 @@ from unpoison.core.codec import from_row, json_entries, to_row
 from unpoison.core.contests import Contest
 from unpoison.core.screenings import Screening
 
-__all__ = ["Answer", "Call", "Reply", "promised"]
+__all__ = ["Answer", "Call", "Reply", "guarantee_sentence"]
 
 SPARSE = ("details", "belief", "proof", "status")
 """Fields that are not in an answer's row where they hold nothing."""
@@ -118,7 +118,7 @@ class Answer:
     @property
     def promise(self) -> str:
         """What the guarantee comes to, as a sentence for the user."""
-        return promised(self.guarantee, len(self.screening.passages), self.guarantee_unit)
+        return guarantee_sentence(self.guarantee, len(self.screening.passages), self.guarantee_unit)
 
     def to_dict(self) -> dict[str, Any]:
         """What output rows carry beside the screening; of the details what JSON has."""
@@ -136,7 +136,7 @@ class Answer:
         return from_row(cls, data, screening=screening)
 
 
-def promised(guarantee: int | None, count: int, unit: Literal["passages", "sources"] = "passages") -> str:
+def guarantee_sentence(guarantee: int | None, count: int, unit: Literal["passages", "sources"] = "passages") -> str:
     """What a guarantee over so many passages comes to, as a sentence for the user."""
     if guarantee is None:
         return "Nothing is guaranteed: this method has no proof of its answers."

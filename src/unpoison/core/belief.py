@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from unpoison.core.codec import from_row, to_row
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.utils.checks import within
 
 __all__ = ["MAX_ANSWER", "MAX_QUERY", "Belief", "BeliefUpdate", "Weights"]
@@ -60,8 +60,8 @@ class Belief:
         for name, limit in (("answer", MAX_ANSWER), ("query", MAX_QUERY)):
             text = getattr(self, name)
             if not isinstance(text, str):
-                raise InputError(f"belief.{name} must be a text, got {shown(text)}")
-            object.__setattr__(self, name, _shortened(text, limit))
+                raise InputError(f"belief.{name} must be a text, got {clip(text)}")
+            object.__setattr__(self, name, _shorten(text, limit))
         for name in ("support", "conflict"):
             object.__setattr__(self, name, _share(name, getattr(self, name)))
         for name in ("created", "updated", "expires"):
@@ -93,7 +93,7 @@ class Belief:
             InputError: A field is missing or malformed.
         """
         if not {"answer", "support", "conflict"} <= values.keys():
-            raise InputError(f"a belief needs answer, support and conflict, got the fields {shown(sorted(values))}")
+            raise InputError(f"a belief needs answer, support and conflict, got the fields {clip(sorted(values))}")
         return cls(
             values["answer"],
             values["support"],
@@ -146,7 +146,7 @@ class BeliefUpdate:
         return from_row(cls, values, belief=None if now is None else Belief.from_dict(now))
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     """One line of at most `limit` bytes that every store can hold; where something was cut it ends with `CUT`."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * limit]).split())
     whole = line.encode("utf-8", "replace")
@@ -166,5 +166,5 @@ def _moment(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
-        raise InputError(f"belief.{name} must be Unix seconds or None, got {shown(value)}")
+        raise InputError(f"belief.{name} must be Unix seconds or None, got {clip(value)}")
     return float(value)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from unpoison.core.codec import from_row, to_row
 from unpoison.core.contests import unmistakable
 from unpoison.core.passages import Passage
-from unpoison.errors import shown
+from unpoison.errors import clip
 from unpoison.sources.addresses import visible
 
 __all__ = ["Claim", "Status", "disagreement", "is_disagreement"]
@@ -42,14 +42,14 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
-            raise ValueError(f"a claim needs words, got {shown(self.text)}")
+            raise ValueError(f"a claim needs words, got {clip(self.text)}")
         if not (isinstance(self.weight, (int, float)) and isfinite(self.weight) and self.weight >= 0):
-            raise ValueError(f"a claim weighs 0 or more, got {shown(self.weight)}")
+            raise ValueError(f"a claim weighs 0 or more, got {clip(self.weight)}")
         rising = all(type(i) is int and i >= 0 for i in self.passages) and list(self.passages) == sorted(
             set(self.passages)
         )
         if not self.passages or not rising:
-            raise ValueError(f"a claim needs ascending positions of its passages, got {shown(self.passages)}")
+            raise ValueError(f"a claim needs ascending positions of its passages, got {clip(self.passages)}")
 
     def to_dict(self) -> dict[str, Any]:
         return to_row(self)

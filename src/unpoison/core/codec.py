@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["array_row", "from_row", "json_entries", "read_array", "to_row"]
 
@@ -68,7 +68,7 @@ def json_value(value: Any) -> Any:
         return {str(key): json_value(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_value(member) for member in value]
-    raise TypeError(f"no value of JSON: {shown(value)} ({type(value).__name__})")
+    raise TypeError(f"no value of JSON: {clip(value)} ({type(value).__name__})")
 
 
 def json_entries(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def from_row(kind: type[T], row: object, **given: Any) -> T:
     """
     noun = kind.__name__.lower()
     if not isinstance(row, Mapping):
-        raise InputError(f"{noun} must be an object, got {shown(row)}")
+        raise InputError(f"{noun} must be an object, got {clip(row)}")
     values, known = dict(given), cast(Any, kind)
     hints = _hints(known)
     for field in fields(known):
@@ -104,12 +104,12 @@ def from_row(kind: type[T], row: object, **given: Any) -> T:
             continue
         if field.name in row:
             values[field.name] = _read(hints[field.name], row[field.name], f"{noun}.{field.name}", row)
-        elif _required(field):
-            raise InputError(f"a {noun} needs {field.name}, got the fields {shown(sorted(map(str, row)))}")
+        elif _is_required(field):
+            raise InputError(f"a {noun} needs {field.name}, got the fields {clip(sorted(map(str, row)))}")
     return kind(**values)
 
 
-def _required(field: Field[Any]) -> bool:
+def _is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
@@ -133,7 +133,7 @@ def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
         return value
     if isinstance(hint, type):
         return _as(hint, value, name, row)
-    raise InputError(f"{name} cannot be {shown(value)}")
+    raise InputError(f"{name} cannot be {clip(value)}")
 
 
 def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
@@ -150,7 +150,7 @@ def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
     if kind is float and type(value) is int and abs(value) < 1 << 1000:
         return float(value)
     if type(value) is not kind and not (kind is str and isinstance(value, str)):
-        raise InputError(f"{name} must be {NAMES.get(kind, kind.__name__)}, got {shown(value)}")
+        raise InputError(f"{name} must be {NAMES.get(kind, kind.__name__)}, got {clip(value)}")
     return value
 
 

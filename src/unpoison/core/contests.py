@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from unpoison.core.codec import from_row, to_row
-from unpoison.errors import shown
+from unpoison.errors import clip
 
 __all__ = ["Contest", "Rival", "unmistakable"]
 
@@ -31,9 +31,9 @@ class Rival:
 
     def __post_init__(self) -> None:
         if not isinstance(self.answer, str) or not self.answer.strip():
-            raise ValueError(f"a rival needs an answer, got {shown(self.answer)}")
-        if not self.passages or not _ascending(self.passages):
-            raise ValueError(f"a rival needs ascending positions of its passages, got {shown(self.passages)}")
+            raise ValueError(f"a rival needs an answer, got {clip(self.answer)}")
+        if not self.passages or not _is_ascending(self.passages):
+            raise ValueError(f"a rival needs ascending positions of its passages, got {clip(self.passages)}")
         if not 1 <= self.voices <= len(self.passages):
             raise ValueError(f"{len(self.passages)} passages have 1 to {len(self.passages)} voices, got {self.voices}")
 
@@ -41,7 +41,7 @@ class Rival:
         return to_row(self)
 
 
-def _ascending(positions: Sequence[object]) -> bool:
+def _is_ascending(positions: Sequence[object]) -> bool:
     numbers = [i for i in positions if type(i) is int and i >= 0]
     return len(numbers) == len(positions) and numbers == sorted(set(numbers))
 

@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
-from unpoison.text.alignment import Region, Regions, joined
+from unpoison.text.alignment import Region, Regions, merge_regions
 from unpoison.text.analysis import analysis
-from unpoison.text.canonical import LONGEST, Canonical, Hidden, canonical
-from unpoison.text.redaction import MARK, redacted, traced
+from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, Hidden, canonical
+from unpoison.text.redaction import MARK, redact_text, redact_with_trace
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 
@@ -44,7 +44,7 @@ def _vector(value: ArrayLike, owner: str) -> Vector:
         array = np.asarray(None)
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise InputError(
-            f"{owner}.embedding must be one vector of numbers, shape (d,), got {shown(value)}; "
+            f"{owner}.embedding must be one vector of numbers, shape (d,), got {clip(value)}; "
             "pass the vector that your encoder or vector store made"
         )
     with np.errstate(over="ignore"):
@@ -59,7 +59,7 @@ def _vector(value: ArrayLike, owner: str) -> Vector:
 def _text(value: object, owner: str) -> None:
     if not isinstance(value, str):
         raise InputError(
-            f"{owner}.text must be a string, got {shown(value)} ({type(value).__name__}); give its text or leave it out"
+            f"{owner}.text must be a string, got {clip(value)} ({type(value).__name__}); give its text or leave it out"
         )
 
 
@@ -79,7 +79,7 @@ class Query:
         text: object = self.text
         if not isinstance(text, str):
             raise InputError(
-                f"query must be a string, got {shown(text)} ({type(text).__name__}); pass the question's text"
+                f"query must be a string, got {clip(text)} ({type(text).__name__}); pass the question's text"
             )
         if self.embedding is not None:
             object.__setattr__(self, "embedding", _vector(self.embedding, "query"))
@@ -132,7 +132,7 @@ class Passage:
     _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        owner = "passage" if self.id is None else f"passage {shown(self.id)}"
+        owner = "passage" if self.id is None else f"passage {clip(self.id)}"
         _text(self.text, owner)
         name: Any = self.id
         if isinstance(name, int) and not isinstance(name, bool):
@@ -141,7 +141,7 @@ class Passage:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(
-                    f"{owner}.{name} must be a string or None, got {shown(value)}; convert it or leave it out"
+                    f"{owner}.{name} must be a string or None, got {clip(value)}; convert it or leave it out"
                 )
         if type(self.metadata) is not Metadata:
             object.__setattr__(self, "metadata", _metadata(self.metadata, owner))
@@ -174,7 +174,7 @@ class Passage:
 
         Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
         """
-        return self.raw[:LONGEST] if self.verbatim else self._canonical_text().text
+        return self.raw[:MAX_TEXT_CHARS] if self.verbatim else self._canonical_text().text
 
     @property
     def body(self) -> str:
@@ -186,14 +186,14 @@ class Passage:
     @property
     def shown(self) -> str:
         """What a model is shown: the reading, with "[removed]" where something is cut."""
-        return redacted(self.raw, self.cuts, MARK).text if self.cuts else self.reading
+        return redact_text(self.raw, self.cuts, MARK).text if self.cuts else self.reading
 
     def without(self, cuts: Sequence[Region]) -> Self:
         """The same passage, its reading without these stretches of `raw` as well, and without its embedding.
 
         An embedding of the whole text is not one of the rest.
         """
-        return replace(self, cuts=joined([*self.cuts, *cuts]), embedding=None)
+        return replace(self, cuts=merge_regions([*self.cuts, *cuts]), embedding=None)
 
     def regions(self, windows: Sequence[tuple[Any, ...]]) -> list[Regions]:
         """For each window, a start and an end in the reading, the stretches of `raw` that it was made of, rising."""
@@ -201,12 +201,14 @@ class Passage:
             return []
         if self.verbatim:
             return [((start, end),) if start < end else () for start, end, *_ in windows]
-        trace = traced(self.raw, self.cuts)[1]
+        trace = redact_with_trace(self.raw, self.cuts)[1]
         return [trace.regions(start, end) for start, end, *_ in windows]
 
     def messages(self) -> Regions:
         """Where in the reading messages stand that no reader of the raw text sees."""
-        return traced(self.raw, self.cuts)[1].messages() if self.hidden.messages and not self.verbatim else ()
+        return (
+            redact_with_trace(self.raw, self.cuts)[1].messages() if self.hidden.messages and not self.verbatim else ()
+        )
 
     @property
     def hidden(self) -> Hidden:
@@ -215,7 +217,7 @@ class Passage:
 
     def _canonical_text(self) -> Canonical:
         if self._canonical is None:
-            read = redacted(self.raw, self.cuts) if self.cuts else analysis(self.raw).part(canonical)
+            read = redact_text(self.raw, self.cuts) if self.cuts else analysis(self.raw).part(canonical)
             object.__setattr__(self, "_canonical", read)
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
@@ -255,7 +257,7 @@ class Passage:
         text: Any = next((value for value in named if value is not None), None)
         if not named:
             raise InputError(
-                f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
+                f"{owner} has no text, got {clip(value)}; pass a string, a dict with 'text', or an object with .text"
             )
         fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
         more = attributes.get("metadata") or attributes.get("meta")
@@ -270,14 +272,14 @@ class Passage:
 
 def _metadata(value: object, owner: str) -> Metadata:
     if not isinstance(value, Mapping):
-        raise InputError(f"{owner}.metadata must be a mapping of texts and numbers, got {shown(value)}")
+        raise InputError(f"{owner}.metadata must be a mapping of texts and numbers, got {clip(value)}")
     return metadata_of({}, value)
 
 
 def _score(value: object, owner: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
         raise InputError(
-            f"{owner}.score must be a number or None, got {shown(value)}; pass the retriever's score or leave it out"
+            f"{owner}.score must be a number or None, got {clip(value)}; pass the retriever's score or leave it out"
         )
     try:
         score = float(value)
@@ -319,7 +321,7 @@ def as_passages(passages: object) -> tuple[Passage, ...]:
     """
     if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, (Sequence, Iterator, np.ndarray)):
         raise InputError(
-            f"passages must be a list of passages, got {shown(passages)} ({type(passages).__name__}); "
+            f"passages must be a list of passages, got {clip(passages)} ({type(passages).__name__}); "
             "wrap a single passage in a list"
         )
     values = list(islice(passages, MAX_PASSAGES + 1))

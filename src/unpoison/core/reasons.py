@@ -18,17 +18,17 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from unpoison.core.reason_words import OTHER_FATE, WORDS
-from unpoison.errors import shown
+from unpoison.errors import clip
 
 __all__ = ["PROMPT_INJECTION", "Clause", "Reason", "as_reason", "quotable"]
 
 PROMPT_INJECTION = "prompt_injection"
 """The code of what is dropped for a prompt injection, and the name of the evidence for it."""
 
-LONGEST_PLAIN = 1000
+MAX_PLAIN_CHARS = 1000
 """Characters of a reason of somebody's own that are read as plain words."""
 
-LONGEST_CODE = 100
+MAX_CODE_CHARS = 100
 """Characters."""
 
 DEEPEST = 40
@@ -70,13 +70,13 @@ class Reason(str):
 
     def __new__(cls, text: str, code: str = "", parameters: Mapping[str, Any] = MappingProxyType({})) -> Self:
         if not isinstance(text, str):
-            raise ValueError(f"a reason is a sentence, got {shown(text)}")
-        if not isinstance(code, str) or len(code) > LONGEST_CODE or not isinstance(parameters, Mapping):
-            raise ValueError(f"a reason needs a code and a mapping of parameters, got {shown((code, parameters))}")
-        return cls._made(text, str(code), _frozen(parameters))
+            raise ValueError(f"a reason is a sentence, got {clip(text)}")
+        if not isinstance(code, str) or len(code) > MAX_CODE_CHARS or not isinstance(parameters, Mapping):
+            raise ValueError(f"a reason needs a code and a mapping of parameters, got {clip((code, parameters))}")
+        return cls._create(text, str(code), _freeze(parameters))
 
     @classmethod
-    def _made(cls, text: str, code: str, frozen: Mapping[str, Any]) -> Self:
+    def _create(cls, text: str, code: str, frozen: Mapping[str, Any]) -> Self:
         reason = super().__new__(cls, text)
         object.__setattr__(reason, "code", code)
         object.__setattr__(reason, "parameters", frozen)
@@ -89,8 +89,8 @@ class Reason(str):
         Raises:
             KeyError: No such code, or a parameter that its words need is missing.
         """
-        frozen = _frozen(parameters)
-        return cls._made(_terminal(code, frozen), code, frozen)
+        frozen = _freeze(parameters)
+        return cls._create(_terminal(code, frozen), code, frozen)
 
     @property
     def plain(self) -> str:
@@ -101,7 +101,7 @@ class Reason(str):
     @property
     def clause(self) -> Clause:
         """This reason as a part of another one; by its sentence where this version has no words for it."""
-        known = _worded(self.code, self.parameters) is not None
+        known = _sentence(self.code, self.parameters) is not None
         return Clause(self.code, self.parameters) if known else Clause("", {"text": str(self)})
 
     @property
@@ -109,7 +109,7 @@ class Reason(str):
         """Its code and those of its clauses, at any depth."""
         return _codes(Clause(self.code, self.parameters))
 
-    def moved(self, positions: Callable[[int], int], own: Callable[[str], str]) -> Self:
+    def remap(self, positions: Callable[[int], int], own: Callable[[str], str]) -> Self:
         """The same reason where the passages stand at other positions; `own` does so for somebody's own sentence."""
 
         def change(code: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -119,16 +119,16 @@ class Reason(str):
                 parameters["passages"] = tuple(positions(i) for i in parameters["passages"])
             return code, parameters if code else {"text": own(parameters["text"])}
 
-        return self._changed(change)
+        return self._transform(change)
 
     def where_kept(self, kept: bool) -> Self:
         """The same findings where a threshold was moved, so that the passage is kept, or is not."""
         other = OTHER_FATE[kept]
-        return self._changed(lambda code, parameters: (other.get(code, code), parameters))
+        return self._transform(lambda code, parameters: (other.get(code, code), parameters))
 
-    def _changed(self, change: Change) -> Self:
+    def _transform(self, change: Change) -> Self:
         before = self.clause
-        after = _changed(before, change)
+        after = _transform_clause(before, change)
         if after == before:
             return self
         return type(self).of(after.code, **after.parameters) if after.code else type(self)(after.parameters["text"])
@@ -136,7 +136,7 @@ class Reason(str):
     def to_dict(self) -> dict[str, Any]:
         """Text, code and parameters as JSON-ready values; only the text where there is no code."""
         fields: dict[str, Any] = {"reason": str(self)}
-        return {**fields, "code": self.code, "parameters": _thawed(self.parameters)} if self.code else fields
+        return {**fields, "code": self.code, "parameters": _thaw(self.parameters)} if self.code else fields
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -160,7 +160,7 @@ class Reason(str):
         raise AttributeError(f"a reason does not change, so {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.code, _thawed(self.parameters))
+        return type(self), (str(self), self.code, _thaw(self.parameters))
 
 
 def as_reason(text: str) -> Reason:
@@ -195,7 +195,7 @@ def _template(code: str, optional: frozenset[str]) -> tuple[_Part, ...]:
     return tuple(_Part(text, name, how or "", mark == "r") for text, name, how, mark in Formatter().parse(words))
 
 
-def _formatted(value: Any, how: str) -> str:
+def _format_value(value: Any, how: str) -> str:
     """A value by its format; a noun behind "#" is counted."""
     if how.startswith("#"):
         return f"{value:,} {how[1:]}{'' if value == 1 else 's'}"
@@ -204,7 +204,7 @@ def _formatted(value: Any, how: str) -> str:
     return value if isinstance(value, str) else format(value, how)
 
 
-def _worded(code: str, parameters: Mapping[str, Any]) -> str | None:
+def _sentence(code: str, parameters: Mapping[str, Any]) -> str | None:
     """The sentence of a code that may be of another version; None where there is none."""
     try:
         return _terminal(code, parameters) if code in WORDS else None
@@ -221,7 +221,7 @@ def _terminal(code: str, parameters: Mapping[str, Any]) -> str:
         if name == "clauses":
             said.append("; ".join(_terminal(*clause) for clause in parameters.get("clauses", ())))
         elif name is not None:
-            said.append(repr(parameters[name]) if quoted else _formatted(parameters[name], how))
+            said.append(repr(parameters[name]) if quoted else _format_value(parameters[name], how))
     return "".join(said)
 
 
@@ -231,14 +231,14 @@ def _plain(code: str, parameters: Mapping[str, Any]) -> str:
     words = WORDS[code].plain
     if "{clauses}" not in words:
         return words
-    return words.replace("{clauses}", _listed(_plain(*clause) for clause in parameters.get("clauses", ())))
+    return words.replace("{clauses}", _join_clauses(_plain(*clause) for clause in parameters.get("clauses", ())))
 
 
 def _own(text: str) -> str:
-    return " ".join(text[:LONGEST_PLAIN].split())
+    return " ".join(text[:MAX_PLAIN_CHARS].split())
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _join_clauses(parts: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(filter(None, parts)))
     return " and ".join(filter(None, [", ".join(distinct[:-1]), *distinct[-1:]]))
 
@@ -248,19 +248,19 @@ def _codes(clause: Clause) -> tuple[str, ...]:
     return tuple(filter(None, (clause.code, *inner)))
 
 
-def _changed(clause: Clause, change: Change) -> Clause:
+def _transform_clause(clause: Clause, change: Change) -> Clause:
     code, parameters = change(clause.code, dict(clause.parameters))
     if "clauses" in parameters:
-        parameters["clauses"] = tuple(_changed(Clause(*part), change) for part in parameters["clauses"])
+        parameters["clauses"] = tuple(_transform_clause(Clause(*part), change) for part in parameters["clauses"])
     return Clause(code, parameters)
 
 
-def _frozen(parameters: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
-    frozen = {str(name): _frozen_value(value, depth + 1) for name, value in parameters.items()}
+def _freeze(parameters: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
+    frozen = {str(name): _freeze_value(value, depth + 1) for name, value in parameters.items()}
     if "clauses" in frozen:
         clauses = frozen["clauses"]
         if not isinstance(clauses, tuple) or not all(map(_is_clause, clauses)):
-            raise ValueError(f"clauses are pairs of a code and parameters, got {shown(clauses)}")
+            raise ValueError(f"clauses are pairs of a code and parameters, got {clip(clauses)}")
         frozen["clauses"] = tuple(Clause(*clause) for clause in clauses)
     return MappingProxyType(frozen)
 
@@ -269,7 +269,7 @@ def _is_clause(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], Mapping)
 
 
-def _frozen_value(value: object, depth: int) -> Any:
+def _freeze_value(value: object, depth: int) -> Any:
     if depth > DEEPEST:
         raise ValueError(f"the parameters of a reason are nested more than {DEEPEST} deep")
     if isinstance(value, np.generic):
@@ -277,19 +277,19 @@ def _frozen_value(value: object, depth: int) -> Any:
     if type(value) in (str, int, bool):
         return value
     if isinstance(value, Mapping):
-        return _frozen(value, depth)
+        return _freeze(value, depth)
     if isinstance(value, list | tuple):
-        return tuple(_frozen_value(item, depth + 1) for item in value)
+        return tuple(_freeze_value(item, depth + 1) for item in value)
     if isinstance(value, float):
         return round(value, DIGITS) if isfinite(value) else str(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
         return str(value)
-    raise ValueError(f"the parameters of a reason are numbers, strings and lists of them, got {shown(value)}")
+    raise ValueError(f"the parameters of a reason are numbers, strings and lists of them, got {clip(value)}")
 
 
-def _thawed(value: Any) -> Any:
+def _thaw(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _thawed(item) for name, item in value.items()}
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+        return {name: _thaw(item) for name, item in value.items()}
+    return [_thaw(item) for item in value] if isinstance(value, tuple) else value

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from unpoison.errors import OptionError, UnknownNameError, nearest, shown
+from unpoison.errors import OptionError, UnknownNameError, clip, nearest
 from unpoison.utils.renamed import new_name
 
 __all__ = [
@@ -174,7 +174,7 @@ def _own(kind: str, name: str) -> Any:
         OptionError: No such module or class, or one that cannot be used; the message says what is missing.
     """
     if kind not in BASES:
-        raise OptionError(f"{shown(name)} names a class, which goes for {', '.join(BASES)} only")
+        raise OptionError(f"{clip(name)} names a class, which goes for {', '.join(BASES)} only")
     module, _, attribute = name.partition(":")
     try:
         home = import_module(module)
@@ -298,7 +298,7 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
             if answer := new_name(key, owner, existing):
                 raise OptionError(answer)
             hint, known = nearest(key, existing), ", ".join(existing) or "none"
-            raise OptionError(f"{owner} has no option {shown(key)}; {hint}it has: {known}")
+            raise OptionError(f"{owner} has no option {clip(key)}; {hint}it has: {known}")
     return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
 
 
@@ -312,9 +312,9 @@ def split_options(text: str, owner: str) -> dict[str, str]:
     for part in filter(None, text.split(",")):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
-            raise OptionError(f"{shown(part)} in {shown(owner)} is no option; write name:option=value,option=value")
+            raise OptionError(f"{clip(part)} in {clip(owner)} is no option; write name:option=value,option=value")
         if option.strip() in chosen:
-            raise OptionError(f"{option.strip()} is given twice in {shown(owner)}; give it once")
+            raise OptionError(f"{option.strip()} is given twice in {clip(owner)}; give it once")
         chosen[option.strip()] = value.strip()
     return chosen
 
@@ -354,4 +354,4 @@ def _value_of(text: str, hint: Any, owner: str) -> Any:
     if str in members:
         return text
     wanted = [*map(str, choices), *(word for kind, word in _WORDS.items() if kind in members)]
-    raise OptionError(f"{owner} must be {' or '.join(wanted)}, got {shown(text)}")
+    raise OptionError(f"{owner} must be {' or '.join(wanted)}, got {clip(text)}")

@@ -16,9 +16,9 @@ from unpoison.core.codec import from_row
 from unpoison.core.contests import Contest
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.reasons import as_reason
-from unpoison.core.spans import Span, united, without
+from unpoison.core.spans import Span, merge_spans, without
 from unpoison.core.verdicts import Evidence, Verdict
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["Screening"]
 
@@ -95,7 +95,7 @@ class Screening:
         rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
-            Verdict(i, i in rank, value, rank.get(i), as_reason(reason), united(spans.get(i, ())))
+            Verdict(i, i in rank, value, rank.get(i), as_reason(reason), merge_spans(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         arrays = Evidence() if evidence is None else evidence
@@ -166,7 +166,7 @@ class Screening:
             InputError: The threshold is out of range, or the defense gave no probabilities.
         """
         if isinstance(threshold, bool) or not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
-            raise InputError(f"threshold must be a probability between 0 and 1, got {shown(threshold)}")
+            raise InputError(f"threshold must be a probability between 0 and 1, got {clip(threshold)}")
         probability = self.evidence.arrays.get("probability")
         if probability is None or probability.shape != (len(self.passages),):
             raise InputError(

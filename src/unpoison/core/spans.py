@@ -9,12 +9,12 @@ from typing import Any, Literal, Self
 
 from unpoison.core.codec import from_row, to_row
 from unpoison.core.passages import Passage
-from unpoison.errors import shown
+from unpoison.errors import clip
 from unpoison.text.alignment import Region, Regions
 
-__all__ = ["Span", "cuts_of", "spans_at", "spans_of", "united", "without"]
+__all__ = ["Span", "cuts_of", "merge_spans", "spans_at", "spans_of", "without"]
 
-LONGEST_REASON = 400
+MAX_REASON_CHARS = 400
 """Characters of the reason of a span that stands for several."""
 
 
@@ -42,14 +42,14 @@ class Span:
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int or not 0 <= self.start < self.end:
-            raise ValueError(f"a span needs whole numbers 0 <= start < end, got {shown((self.start, self.end))}")
+            raise ValueError(f"a span needs whole numbers 0 <= start < end, got {clip((self.start, self.end))}")
         number: object = self.probability
         if isinstance(number, bool) or not (isinstance(number, (int, float)) and isfinite(number) and 0 <= number <= 1):
-            raise ValueError(f"a span needs a probability between 0 and 1, got {shown(number)}")
+            raise ValueError(f"a span needs a probability between 0 and 1, got {clip(number)}")
         if not isinstance(self.reason, str):
-            raise ValueError(f"a span needs a reason in words, got {shown(self.reason)}")
+            raise ValueError(f"a span needs a reason in words, got {clip(self.reason)}")
         if self.field not in ("text", "title"):
-            raise ValueError(f"a span is in the text or the title, got {shown(self.field)}")
+            raise ValueError(f"a span is in the text or the title, got {clip(self.field)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields; `flagged` where it is."""
@@ -61,7 +61,7 @@ class Span:
         return from_row(cls, data)
 
 
-def united(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The same parts without overlaps, the title's first; what overlaps is one span with the highest probability."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.field == "text", s.start, s.end)):
@@ -71,7 +71,7 @@ def united(spans: Iterable[Span]) -> tuple[Span, ...]:
             continue
         better, weaker = (span, last) if span.probability > last.probability else (last, span)
         reason = better.reason if weaker.reason in better.reason else f"{better.reason}; {weaker.reason}"
-        reason = reason if len(reason) <= LONGEST_REASON else better.reason
+        reason = reason if len(reason) <= MAX_REASON_CHARS else better.reason
         merged[-1] = replace(
             better,
             start=last.start,
@@ -113,10 +113,10 @@ def spans_at(passage: Passage, start: int, end: int, probability: float, reason:
 def cuts_of(passage: Passage, spans: Sequence[Span]) -> Regions:
     """The spans as positions in `Passage.raw`; a title that is not read has none."""
     begins = {field: begin for field, begin, _ in _parts(passage)}
-    return tuple(_moved(span, begins[span.field]) for span in spans if span.field in begins)
+    return tuple(_shift(span, begins[span.field]) for span in spans if span.field in begins)
 
 
-def _moved(span: Span, begin: int) -> Region:
+def _shift(span: Span, begin: int) -> Region:
     return span.start + begin, span.end + begin
 
 

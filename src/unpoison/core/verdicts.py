@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from unpoison.core.codec import array_row, from_row, read_array, to_row
 from unpoison.core.reasons import Reason, as_reason
-from unpoison.core.spans import Span, united
-from unpoison.errors import shown
+from unpoison.core.spans import Span, merge_spans
+from unpoison.errors import clip
 
 __all__ = ["Evidence", "Verdict"]
 
@@ -45,8 +45,8 @@ class Verdict:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", as_reason(self.reason))
-        if self.spans and united(self.spans) != tuple(self.spans):
-            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
+        if self.spans and merge_spans(self.spans) != tuple(self.spans):
+            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {clip(self.spans)}")
 
     @property
     def cuts(self) -> tuple[Span, ...]:

@@ -39,7 +39,7 @@ def answers_by_origin(
             read = row if isinstance(row, Row) else Row.of(row)
         except InputError as error:
             raise InputError(f"row {number}: {error}") from None
-        poll, _ = run(vote.polled(read.query, read.passages), vote.models, vote.limits)
+        poll, _ = run(vote.take_poll(read.query, read.passages), vote.models, vote.limits)
         given: dict[str, Counter[str]] = {}
         for passage, form in zip(read.passages, poll.ballots.forms, strict=True):
             if origin := sources.origin(passage):

@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import Literal
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
+from unpoison.defenses.base import Defense, SourcesOption, make_answer, note_unfinished
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import (
     consolidate_sources_prompt,
+    extract_tagged,
     extraction_prompt,
     groups_prompt,
     memory_prompt,
     sources_prompt,
-    tagged,
 )
 from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate
@@ -104,9 +104,9 @@ class AstuteRag(Defense):
             prompt = sources_prompt(query.reading, texts, memory.text, consolidated)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
-        text = tagged(reply.text) or reply.text
+        text = extract_tagged(reply.text) or reply.text
         if self.extract == "call":
             steps["final answer"] = reply
             (reply,) = yield from generate([extraction_prompt(query.reading, reply.text)], "extraction")
-            text = tagged(reply.text) or ""
-        return unfinished(answered(replace(reply, text=text), screening, details), steps)
+            text = extract_tagged(reply.text) or ""
+        return note_unfinished(make_answer(replace(reply, text=text), screening, details), steps)

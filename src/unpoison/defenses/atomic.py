@@ -11,9 +11,9 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["LONGEST_ANSWER", "contradictions", "read_alone", "statements"]
+__all__ = ["MAX_ANSWER_CHARS", "contradictions", "read_alone", "statements"]
 
-LONGEST_ANSWER = 2000
+MAX_ANSWER_CHARS = 2000
 """Characters of one answer that are compared; a model may return a megabyte."""
 
 
@@ -22,7 +22,7 @@ def read_alone(
 ) -> Flow[list[str]]:
     """What the generator answers from each passage alone, all calls at the same time; a refusal answers nothing."""
     replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], purpose)
-    return ["" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER] for reply in replies]
+    return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
 
 
 def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, CLASSIFIER
-from unpoison.defenses.door import Admitted, admitted
+from unpoison.defenses.door import Admitted, admit
 from unpoison.defenses.injections import POLICIES, InjectionPolicy
 from unpoison.defenses.learning import outcomes_of
-from unpoison.defenses.streaming import Event, streamed
-from unpoison.errors import OptionError, shown
+from unpoison.defenses.streaming import Event, stream_events
+from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
@@ -37,7 +37,7 @@ from unpoison.utils.checks import among, flag
 from unpoison.utils.renamed import answers_old_names
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
+__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "add_notes", "make_answer", "note_unfinished"]
 
 
 EQUAL = Reason.of("copies.all_equal")
@@ -46,7 +46,7 @@ EQUAL = Reason.of("copies.all_equal")
 class Defense(ABC):
     """A defense answers "which passages do I trust" and, given a generator, "what is the answer in spite of them".
 
-    A subclass names itself, validates its options in `__init__`, and writes `screening`, a flow; `answering` may
+    A subclass names itself, validates its options in `__init__`, and writes `screening`, a flow; `answer_flow` may
     stay as it is: answer from the kept passages with the plain RAG prompt.
 
     Attributes:
@@ -104,10 +104,10 @@ class Defense(ABC):
         if "__init__" in vars(cls):
             cls.__init__ = answers_old_names(cls.__init__)  # type: ignore[method-assign]
 
-    def admitted(self, query: object, passages: Any) -> Flow[Admitted]:
+    def admit(self, query: object, passages: Any) -> Flow[Admitted]:
         """The door: what this defense reads of what the caller passes (`defenses.door`)."""
         verbatim = getattr(self, "mode", None) == "reference"
-        return admitted(
+        return admit(
             query,
             passages,
             self.models.encoder,
@@ -118,17 +118,17 @@ class Defense(ABC):
             sources=self.sources,
         )
 
-    def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
+    def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """The flow of `screen`: `screening` behind the door."""
-        entry = yield from self.admitted(query, passages)
+        entry = yield from self.admit(query, passages)
         screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
         return entry.screening(result_of(screening, Screening, self, "screening"))
 
-    def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
+    def _answer_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where nothing is let in it abstains, as where a screening kept none."""
-        return (yield from self._answered_behind((yield from self.admitted(query, passages))))
+        return (yield from self._answer_admitted((yield from self.admit(query, passages))))
 
-    def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
+    def _answer_admitted(self, entry: Admitted) -> Flow[Answer]:
         if entry.refused:
             screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
             answer = abstention(result_of(screening, Screening, self, "screening"))
@@ -143,7 +143,7 @@ class Defense(ABC):
         """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
         return type(self).answering is not Defense.answering or self.certifies
 
-    def styled(self, style: Style | str) -> Self:
+    def with_style(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
 
         Raises:
@@ -160,16 +160,16 @@ class Defense(ABC):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
         screening = yield from as_flow(self.screening(query, passages), self, "screening")
-        return (yield from self.answered_from(query, result_of(screening, Screening, self, "screening")))
+        return (yield from self.answer_from(query, result_of(screening, Screening, self, "screening")))
 
-    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+    def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """The plain answer from what a screening kept."""
         if screening.passages and not screening.kept:
             return abstention(screening)
         texts = screening.texts
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "answer", screening)
-        return answered(reply, screening)
+        return make_answer(reply, screening)
 
     def all_kept(
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Sequence[str], *notes: str
@@ -214,16 +214,16 @@ class Defense(ABC):
             ModelError: A model failed; nothing is ever returned unscreened.
         """
         with span("screen", defense=self.name) as mark:
-            screening, _ = run(self.screened(query, passages), self.models, self.limits)
-            _measured(screening, mark)
+            screening, _ = run(self.screen_flow(query, passages), self.models, self.limits)
+            _trace_counts(screening, mark)
         self.remember(screening)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """`screen` for asyncio."""
         with span("screen", defense=self.name) as mark:
-            screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
-            _measured(screening, mark)
+            screening, _ = await arun(self.screen_flow(query, passages), self.models, self.limits)
+            _trace_counts(screening, mark)
         self.remember(screening)
         return screening
 
@@ -245,8 +245,8 @@ class Defense(ABC):
         """
         self._require_generator()
         with span("answer", defense=self.name) as mark:
-            answer, calls = run(self._answered(query, passages), self.models, self.limits)
-            _measured(answer.screening, mark)
+            answer, calls = run(self._answer_flow(query, passages), self.models, self.limits)
+            _trace_counts(answer.screening, mark)
         self.remember(answer)
         return replace(answer, calls=calls)
 
@@ -254,8 +254,8 @@ class Defense(ABC):
         """`answer` for asyncio."""
         self._require_generator()
         with span("answer", defense=self.name) as mark:
-            answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
-            _measured(answer.screening, mark)
+            answer, calls = await arun(self._answer_flow(query, passages), self.models, self.limits)
+            _trace_counts(answer.screening, mark)
         self.remember(answer)
         return replace(answer, calls=calls)
 
@@ -272,14 +272,14 @@ class Defense(ABC):
         asked, given = as_query(query), as_passages(passages)  # what is no input is said at once
         entries = list[Admitted]()
 
-        def answering() -> Flow[Answer]:
-            entries.append((yield from self.admitted(asked, given)))
-            return (yield from self._answered_behind(entries[0]))
+        def answer_flow() -> Flow[Answer]:
+            entries.append((yield from self.admit(asked, given)))
+            return (yield from self._answer_admitted(entries[0]))
 
-        def finished(screening: Screening) -> Screening:
+        def restore_passages(screening: Screening) -> Screening:
             return entries[0].screening(screening)
 
-        return streamed(answering(), self.models, self.limits, finished)
+        return stream_events(answer_flow(), self.models, self.limits, restore_passages)
 
     def remember(self, result: Screening | Answer) -> None:
         """Write what came of each source into the history, where that is wanted (`learn`)."""
@@ -295,13 +295,13 @@ class Defense(ABC):
             )
 
 
-def _measured(screening: Screening, mark: Mark) -> None:
+def _trace_counts(screening: Screening, mark: Mark) -> None:
     """Tell the trace what became of the passages."""
     mark("passages", len(screening.passages))
     mark("dropped", len(screening.dropped_indices))
 
 
-def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
+def make_answer(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
     """The answer that a final reply makes. A refusal or an empty reply abstains; a reply that was cut says so."""
     all_details = dict(details or {})
     if reply.finish != "stop":
@@ -319,26 +319,26 @@ def abstention(screening: Screening, details: Mapping[str, Any] | None = None) -
     return Answer("I don't know.", screening, abstained=True, details=dict(details or {}))
 
 
-def noted(answer: Answer, *notes: str) -> Answer:
+def add_notes(answer: Answer, *notes: str) -> Answer:
     """The same answer with more notes in the evidence."""
     evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
     return replace(answer, screening=replace(answer.screening, evidence=evidence))
 
 
-def unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
+def note_unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
     """The same answer, saying which of the replies that it rests on were refused or cut, by the name of the step."""
     ended_early = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
     if not ended_early:
         return answer
     in_words = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
     notes = [f"the {step} {in_words.get(finish, f'ended early ({finish})')}" for step, finish in ended_early.items()]
-    return replace(noted(answer, *notes), details={**answer.details, "unfinished": ended_early})
+    return replace(add_notes(answer, *notes), details={**answer.details, "unfinished": ended_early})
 
 
 def _language_model(spec: str) -> LogProbabilities:
     model = load_generator(spec)
     if not isinstance(model, LogProbabilities):
-        raise OptionError(f"language_model {shown(spec)} gives no log-probabilities; use hf:NAME_OR_PATH")
+        raise OptionError(f"language_model {clip(spec)} gives no log-probabilities; use hf:NAME_OR_PATH")
     return model
 
 

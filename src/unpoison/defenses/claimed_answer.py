@@ -7,13 +7,13 @@ from typing import Literal
 
 from unpoison.core.claims import disagreement
 from unpoison.defenses.claims import Findings
-from unpoison.defenses.preference import preferred_first
+from unpoison.defenses.preference import sort_by_preference
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.requests import Flow, generate
 from unpoison.sources import Sources
 from unpoison.types import Answer, Query, Screening
 
-__all__ = ["claimed_answer"]
+__all__ = ["answer_from_claims"]
 
 PROOF = (
     "grouped, weighted plurality: the answers of one form that sources that count give weigh more than all else that "
@@ -21,7 +21,7 @@ PROOF = (
 )
 
 
-def claimed_answer(
+def answer_from_claims(
     query: Query,
     screening: Screening,
     findings: Findings,
@@ -44,7 +44,7 @@ def claimed_answer(
         return replace(answer, status="none")
     plain.close()
     sides = [findings.sides[n] for n in (0, *findings.rivals)]
-    sides = preferred_first(sides, screening.passages, sources.policy.prefer if sources is not None else "")
+    sides = sort_by_preference(sides, screening.passages, sources.policy.prefer if sources is not None else "")
     lead = sides[0]
     details = {"claim": lead.text}
     guarantee = findings.guarantee if sources is not None and sources.informed else None

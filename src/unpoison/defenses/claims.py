@@ -56,8 +56,8 @@ ROUNDING = 1e-9
 """What sums of weights may be off by."""
 
 MAX_QUOTES = 3
-LONGEST_TEXT = 200
-LONGEST_SENTENCE = 300
+MAX_TEXT_CHARS = 200
+MAX_SENTENCE_CHARS = 300
 
 
 class Statement(NamedTuple):
@@ -146,7 +146,7 @@ def claims_of(
         share: Of the leading weight that a rival needs to dispute it, in (0, 1].
         proof: The same for the guarantee, where a dispute changes nothing; `share` by default.
     """
-    heard, likely = _heard(statements, voices)
+    heard, likely = _select_statements(statements, voices)
     if not heard:
         return Findings()
     ballot = _Ballot(heard, voices)
@@ -174,7 +174,9 @@ def claims_of(
     return Findings(claims, status, rivals, against, guarantee, counted, sides)
 
 
-def _heard(statements: Mapping[int, Statement], voices: Sequence[Voice]) -> tuple[dict[int, Statement], bool]:
+def _select_statements(
+    statements: Mapping[int, Statement], voices: Sequence[Voice]
+) -> tuple[dict[int, Statement], bool]:
     """The statements that are used, and whether they are likely ones.
 
     Where no source that counts has a likely one, the surest of its unlikely words come before what others say.
@@ -229,10 +231,10 @@ class _Ballot:
 
     def claim(self, words: str, members: Sequence[int]) -> Claim:
         surest = sorted(members, key=lambda i: (-self.lent(i), -self._heard[i].confidence, i))
-        quotes = dict.fromkeys(self._heard[i].sentence[:LONGEST_SENTENCE] for i in surest)
+        quotes = dict.fromkeys(self._heard[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
         origins = sorted({self._voices[i].origin for i in members} - {""})
         weight = round(float(sum(sorted(self.weights(members).values()))), 9)
-        return Claim(words[:LONGEST_TEXT], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
+        return Claim(words[:MAX_TEXT_CHARS], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
 
 
 def _atoms(question: str, heard: Mapping[int, Statement]) -> dict[str, list[int]]:

@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
-from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unjudged
+from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unsupported_language
 from unpoison.text.sentences import sentences
 
-__all__ = ["BUILT_IN", "CLASSIFIER", "THRESHOLD", "Detector", "Injection", "injection", "injections", "unjudged"]
+__all__ = [
+    "BUILT_IN",
+    "CLASSIFIER",
+    "THRESHOLD",
+    "Detector",
+    "Injection",
+    "injection",
+    "injections",
+    "unsupported_language",
+]
 
-LONGEST_RUN = 1_500
+MAX_RUN_CHARS = 1_500
 """Characters of a run of sentences: some 300 words, which fit into the 512 tokens that classifiers read. What has more
 tokens than its model reads is judged in windows by the model's adapter."""
 
@@ -34,7 +43,7 @@ class Detector(Protocol):
     def worst(self, text: str, /) -> Flow[Injection]:
         """The most suspicious stretch of a text."""
 
-    def unjudged(self, text: str, /) -> str | None:
+    def unsupported_language(self, text: str, /) -> str | None:
         """The language or script that it cannot judge; None where it can."""
 
 
@@ -49,8 +58,8 @@ class _BuiltIn:
         yield from ()
         return injection(text)
 
-    def unjudged(self, text: str, /) -> str | None:
-        return analysis(text).part(unjudged)
+    def unsupported_language(self, text: str, /) -> str | None:
+        return analysis(text).part(unsupported_language)
 
 
 class _Run(NamedTuple):
@@ -85,7 +94,7 @@ class _Classifier:
                 start, end = parts[int(np.argmax(alone))]
         return Injection(probability, text[start:end], start, end)
 
-    def unjudged(self, text: str, /) -> str | None:
+    def unsupported_language(self, text: str, /) -> str | None:
         return None
 
 
@@ -97,9 +106,9 @@ def runs(text: str) -> list[Region]:
     """Runs of whole sentences of at most 1,500 characters that cover a text; a longer sentence is cut. O(n) time."""
     runs = list[Region]()
     for start, end in sentences(text):
-        for begin in range(start, end, LONGEST_RUN):
-            close = min(end, begin + LONGEST_RUN)
-            if runs and close - runs[-1][0] <= LONGEST_RUN:
+        for begin in range(start, end, MAX_RUN_CHARS):
+            close = min(end, begin + MAX_RUN_CHARS)
+            if runs and close - runs[-1][0] <= MAX_RUN_CHARS:
                 runs[-1] = runs[-1][0], close
             else:
                 runs.append((begin, close))

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, answered
+from unpoison.defenses.base import Defense, SourcesOption, make_answer
 from unpoison.defenses.discriminator import Discriminator
-from unpoison.defenses.embedding import embedded
+from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate
@@ -29,7 +29,7 @@ from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import within
 
-__all__ = ["Discern", "discerned"]
+__all__ = ["Discern", "parse_reply"]
 
 
 class Discern(Defense):
@@ -94,14 +94,14 @@ class Discern(Defense):
         used = getattr(self.models.encoder, "name", None)
         if discriminator is not None and used != discriminator.encoder:
             raise OptionError(
-                f"the discriminator was trained on vectors of {shown(discriminator.encoder)}, got the encoder "
-                f"{shown(used)}; pass that one, or train another discriminator"
+                f"the discriminator was trained on vectors of {clip(discriminator.encoder)}, got the encoder "
+                f"{clip(used)}; pass that one, or train another discriminator"
             )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Discernment alone; without a discriminator the model's answer is thrown away."""
         if self.discriminator is not None:
-            return (yield from self._classified(query, passages, self.discriminator))
+            return (yield from self._classify(query, passages, self.discriminator))
         return (yield from self._by_prompt(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
@@ -109,25 +109,25 @@ class Discern(Defense):
         if self.discriminator is None:
             screening, reply = yield from self._by_prompt(query, passages)
         else:
-            screening = yield from self._classified(query, passages, self.discriminator)
+            screening = yield from self._classify(query, passages, self.discriminator)
             perturbed = [i + 1 for i in screening.dropped_indices]
             prompt = discern_prompt(query.reading, [passage.reading for passage in passages], perturbed)
             (reply,) = yield from generate([prompt], "answer")
-        return answered(replace(reply, text=discerned(reply.text).answer), screening, {"reply": reply.text})
+        return make_answer(replace(reply, text=parse_reply(reply.text).answer), screening, {"reply": reply.text})
 
     def _by_prompt(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Reply]]:
         prompt = discern_prompt(query.reading, [passage.reading for passage in passages])
         (reply,) = yield from generate([prompt], "discern and answer")
-        perturbed = discerned(reply.text).perturbed
+        perturbed = parse_reply(reply.text).perturbed
         scores = [0.0 if i + 1 in perturbed else 1.0 for i in range(len(passages))]
         reasons = [Reason.of("discern.unperturbed" if score else "discern.perturbed") for score in scores]
         kept = [i for i, score in enumerate(scores) if score]
-        return self._decided(query, passages, kept, scores, reasons, Evidence()), reply
+        return self._build_screening(query, passages, kept, scores, reasons, Evidence()), reply
 
-    def _classified(self, query: Query, passages: tuple[Passage, ...], discriminator: Discriminator) -> Flow[Screening]:
+    def _classify(self, query: Query, passages: tuple[Passage, ...], discriminator: Discriminator) -> Flow[Screening]:
         if not passages:
-            return self._decided(query, passages, [], [], [], Evidence())
-        vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=True)
+            return self._build_screening(query, passages, [], [], [], Evidence())
+        vectors, target = yield from embed_passages(query, passages, self.models.encoder, with_query=True)
         assert target is not None  # noqa: S101  asked for above
         probabilities = discriminator.probabilities(target, vectors)
         kept = np.flatnonzero(probabilities < self.threshold).tolist()
@@ -140,9 +140,9 @@ class Discern(Defense):
             for p in probabilities
         ]
         evidence = Evidence({"perturbed": probabilities})
-        return self._decided(query, passages, kept, (1 - probabilities).tolist(), reasons, evidence)
+        return self._build_screening(query, passages, kept, (1 - probabilities).tolist(), reasons, evidence)
 
-    def _decided(
+    def _build_screening(
         self,
         query: Query,
         passages: tuple[Passage, ...],
@@ -169,7 +169,7 @@ _ANSWER = re.compile(r"answer:", re.IGNORECASE)
 _NUMBERS = re.compile(r"\bpassages?\s+(\d+(?:\s*(?:,\s*(?:and\s+)?|and\s+)\d+)*)", re.IGNORECASE)
 
 
-def discerned(reply: str) -> Discerned:
+def parse_reply(reply: str) -> Discerned:
     """Read a reply of the form "Passage 2, 4 are perturbed. ... answer: Paris"; without one it is the answer whole."""
     marker = _ANSWER.search(reply)
     head = reply[: marker.start()] if marker else reply

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.utils.checks import at_least
 
 __all__ = ["Discriminator", "Labelled"]
 
 FORM = "unpoison discriminator 1"
-LARGEST_FILE = 10_000_000
+MAX_FILE_BYTES = 10_000_000
 """Bytes of a file that is read: a head for vectors of 100,000 entries is smaller."""
 
 
@@ -73,13 +73,13 @@ class Discriminator:
         at_least("penalty", penalty, 0.0, whole=False)
         if getattr(encoder, "per_set", False):
             raise OptionError(
-                f"the vectors of {shown(encoder.name)} depend on the other texts of a call, so nothing can be trained "
+                f"the vectors of {clip(encoder.name)} depend on the other texts of a call, so nothing can be trained "
                 "on them; pass a sentence encoder such as 'minilm' or 'st:NAME_OR_PATH'"
             )
         for example in examples:
             if len(example.passages) != len(example.perturbed):
                 raise InputError(
-                    f"{shown(example.question)} has {len(example.passages)} passages and {len(example.perturbed)} "
+                    f"{clip(example.question)} has {len(example.passages)} passages and {len(example.perturbed)} "
                     "labels; give one label for each"
                 )
         groups = [_features(*_vectors(encoder, example)) for example in examples if example.passages]
@@ -110,7 +110,7 @@ class Discriminator:
         if features.shape[1] != len(self.weights):
             raise InputError(
                 f"the discriminator was trained on vectors of {(len(self.weights) - 1) // 2} entries, got "
-                f"{(features.shape[1] - 1) // 2}; use the encoder {shown(self.encoder)}"
+                f"{(features.shape[1] - 1) // 2}; use the encoder {clip(self.encoder)}"
             )
         return 0.5 * (1 + np.tanh((features @ self.weights + self.bias) / 2))
 
@@ -128,14 +128,14 @@ class Discriminator:
         """
         try:
             with Path(path).open("rb") as file:
-                document: Any = json.loads(file.read(LARGEST_FILE))
+                document: Any = json.loads(file.read(MAX_FILE_BYTES))
             weights, bias = np.array(document["weights"], dtype=float), float(document["bias"])
             sound = document["form"] == FORM and isinstance(document["encoder"], str) and weights.ndim == 1
             if not sound or not np.isfinite([*weights, bias]).all():
                 raise ValueError("the wrong form")
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError(
-                f"{shown(str(path), 200)} holds no discriminator ({type(error).__name__}); "
+                f"{clip(str(path), 200)} holds no discriminator ({type(error).__name__}); "
                 "give a file that Discriminator.save wrote"
             ) from error
         return cls(document["encoder"], weights, bias)

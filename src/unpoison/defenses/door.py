@@ -10,19 +10,19 @@ from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, Detector
 from unpoison.defenses.injections import InjectionPolicy, Injections, injections_in, with_injections
 from unpoison.defenses.left_out import Because, put_back
-from unpoison.defenses.voices import Hearing, hearing
+from unpoison.defenses.voices import Hearing, select_passages
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.sources import Sources
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
-__all__ = ["LONG", "Admitted", "admitted", "overlong"]
+__all__ = ["LONG", "Admitted", "admit", "overlong"]
 
 LONG = 20_000
 """Characters of a passage beyond which one planted sentence hardly weighs: the service judges longer ones
 in windows of so many, and who calls a defense is told."""
 
-MOST_NOTES = 10
+MAX_NOTES = 10
 """Passages whose hiding is told one by one."""
 
 BLOCKED = Reason.of("sources.blocked")
@@ -73,7 +73,7 @@ class Admitted:
         return replace(answer, screening=self.screening(answer.screening))
 
 
-def admitted(
+def admit(
     query: object,
     passages: Any,
     encoder: Encoder | None,
@@ -99,7 +99,7 @@ def admitted(
         sources: Who is blocked, and who repeats himself.
     """
     question, given = as_query(query), as_passages(passages)
-    heard = hearing(sources, given)
+    heard = select_passages(sources, given)
     spoken = tuple(given[i] for i in heard.read)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in spoken)
@@ -152,7 +152,7 @@ def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
         return ()
     return (
         f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage "
-        f"{_named(cut)}",
+        f"{_list_positions(cut)}",
     )
 
 
@@ -168,20 +168,20 @@ def _too_long(passages: tuple[Passage, ...]) -> tuple[str, ...]:
         return ()
     return (
         f"longer than {LONG:,} characters and judged as one text, in which one planted sentence weighs little: passage "
-        f"{_named(long)}; screen it in parts, as it should be indexed",
+        f"{_list_positions(long)}; screen it in parts, as it should be indexed",
     )
 
 
-def _named(positions: list[int]) -> str:
-    more = len(positions) - MOST_NOTES
-    return ", ".join(map(str, positions[:MOST_NOTES])) + (f" and {more} more" if more > 0 else "")
+def _list_positions(positions: list[int]) -> str:
+    more = len(positions) - MAX_NOTES
+    return ", ".join(map(str, positions[:MAX_NOTES])) + (f" and {more} more" if more > 0 else "")
 
 
 def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
     """What is hidden where, in sentences; the passages beyond the tenth are counted."""
     notes = [f"the question hides {query.hidden}"] if query.hidden else []
     hiding = [i for i, passage in enumerate(passages) if passage.hidden]
-    notes += [f"passage {i} hides {passages[i].hidden}" for i in hiding[:MOST_NOTES]]
-    if len(hiding) > MOST_NOTES:
-        notes.append(f"{len(hiding) - MOST_NOTES} more passages hide something")
+    notes += [f"passage {i} hides {passages[i].hidden}" for i in hiding[:MAX_NOTES]]
+    if len(hiding) > MAX_NOTES:
+        notes.append(f"{len(hiding) - MAX_NOTES} more passages hide something")
     return tuple(notes)

@@ -6,24 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.missing_vectors import completed
-from unpoison.errors import InputError, shown
+from unpoison.algorithms.missing_vectors import complete_vectors
+from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.models.requests import Flow, encode
 from unpoison.types import Passage, Query
 
-__all__ = ["embedded", "refused"]
+__all__ = ["embed_passages", "has_refused_embedding"]
 
-FEWEST = 2
+MIN_GIVEN = 2
 """Given vectors beside which another can be estimated; with fewer, all texts are encoded."""
 
 
-def refused(text: Query | Passage) -> bool:
+def has_refused_embedding(text: Query | Passage) -> bool:
     """Whether a text has no vector because the one that it brought was made of other words than are judged."""
     return text.embedding is None and (bool(text.hidden) or bool(getattr(text, "cuts", ())))
 
 
-def embedded(
+def embed_passages(
     query: Query, passages: tuple[Passage, ...], encoder: Encoder | None, *, with_query: bool = False
 ) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
     """The passages' vectors, and the query's if asked for; what brings its embedding is never encoded again.
@@ -41,29 +41,29 @@ def embedded(
     """
     texts: tuple[Query | Passage, ...] = (*passages, query) if with_query else passages
     missing = [text for text in texts if text.embedding is None]
-    brought, all_refused = len(texts) - len(missing), all(map(refused, missing))
+    brought, all_refused = len(texts) - len(missing), all(map(has_refused_embedding, missing))
     if brought and missing and getattr(encoder, "per_set", False):
         if all_refused:
-            return _parted((yield from _estimated(texts)), with_query=with_query)
+            return _split_query((yield from _estimate_missing(texts)), with_query=with_query)
         raise InputError(
             f"embeddings were given for {brought} of the texts and not for {len(missing)}, and the encoder "
-            f"{shown(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
+            f"{clip(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
             "give the query and all passages theirs"
         )
-    vectors = yield from _made(texts, encoder, with_query=with_query)
+    vectors = yield from _encode_missing(texts, encoder, with_query=with_query)
     sizes = {vector.size for vector in vectors}
     if len(sizes) > 1 and all_refused:
-        return _parted((yield from _estimated(texts)), with_query=with_query)
+        return _split_query((yield from _estimate_missing(texts)), with_query=with_query)
     if len(sizes) > 1:
-        name = shown(getattr(encoder, "name", None))
+        name = clip(getattr(encoder, "name", None))
         raise InputError(
             f"some embeddings were given and others made by the encoder {name}, and their dimensions differ: "
             f"{sorted(sizes)}; pass as encoder the one that made them, or give the query and all passages theirs"
         )
-    return _parted(np.array(vectors, np.float32).reshape(len(texts), max(sizes, default=1)), with_query=with_query)
+    return _split_query(np.array(vectors, np.float32).reshape(len(texts), max(sizes, default=1)), with_query=with_query)
 
 
-def _made(
+def _encode_missing(
     texts: tuple[Query | Passage, ...], encoder: Encoder | None, *, with_query: bool
 ) -> Flow[list[NDArray[np.float32]]]:
     """A vector for each text: the one it brings, or the encoder's, the question's as it encodes questions."""
@@ -74,17 +74,17 @@ def _made(
     return [*vectors, *(yield from encode([texts[-1].reading], "query", queries=True))] if apart else vectors
 
 
-def _estimated(texts: tuple[Query | Passage, ...]) -> Flow[NDArray[np.float32]]:
+def _estimate_missing(texts: tuple[Query | Passage, ...]) -> Flow[NDArray[np.float32]]:
     """The given vectors, and by the encoder's comparison of all texts those that are missing."""
     encoded = yield from encode([text.reading for text in texts])
     given = [text.embedding for text in texts if text.embedding is not None]
-    if len(given) < FEWEST:
+    if len(given) < MIN_GIVEN:
         return encoded
     known = np.array([text.embedding is not None for text in texts])
-    return completed(np.array(given, np.float32), known, cosine(encoded))
+    return complete_vectors(np.array(given, np.float32), known, cosine(encoded))
 
 
-def _parted(
+def _split_query(
     vectors: NDArray[np.float32], *, with_query: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
     return (vectors[:-1], vectors[-1]) if with_query else (vectors, None)

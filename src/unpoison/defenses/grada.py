@@ -22,7 +22,7 @@ from unpoison.algorithms.pagerank import pagerank
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.embedding import embedded
+from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier
 from unpoison.models.requests import Flow, compare
@@ -181,7 +181,7 @@ class Grada(Defense):
             return self._by_bm25(query.reading, [p.reading for p in passages])
         if by == "encoder":
             wants_query = self.variant == "hrsim" or self.start == "query"
-            vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=wants_query)
+            vectors, target = yield from embed_passages(query, passages, self.models.encoder, with_query=wants_query)
             to_query = np.zeros(len(passages)) if target is None else cosine(vectors, target[None, :])[:, 0]
             return Similarities(np.maximum(cosine(vectors), 0), np.maximum(to_query, 0))
         k, texts = len(passages), [p.reading for p in passages]

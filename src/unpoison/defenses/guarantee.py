@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unpoison.defenses.base import Defense, abstention, noted
+from unpoison.defenses.base import Defense, abstention, add_notes
 from unpoison.errors import OptionError
 from unpoison.types import Answer
 
-__all__ = ["held", "need_proof"]
+__all__ = ["need_proof", "withhold_unproved"]
 
 
-def held(answer: Answer, wanted: int) -> Answer:
+def withhold_unproved(answer: Answer, wanted: int) -> Answer:
     """The answer if it is guaranteed against `wanted` changed passages; else an abstention that says why.
 
     Its words are in `details["withheld"]` then, its guarantee in `details["withheld_guarantee"]`. So an attacker can
@@ -43,7 +43,7 @@ def held(answer: Answer, wanted: int) -> Answer:
     most = max(0, (count - 1) // 2)
     if answer.guarantee is not None and wanted > most:  # who owns half of the votes owns the result
         proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
-    return noted(empty, f"an answer was withheld: it has to withstand {passages}, and {proved}")
+    return add_notes(empty, f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 
 def need_proof(defense: Defense, option: str) -> None:

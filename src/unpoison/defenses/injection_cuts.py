@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.core.spans import Span, spans_of, united, without
+from unpoison.core.spans import Span, merge_spans, spans_of, without
 from unpoison.defenses.detector import Detector, Injection, injections
 from unpoison.models.requests import Flow
 from unpoison.text.sentences import around, sentences
 from unpoison.types import Passage
 
-__all__ = ["LONGEST_QUOTE", "WithoutInjections", "harmless", "hidden_spans", "injection_spans", "without_injections"]
+__all__ = ["MAX_QUOTE_CHARS", "WithoutInjections", "harmless", "hidden_spans", "injection_spans", "without_injections"]
 
-LONGEST_QUOTE = 160
+MAX_QUOTE_CHARS = 160
 """Characters of an injection that a reason shows."""
 
-MOST_CUTS = 8
+MAX_CUTS = 8
 """Injections of one passage that are cut; one that holds more consists of them."""
 
 RESIDUE = 0.05
 """What is left of a passage that held an injection may look like one at most so much, in probability; of 1,328 clean
 passages 98 % look like one less than that, so little is lost by being strict with those that held one."""
 
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 """A rest of fewer words says nothing."""
 
 
@@ -41,9 +41,9 @@ class WithoutInjections(NamedTuple):
 
 def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
     """The sentences of an injection in the caller's text. O(n log n) time for n characters."""
-    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, LONGEST_QUOTE)))
+    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
     window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
-    return united(spans_of(passage, [window]))
+    return merge_spans(spans_of(passage, [window]))
 
 
 def without_injections(passage: Passage, worst: Injection, detector: Detector) -> Flow[WithoutInjections]:
@@ -58,20 +58,20 @@ def without_injections(passage: Passage, worst: Injection, detector: Detector) -
     if spans:
         passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)
-    for _ in range(MOST_CUTS):
+    for _ in range(MAX_CUTS):
         if worst.probability <= RESIDUE:
-            spans = _closed(whole, spans)
+            spans = _close_gaps(whole, spans)
             passage = without(whole, spans)
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
             fine = _says_something(passage) and (yield from detector.probabilities(read)).max() <= RESIDUE
             return WithoutInjections(passage if fine else None, spans)
-        spans = united([*spans, *injection_spans(passage, worst)])
+        spans = merge_spans([*spans, *injection_spans(passage, worst)])
         passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)
     return WithoutInjections(None, spans)
 
 
-def _closed(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+def _close_gaps(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
     """The same, and with them each single sentence that stands between two of them in a paragraph.
 
     What an injection is explained with ("This was approved last week.") is none, and its place is its only evidence:
@@ -92,7 +92,7 @@ def _closed(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
     """Messages where no reader looks, in a passage that has so much suspicion on it otherwise."""
     reason = "a message where no reader looks"
-    return united(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
+    return merge_spans(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
 
 
 def harmless(passage: Passage) -> bool:
@@ -101,4 +101,4 @@ def harmless(passage: Passage) -> bool:
 
 
 def _says_something(passage: Passage) -> bool:
-    return sum(any(map(str.isalnum, word)) for word in passage.reading.split()) >= FEWEST_WORDS
+    return sum(any(map(str.isalnum, word)) for word in passage.reading.split()) >= MIN_WORDS

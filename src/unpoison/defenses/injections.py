@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.defenses.detector import THRESHOLD, Detector
-from unpoison.defenses.injection_cuts import LONGEST_QUOTE, WithoutInjections, injection_spans, without_injections
+from unpoison.defenses.injection_cuts import MAX_QUOTE_CHARS, WithoutInjections, injection_spans, without_injections
 from unpoison.defenses.left_out import Because, put_back
 from unpoison.models.requests import Flow
-from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
+from unpoison.types import Evidence, Passage, Screening, Span, Verdict, merge_spans
 
 __all__ = ["POLICIES", "InjectionPolicy", "Injections", "injections_in", "with_injections"]
 
@@ -25,7 +25,7 @@ InjectionPolicy = Literal["redact", "drop", "flag", "keep"]
 
 POLICIES = ("redact", "drop", "flag", "keep")
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Passages of one language that are named, where it cannot be judged."""
 
 
@@ -80,7 +80,7 @@ def injections_in(passages: Sequence[Passage], policy: InjectionPolicy, detector
         tuple(passage for passage in left if passage is not None),
         tuple(i for i, passage in enumerate(left) if passage is not None),
         spans,
-        _unjudged(passages, detector),
+        _unsupported_notes(passages, detector),
     )
 
 
@@ -109,27 +109,27 @@ def _notes(injections: Injections, k: int) -> list[str]:
     return [*notes, *injections.notes]
 
 
-def _unjudged(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:
+def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:
     """What could not be judged, one sentence for each language or script."""
     by_language: dict[str, list[int]] = {}
     for i, passage in enumerate(passages):
-        if language := detector.unjudged(passage.reading):
+        if language := detector.unsupported_language(passage.reading):
             by_language.setdefault(language, []).append(i)
     return tuple(
-        f"not judged for prompt injection: {language}, in passage {', '.join(map(str, positions[:MOST_NAMED]))}"
-        + (f" and {len(positions) - MOST_NAMED} more" if len(positions) > MOST_NAMED else "")
+        f"not judged for prompt injection: {language}, in passage {', '.join(map(str, positions[:MAX_NAMED]))}"
+        + (f" and {len(positions) - MAX_NAMED} more" if len(positions) > MAX_NAMED else "")
         for language, positions in by_language.items()
     )
 
 
 def _because(injections: Injections, i: int) -> Because:
-    quote = quotable(injections.quotes[i], LONGEST_QUOTE)
+    quote = quotable(injections.quotes[i], MAX_QUOTE_CHARS)
     return Because(Reason.of(PROMPT_INJECTION, quote=quote), injections.spans[i])
 
 
 def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     """What the defense says of a passage of which something was cut or flagged, and that it was."""
-    quote = quotable(injections.quotes[verdict.index], LONGEST_QUOTE)
+    quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
     code = "prompt_injection.flagged" if injections.policy == "flag" else "prompt_injection.cut"
     reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
-    return replace(verdict, reason=reason, spans=united([*verdict.spans, *injections.spans[verdict.index]]))
+    return replace(verdict, reason=reason, spans=merge_spans([*verdict.spans, *injections.spans[verdict.index]]))

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
+from unpoison.defenses.base import Defense, SourcesOption, make_answer, note_unfinished
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.errors import InputError, shown
-from unpoison.models.baseline_prompts import extraction_prompt, rationale_prompt, tagged
+from unpoison.errors import InputError, clip
+from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt, rationale_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import Limits
@@ -27,9 +27,9 @@ from unpoison.utils.checks import among
 
 __all__ = ["Demonstration", "InstructRag"]
 
-LARGEST_FILE = 1_000_000
+MAX_FILE_BYTES = 1_000_000
 """Bytes of a file of demonstrations that are read."""
-MOST = 20
+MAX_DEMONSTRATIONS = 20
 """Demonstrations in one prompt."""
 
 
@@ -95,7 +95,9 @@ class InstructRag(Defense):
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
         given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations
-        self.demonstrations = None if given is None else tuple(Demonstration(*pair) for pair in given[:MOST])
+        self.demonstrations = (
+            None if given is None else tuple(Demonstration(*pair) for pair in given[:MAX_DEMONSTRATIONS])
+        )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -113,11 +115,11 @@ class InstructRag(Defense):
         reply, text = rationale, rationale.text
         if self.extract == "call":
             (reply,) = yield from generate([extraction_prompt(query.reading, rationale.text)], "extraction")
-            text = tagged(reply.text) or ""
+            text = extract_tagged(reply.text) or ""
         elif self.extract == "tags":
-            text = tagged(rationale.text) or rationale.text
-        answer = answered(replace(reply, text=text), screening, {"rationale": rationale.text})
-        return answer if reply is rationale else unfinished(answer, {"rationale": rationale})
+            text = extract_tagged(rationale.text) or rationale.text
+        answer = make_answer(replace(reply, text=text), screening, {"rationale": rationale.text})
+        return answer if reply is rationale else note_unfinished(answer, {"rationale": rationale})
 
 
 def _paper_question(question: str) -> str:
@@ -131,14 +133,14 @@ def _load_demonstrations(path: str | Path) -> list[Demonstration]:
     """A file of JSON Lines, each with a question and a rationale."""
     try:
         with Path(path).open(encoding="utf-8") as file:
-            rows = [json.loads(line) for line in file.read(LARGEST_FILE).splitlines() if line.strip()]
+            rows = [json.loads(line) for line in file.read(MAX_FILE_BYTES).splitlines() if line.strip()]
         demonstrations = [Demonstration(row["question"], row["rationale"]) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{shown(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
+            f"{clip(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
             "and rationale"
         ) from error
     texts = [text for demonstration in demonstrations for text in demonstration]
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise InputError(f"{shown(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
+        raise InputError(f"{clip(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
     return demonstrations

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.atomic import LONGEST_ANSWER, read_alone
+from unpoison.defenses.atomic import MAX_ANSWER_CHARS, read_alone
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
 from unpoison.models.requests import Flow, Generate, Judge, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["isolated", "judge_apart", "read_apart"]
+__all__ = ["is_isolated", "judge_apart", "read_apart"]
 
 
-def isolated(generator: Generator | None) -> bool:
+def is_isolated(generator: Generator | None) -> bool:
     """Whether many prompts in one call are answered as if each had come alone."""
     return not isinstance(generator, BatchGenerator) or bool(getattr(generator, "isolated", False))
 
@@ -37,14 +37,14 @@ def read_apart(
     Returns:
         One answer for each passage, a function of the question and this passage.
     """
-    if isolated(generator):
+    if is_isolated(generator):
         return (yield from read_alone(query, passages, prompt))
     prompts = {passage.reading: prompt(query.reading, passage.reading) for passage in passages}
     if not prompts:
         return []
     replies = yield tuple(Generate((each,), "atomic answer") for each in prompts.values())
     answers = {
-        text: "" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER]
+        text: "" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS]
         for text, (reply,) in zip(prompts, replies, strict=True)
     }
     return [answers[passage.reading] for passage in passages]

@@ -50,15 +50,15 @@ class _Places:
     def text(self, text: str) -> str:
         """A sentence whose "passage 2, 3" count only what was read."""
 
-        def renumbered(match: re.Match[str]) -> str:
+        def renumber(match: re.Match[str]) -> str:
             numbers = [int(number) for number in match[1].split(", ")]
             return "passage " + ", ".join(str(self.read[n]) if n < len(self.read) else str(n) for n in numbers)
 
-        return _NAMED.sub(renumbered, text)
+        return _NAMED.sub(renumber, text)
 
     def reason(self, reason: Reason) -> Reason:
         """A reason whose positions count only what was read."""
-        return reason.moved(lambda n: self.read[n] if n < len(self.read) else n, self.text)
+        return reason.remap(lambda n: self.read[n] if n < len(self.read) else n, self.text)
 
     def arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         if ANSWERING not in arrays:

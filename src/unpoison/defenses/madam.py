@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import LONGEST_ANSWER
-from unpoison.defenses.base import Defense, SourcesOption, answered
+from unpoison.defenses.atomic import MAX_ANSWER_CHARS
+from unpoison.defenses.base import Defense, SourcesOption, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
@@ -83,21 +83,21 @@ class Madam(Defense):
         """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
         if not passages:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)])
-            return answered(reply, self.all_kept(query, passages, ()))
+            return make_answer(reply, self.all_kept(query, passages, ()))
         voices = voices_of(self.sources, query.text, passages)
         documents = texts_by_voice(voices, passages)
         replies = yield from self._agents(query, documents, {})
         first = replies
-        heard = self._heard(replies, voices)
+        heard = self._debaters(replies, voices)
         documents, replies = ({name: texts[name] for name in heard} for texts in (documents, replies))
-        final = yield from self._aggregated(query, replies)
+        final = yield from self._aggregate(query, replies)
         debate = [replies]
         for _ in range(self.rounds - 1):
             replies = yield from self._agents(query, documents, debate[-1])
             debate.append(replies)
-            if all(_unchanged(before, replies[name]) for name, before in debate[-2].items()):
+            if all(_is_same_answer(before, replies[name]) for name, before in debate[-2].items()):
                 break
-            final = yield from self._aggregated(query, replies)
+            final = yield from self._aggregate(query, replies)
         reasons = [
             Reason.of("madam.answers", answer=quotable(agents_answer(replies[voice.name])))
             if voice.name in replies
@@ -107,7 +107,7 @@ class Madam(Defense):
         notes = self.sources.notes if self.sources else ()
         screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds", *notes)
         details: dict[str, Any] = {"rounds": [list(said.values()) for said in debate], "aggregation": final.text}
-        return answered(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
+        return make_answer(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
 
     def _agents(self, query: Query, documents: Mapping[str, str], before: Mapping[str, str]) -> Flow[dict[str, str]]:
         """What the agent of each voice answers."""
@@ -116,15 +116,15 @@ class Madam(Defense):
             for name, text in documents.items()
         ]
         replies = yield from generate(prompts, "agent")
-        return {name: reply.text[:LONGEST_ANSWER] for name, reply in zip(documents, replies, strict=True)}
+        return {name: reply.text[:MAX_ANSWER_CHARS] for name, reply in zip(documents, replies, strict=True)}
 
-    def _heard(self, replies: Mapping[str, str], voices: Sequence[Voice]) -> list[str]:
+    def _debaters(self, replies: Mapping[str, str], voices: Sequence[Voice]) -> list[str]:
         """The voices that debate: where one that counts answers, only those that count."""
         counting = {voice.name for voice in voices if voice.counts}
         speaks = any(informative(agents_answer(replies[name])) for name in counting)
         return [name for name in replies if name in counting or not speaks]
 
-    def _aggregated(self, query: Query, replies: Mapping[str, str]) -> Flow[Reply]:
+    def _aggregate(self, query: Query, replies: Mapping[str, str]) -> Flow[Reply]:
         (reply,) = yield from generate([aggregator_prompt(query.reading, list(replies.values()))], "aggregation")
         return reply
 
@@ -163,7 +163,7 @@ def _before_explanation(text: str) -> str:
     return text[: explanation.start() if explanation else None].strip()
 
 
-def _unchanged(before: str, now: str) -> bool:
+def _is_same_answer(before: str, now: str) -> bool:
     """Whether one normalised answer contains the other; an empty one, which all contain, only equals another."""
     left, right = squad(agents_answer(before)), squad(agents_answer(now))
     return left in right or right in left if left and right else left == right

@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, answered
+from unpoison.defenses.base import Defense, SourcesOption, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.models.baseline_prompts import paraphrases_prompt
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate, retrieve
 from unpoison.runtime.driver import Limits
-from unpoison.text.normalisation import trimmed
+from unpoison.text.normalisation import trim_text
 from unpoison.types import Answer, Passage, Query, Screening, as_passages
 from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]
 
-LONGEST = 1000
+MAX_PARAPHRASE_CHARS = 1000
 """Characters of one paraphrase."""
 
 
@@ -94,10 +94,10 @@ class Paraphrasing(Defense):
             for question, shown in zip(questions, texts, strict=True)
         ]
         replies = yield from generate(prompts, "answer")
-        votes = Counter(trimmed(reply.text) for reply in replies if informative(reply.text))
-        best = max(replies, key=lambda reply: votes[trimmed(reply.text)])
+        votes = Counter(trim_text(reply.text) for reply in replies if informative(reply.text))
+        best = max(replies, key=lambda reply: votes[trim_text(reply.text)])
         details = {"paraphrases": questions, "answers": [reply.text for reply in replies]}
-        return answered(best, screening, details)
+        return make_answer(best, screening, details)
 
 
 _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*\u2022])\s+")
@@ -105,6 +105,6 @@ _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*\u2022])\s+")
 
 def read_paraphrases(reply: str, count: int, question: str) -> list[str]:
     """One paraphrase from each line, numbers and quotation marks aside; the question itself where some are missing."""
-    lines = [_NUMBER.sub("", line).strip().strip("\"'").strip()[:LONGEST] for line in reply.splitlines()]
+    lines = [_NUMBER.sub("", line).strip().strip("\"'").strip()[:MAX_PARAPHRASE_CHARS] for line in reply.splitlines()]
     paraphrases = [line for line in lines if line and informative(line)][:count]
     return paraphrases + [question] * (count - len(paraphrases))

@@ -29,7 +29,7 @@ class Perplexity(Defense):
     """Drop passages whose perplexity is above a threshold.
 
     Args:
-        threshold: The largest perplexity that clean text has under this model; `calibrated` measures it.
+        threshold: The largest perplexity that clean text has under this model; `calibrate` measures it.
         window: Judge the worst stretch of this many tokens instead of the whole passage; None for the whole.
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
@@ -78,7 +78,7 @@ class Perplexity(Defense):
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     @classmethod
-    def calibrated(
+    def calibrate(
         cls,
         clean: Sequence[str],
         language_model: LogProbabilities,

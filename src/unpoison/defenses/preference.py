@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from unpoison.core.claims import Claim
 from unpoison.types import Passage
 
-__all__ = ["preferred_first"]
+__all__ = ["sort_by_preference"]
 
 DATES = ("date", "published", "modified", "added_at")
 """Metadata that say when a page was written, first match wins; texts such as 2026-11-01, compared as they are."""
 
 
-def preferred_first(claims: Sequence[Claim], passages: Sequence[Passage], prefer: str) -> list[Claim]:
+def sort_by_preference(claims: Sequence[Claim], passages: Sequence[Passage], prefer: str) -> list[Claim]:
     """The sides of a dispute, those first that the policy prefers; else in their order.
 
     Args:

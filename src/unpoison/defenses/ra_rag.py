@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import LONGEST_ANSWER
+from unpoison.defenses.atomic import MAX_ANSWER_CHARS
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, voices_of
@@ -122,13 +122,13 @@ class RaRag(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Kept are the passages of the sources behind the winning answer, in retrieval order."""
         witnesses = yield from self._witnesses(query, passages)
-        return self._decided(query, passages, witnesses, (yield from self._outcome(query.reading, witnesses)))
+        return self._build_screening(query, passages, witnesses, (yield from self._outcome(query.reading, witnesses)))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The winning answer in the words of its most reliable source, or an abstention."""
         witnesses = yield from self._witnesses(query, passages)
         outcome = yield from self._outcome(query.reading, witnesses)
-        screening = self._decided(query, passages, witnesses, outcome)
+        screening = self._build_screening(query, passages, witnesses, outcome)
         details = {
             "source_answers": {name: witness.answer for name, witness in witnesses.items()},
             "reliability": {name: witness.reliability for name, witness in witnesses.items()},
@@ -147,7 +147,7 @@ class RaRag(Defense):
         rates = self._rates(sources, query.text, voices)
         prompts = [answer_prompt(query.reading, [passages[i].reading for i in at]) for at in own.values()]
         replies = (yield from generate(prompts, "answer of a source")) if prompts else []
-        answers = ["" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER].strip() for reply in replies]
+        answers = ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS].strip() for reply in replies]
         witnesses = {
             name: _Witness(tuple(at), rates[name], answer if informative(answer) else "")
             for (name, at), answer in zip(own.items(), answers, strict=True)
@@ -195,7 +195,7 @@ class RaRag(Defense):
             return _Outcome(tuple(counted), weights, None, ())
         return _Outcome(tuple(counted), weights, witnesses[groups[lead][0]].answer, tuple(groups[lead]))
 
-    def _decided(
+    def _build_screening(
         self, query: Query, passages: Sequence[Passage], witnesses: Mapping[str, _Witness], outcome: _Outcome
     ) -> Screening:
         reasons, scores = [Reason("")] * len(passages), np.zeros(len(passages))

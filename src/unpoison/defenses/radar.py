@@ -20,11 +20,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from unpoison.beliefs.key import belief_key, checked_key
+from unpoison.beliefs.key import belief_key, check_key
 from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
 from unpoison.core.belief import BeliefUpdate
-from unpoison.defenses.base import SourcesOption, noted
+from unpoison.defenses.base import SourcesOption, add_notes
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.defenses.streaming import Event, whole
@@ -154,8 +154,8 @@ class Radar(RememberingRadar):
         if self.beliefs is None:
             return super().answer(query, passages)
         self._require_generator()
-        entry, _ = run(self.admitted(query, passages), self.models, self.limits)
-        steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
+        entry, _ = run(self.admit(query, passages), self.models, self.limits)
+        steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
             step = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
@@ -166,8 +166,8 @@ class Radar(RememberingRadar):
         if self.beliefs is None:
             return await super().aanswer(query, passages)
         self._require_generator()
-        entry, _ = await arun(self.admitted(query, passages), self.models, self.limits)
-        steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
+        entry, _ = await arun(self.admit(query, passages), self.models, self.limits)
+        steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
             step = _advance(steps, await (on_thread(step) if callable(step) else arun(step, self.models, self.limits)))
@@ -179,19 +179,19 @@ class Radar(RememberingRadar):
             return super().aanswer_stream(query, passages)
         return whole(self.aanswer(query, passages))
 
-    def _remembering(
+    def _answer_with_memory(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
     ) -> PyGenerator[StoreOrFlow, Any, Answer]:
         """Read the belief, answer, compare and set; conclude again while others were faster."""
-        belief_name = belief_key(query.text) if key is None else checked_key(key)
+        belief_name = belief_key(query.text) if key is None else check_key(key)
         belief = yield partial(self._store_reply, partial(store.get, belief_name))
         reading, calls = yield self.read(query, passages)
         answer: Answer
         for _ in range(ATTEMPTS):
             if isinstance(belief, StoreError):
                 answer, spent = yield self._answer(reading, self.final)
-                return noted(replace(answer, calls=calls + spent), f"answered without memory, for {belief}")
-            answer, spent = yield self.concluding(reading, belief)
+                return add_notes(replace(answer, calls=calls + spent), f"answered without memory, for {belief}")
+            answer, spent = yield self.conclude(reading, belief)
             calls += spent
             change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
             if change.belief is None or change.belief is belief:
@@ -199,7 +199,7 @@ class Radar(RememberingRadar):
             version = "" if belief is None else belief.version
             written = yield partial(self._store_reply, partial(store.put, belief_name, change.belief, expected=version))
             if isinstance(written, StoreError):
-                return noted(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
+                return add_notes(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
             if written:
                 return replace(answer, calls=calls, belief=replace(change, saved=True))
             belief = yield partial(self._store_reply, partial(store.get, belief_name))

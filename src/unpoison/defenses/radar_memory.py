@@ -13,8 +13,8 @@ import numpy as np
 from unpoison.algorithms.mincut import min_cut
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.belief import Belief, BeliefUpdate, Weights
-from unpoison.defenses.atomic import LONGEST_ANSWER, statements
-from unpoison.defenses.base import abstention, answered, noted
+from unpoison.defenses.atomic import MAX_ANSWER_CHARS, statements
+from unpoison.defenses.base import abstention, add_notes, make_answer
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
 from unpoison.defenses.radar_voices import one_voice_agreement
 from unpoison.defenses.voices import Voice
@@ -42,7 +42,7 @@ class Recollection(NamedTuple):
 class RememberingRadar(StaticRadar):
     """One time step with a memory node (RADAR, Section 4.3). The options stand at `Radar`."""
 
-    def concluding(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
+    def conclude(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
         """One time step of Algorithm 1 after the passages were read (lines 6 to 23), as a flow.
 
         Args:
@@ -59,7 +59,7 @@ class RememberingRadar(StaticRadar):
             trusted, others = bool(answer.screening.kept), reading.informative
         else:
             recalled = yield from self._recall(reading, belief)
-            answer = yield from self._synthesized(reading, belief, recalled)
+            answer = yield from self._synthesize(reading, belief, recalled)
             change = BeliefUpdate(
                 belief.answer,
                 belief.weights,
@@ -72,7 +72,7 @@ class RememberingRadar(StaticRadar):
             trusted = bool(recalled.trusted)
             others = [*reading.informative, belief.answer] if self.mode == "reference" else reading.informative
         if trusted and others and informative(answer.text):
-            weights = yield from self._weights(reading.query.reading, answer.text[:LONGEST_ANSWER], others)
+            weights = yield from self._weights(reading.query.reading, answer.text[:MAX_ANSWER_CHARS], others)
             change = replace(change, belief=Belief(answer.text, *weights, reading.query.reading))
         return replace(answer, belief=change)
 
@@ -92,7 +92,7 @@ class RememberingRadar(StaticRadar):
         preferred = int(best_first((source - sink)[trusted])[0]) if m in trusted else 0
         kept = trusted[self._coherent(closeness, preferred)]
         reason = _reason(after, informative=m > 0, in_cut=m in trusted, kept=m in kept)
-        screening = self._decided(
+        screening = self._build_screening(
             reading, graph, trusted[trusted < m], kept[kept < m], {"memory": np.array(after), "ties": agreement[m, :m]}
         )
         return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
@@ -111,26 +111,26 @@ class RememberingRadar(StaticRadar):
             return Weights(0.5, 0.5) if self.mode == "paper" else Weights(1.0, 0.0)
         return Weights(float(agreement.mean()), float(conflict.mean()))
 
-    def _synthesized(self, reading: AtomicAnswers, belief: Belief, recalled: Recollection) -> Flow[Answer]:
+    def _synthesize(self, reading: AtomicAnswers, belief: Belief, recalled: Recollection) -> Flow[Answer]:
         """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
         answers, details = [*reading.informative, belief.answer], {"atomic_answers": reading.answers}
         previous = Answer(belief.answer, recalled.screening, details=details)
         if belief.cut:
-            previous = noted(previous, "the previous answer was cut when it was remembered")
+            previous = add_notes(previous, "the previous answer was cut when it was remembered")
         if recalled.trusted == [len(reading.informative)]:
             return previous  # there is nothing to synthesize
         if not recalled.trusted and self.fallback == "previous":
-            return noted(previous, "the previous answer is repeated")
+            return add_notes(previous, "the previous answer is repeated")
         if not recalled.trusted and self.fallback == "abstain":
             return abstention(recalled.screening, details)
         question = reading.query.reading
         prompt = (
             self._synthesis(question, [answers[i] for i in recalled.trusted])
             if recalled.trusted
-            else self._untrusted_prompt(reading)
+            else self._fallback_prompt(reading)
         )
         (reply,) = yield from generate([prompt], "final answer", recalled.screening)
-        return answered(reply, recalled.screening, details)
+        return make_answer(reply, recalled.screening, details)
 
     def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
         """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""

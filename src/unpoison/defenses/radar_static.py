@@ -20,7 +20,7 @@ from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import read_alone, statements
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, abstention, make_answer
 from unpoison.defenses.radar_voices import first_of_each_answer, one_voice_agreement
 from unpoison.defenses.voices import Voice, ranks_of, voices_of
 from unpoison.models.prompts import (
@@ -139,7 +139,7 @@ class StaticRadar(Defense):
         graph = self._graph(agreement, conflict, reading.ranks, reading.places)
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
         closeness = yield from self._closeness([reading.informative[i] for i in trusted])
-        return self._decided(reading, graph, trusted, trusted[self._coherent(closeness)])
+        return self._build_screening(reading, graph, trusted, trusted[self._coherent(closeness)])
 
     def _answer(self, reading: AtomicAnswers, final: str) -> Flow[Answer]:
         screening = yield from self.select(reading)
@@ -152,14 +152,14 @@ class StaticRadar(Defense):
         elif trusted:
             prompt = answer_prompt(reading.query.reading, [reading.passages[i].reading for i in trusted])
         else:
-            prompt = self._untrusted_prompt(reading)
+            prompt = self._fallback_prompt(reading)
         (reply,) = yield from generate([prompt], "final answer", screening)
-        return answered(reply, screening, details)
+        return make_answer(reply, screening, details)
 
     def _synthesis(self, question: str, answers: list[str]) -> Prompt:
         return (lenient_synthesis_prompt if len(answers) < self.lenient_below else synthesis_prompt)(question, answers)
 
-    def _untrusted_prompt(self, reading: AtomicAnswers) -> Prompt:
+    def _fallback_prompt(self, reading: AtomicAnswers) -> Prompt:
         """What is asked when nothing is trusted and the caller does not want to abstain."""
         texts = [passage.reading for passage in reading.passages] if self.fallback == "all" else []
         return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
@@ -199,7 +199,7 @@ class StaticRadar(Defense):
         weight = v.sum() - v
         sink = np.divide(conflict @ v, weight, out=np.zeros(m), where=weight > 0)  # no answer conflicts with itself
         if self.mode == "reference":
-            source, sink = _rescaled(source + 1e-8 * np.exp(-rank / k)), _rescaled(sink)
+            source, sink = _rescale(source + 1e-8 * np.exp(-rank / k)), _rescale(sink)
         return Graph(agreement, conflict, v, source, sink, note)
 
     def _closeness(self, answers: list[str]) -> Flow[Matrix]:
@@ -216,7 +216,7 @@ class StaticRadar(Defense):
             return np.array([preferred])
         return np.flatnonzero(closeness >= self.outlier)
 
-    def _decided(
+    def _build_screening(
         self,
         reading: AtomicAnswers,
         graph: Graph,
@@ -275,7 +275,7 @@ class StaticRadar(Defense):
         )
 
 
-def _rescaled(values: Matrix) -> Matrix:
+def _rescale(values: Matrix) -> Matrix:
     """Min-max to [0, 1], clipped to [0.01, 0.99], as the released code does; 0.5 for values without spread."""
     spread = np.ptp(values) if len(values) else 0.0
     if spread <= ROUNDING * np.abs(values).max(initial=0.0):

@@ -24,7 +24,7 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.algorithms.tfidf import top_terms
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import EQUAL, Defense, SourcesOption
-from unpoison.defenses.embedding import embedded
+from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.models.requests import Flow
@@ -137,14 +137,14 @@ class RagDefender(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Stage 1 says how many, stage 2 says which."""
-        vectors, _ = yield from embedded(query, passages, self.models.encoder)
+        vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         similarity = cosine(vectors)
-        spared = self._spared(vectors)
+        spared = self._spare_reason(vectors)
         if spared and self.copies == "one" and _equal(vectors):
             return self.best_kept(query, passages)
         if spared:
             group = Grouping(0, _nobody(passages), {}, (spared,))
-            return self._decided(query, passages, similarity, [], np.zeros(len(passages)), group, spared)
+            return self._build_screening(query, passages, similarity, [], np.zeros(len(passages)), group, spared)
 
         if self.stages == "identifying":
             group = Grouping(len(passages) // 2, _nobody(passages), {})
@@ -159,9 +159,9 @@ class RagDefender(Defense):
         ranked = best_first(frequency)[: group.estimate]
         suspected = np.flatnonzero(group.suspects) if self.stages == "grouping" else ranked
         suspected = suspected[: max(0, len(passages) - self.keep_at_least)]
-        return self._decided(query, passages, similarity, suspected.tolist(), frequency, group)
+        return self._build_screening(query, passages, similarity, suspected.tolist(), frequency, group)
 
-    def _spared(self, vectors: Vectors) -> Reason | None:
+    def _spare_reason(self, vectors: Vectors) -> Reason | None:
         """Why nothing can be told apart, if so."""
         least = 3 if self.mode == "paper" else 2
         if len(vectors) < least:
@@ -214,7 +214,7 @@ class RagDefender(Defense):
                 notes = ("no passage stands out; the reference rule would drop all, so none is dropped",)
         return Grouping(count, suspects, {"mean": factors.mean, "median": factors.median}, notes)
 
-    def _decided(
+    def _build_screening(
         self,
         query: Query,
         passages: tuple[Passage, ...],

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.independent_set import maximum_independent_set
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, read_alone
-from unpoison.defenses.base import Defense, SourcesOption, abstention, answered
+from unpoison.defenses.atomic import MAX_ANSWER_CHARS, contradictions, read_alone
+from unpoison.defenses.base import Defense, SourcesOption, abstention, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.models.loading import answer_judge
@@ -111,7 +111,7 @@ class ReliabilityRag(Defense):
             return abstention(reading.screening, details)
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "final answer", reading.screening)
-        return answered(reply, reading.screening, details)
+        return make_answer(reply, reading.screening, details)
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
@@ -121,7 +121,7 @@ class ReliabilityRag(Defense):
         kept = chosen
         if not chosen:
             kept = list(range(len(passages))) if self.fallback == "all" else []
-            notes += (_nothing(self.fallback),) if passages else ()
+            notes += (_fallback_note(self.fallback),) if passages else ()
         reasons = [self._reason(i, answers, chosen, conflict) for i in range(len(passages))]
         evidence = Evidence({"contradiction": conflict}, notes, graph="contradiction")
         scores = [-sum(conflict[i]) for i in range(len(passages))]
@@ -145,7 +145,7 @@ class ReliabilityRag(Defense):
         largest = maximum_independent_set(rivals[np.ix_(voters, voters)])
         chosen = [voters[i] for i in largest.members]
         if voices is not None:
-            chosen = _joined(chosen, informative_ones, apart)
+            chosen = _add_consistent(chosen, informative_ones, apart)
         return chosen, conflict, () if largest.exact else (INEXACT,)
 
     def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> Reason:
@@ -231,13 +231,13 @@ class SampledReliabilityRag(ReliabilityRag):
         # The best passage stands last in a sample.
         prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(sample)]) for sample in drawn]
         replies = yield from generate(prompts, "sample answer")
-        answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
+        answers = [reply.text[:MAX_ANSWER_CHARS] for reply in replies]
         chosen, conflict, notes = yield from self._consistent(query.reading, answers)
 
         shown = [i for s in sorted(chosen, key=order.__getitem__) for i in drawn[s]]
         if not shown:
             shown = list(range(len(passages))) if self.fallback == "all" else []
-            notes += (_nothing(self.fallback),) if passages else ()
+            notes += (_fallback_note(self.fallback),) if passages else ()
         kept = sorted(set(shown)) if self.dedupe else list(dict.fromkeys(shown))
         arrays: dict[str, Any] = {
             "samples": np.array(drawn, dtype=int).reshape(count, self.size),
@@ -249,7 +249,7 @@ class SampledReliabilityRag(ReliabilityRag):
             passages,
             kept=kept,
             scores=[float(shown.count(i)) for i in range(len(passages))],
-            reasons=[_drawn(i, drawn, chosen) for i in range(len(passages))],
+            reasons=[_sample_reason(i, drawn, chosen) for i in range(len(passages))],
             evidence=Evidence(arrays, (*notes, *(self.sources.notes if self.sources else ()))),
         )
         return _Consistent(answers, kept if self.dedupe else shown, screening)
@@ -265,7 +265,7 @@ class SampledReliabilityRag(ReliabilityRag):
         return np.asarray(shares / shares.sum() if len(shares) else shares)
 
 
-def _joined(chosen: Sequence[int], others: Sequence[int], apart: NDArray[np.bool_]) -> list[int]:
+def _add_consistent(chosen: Sequence[int], others: Sequence[int], apart: NDArray[np.bool_]) -> list[int]:
     """The chosen, and of the others in their order those that contradict none of it."""
     joined = list(chosen)
     for i in others:
@@ -281,7 +281,7 @@ def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum() if k else np.zeros(0))
 
 
-def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> Reason:
+def _sample_reason(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> Reason:
     among_all = sum(i in sample for sample in drawn)
     if not among_all:
         return Reason.of("reliabilityrag.unsampled")
@@ -289,6 +289,6 @@ def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> Rea
     return Reason.of("reliabilityrag.sampled", consistent=consistent, samples=among_all)
 
 
-def _nothing(fallback: str) -> str:
+def _fallback_note(fallback: str) -> str:
     what = {"all": "all passages are kept, undefended", "memory": "answered from memory", "abstain": "abstained"}
     return f"no informative answer: {what[fallback]}"

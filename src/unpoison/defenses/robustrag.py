@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import read_alone
-from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
+from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.isolation import isolated
+from unpoison.defenses.isolation import is_isolated
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError
@@ -26,16 +26,16 @@ from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import Limits, run
 from unpoison.text.keywords import empty, keywords
-from unpoison.text.normalisation import trimmed
+from unpoison.text.normalisation import trim_text
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Certificate", "RobustRag"]
 
-MOST_OPTIONAL = {"short": 14, "long": 9}
+MAX_OPTIONAL = {"short": 14, "long": 9}
 """Keywords that the attacker may let in or keep out: every subset of them is one call."""
 
-MOST_TRIED = 6
+MAX_TRIED = 6
 """Keywords in doubt that are tried for the guarantee of an answer where a reader does it at no price."""
 
 
@@ -123,8 +123,8 @@ class RobustRag(Defense):
         self.least = at_least("least", least, 1)
         self.empty_hints = among("empty_hints", empty_hints, ("ask", "abstain"))
         reader = callable(getattr(self.models.generator, "read", None))
-        usual = MOST_TRIED if reader else 0
-        self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MOST_OPTIONAL["short"])
+        usual = MAX_TRIED if reader else 0
+        self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MAX_OPTIONAL["short"])
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -132,7 +132,7 @@ class RobustRag(Defense):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
-        answers = yield from self._isolated(query, passages)
+        answers = yield from self._answer_each(query, passages)
         voices = voices_of(self.sources, query.text, passages)
         weights = self._weights(answers, voices)
         reasons = [self._reason(answer, weights.get(voice.name)) for answer, voice in zip(answers, voices, strict=True)]
@@ -150,7 +150,7 @@ class RobustRag(Defense):
             answer = abstention(screening, details)
         else:
             (reply,) = yield from generate([self._final(query.reading, hints)], "final answer", screening)
-            answer = answered(reply, screening, details)
+            answer = make_answer(reply, screening, details)
         counted = all(voice.counts for voice in voices if voice.name in weights)
         m = (
             (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights)))
@@ -173,14 +173,14 @@ class RobustRag(Defense):
 
     @property
     def _provable(self) -> bool:
-        return self.gamma == 1 and isolated(self.models.generator)
+        return self.gamma == 1 and is_isolated(self.models.generator)
 
     def _with_proof(self, answer: Answer, guarantee: int, basis: str) -> Answer:
         if not self._provable:
             return answer
         proof = f"{basis}, each passage read alone"
         proved = replace(answer, guarantee=guarantee, guarantee_unit=self._unit, proof=proof)
-        return noted(proved, proved.promise)
+        return add_notes(proved, proved.promise)
 
     def _withstood(
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int
@@ -198,7 +198,7 @@ class RobustRag(Defense):
             m += 1
         return m
 
-    def _isolated(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
+    def _answer_each(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
         prompt = atomic_answer_reference_prompt if self.form == "short" else phrases_of_passage_prompt
         return (yield from read_alone(query, passages, prompt))
 
@@ -256,10 +256,10 @@ class RobustRag(Defense):
             InputError, ModelError, DeadlineError: As for `answer`.
         """
         self._require_generator()
-        flow = self.certifying(as_query(query), as_passages(passages), at_least("poisoned", poisoned, 1), correct)
+        flow = self.certify_flow(as_query(query), as_passages(passages), at_least("poisoned", poisoned, 1), correct)
         return run(flow, self.models, self.limits)[0]
 
-    def certifying(
+    def certify_flow(
         self, query: Query, passages: tuple[Passage, ...], poisoned: int, correct: Callable[[str], bool] | None
     ) -> Flow[Certificate]:
         """The flow behind `certify`."""
@@ -269,7 +269,7 @@ class RobustRag(Defense):
             raise OptionError(
                 "a certificate counts passages, and sources= counts who wrote them; leave out the sources"
             )
-        answers = yield from self._isolated(query, passages[: max(0, len(passages) - poisoned)])
+        answers = yield from self._answer_each(query, passages[: max(0, len(passages) - poisoned)])
         voices = voices_of(None, query.text, passages[: len(answers)])
         weights = self._weights(answers, voices)
         threshold = min(self.beta, self.alpha * (len(weights) + poisoned))
@@ -280,14 +280,14 @@ class RobustRag(Defense):
         votes = self._votes(answers, weights, voices)
         sure = self._above(votes, threshold)
         optional = [word for word in self._above(votes, threshold - poisoned) if word not in sure]
-        if len(optional) > MOST_OPTIONAL[self.form]:
+        if len(optional) > MAX_OPTIONAL[self.form]:
             return Certificate(False, f"{len(optional)} keywords are in doubt, too many to try", tuple(optional))
         chosen = chain.from_iterable(combinations(optional, size) for size in range(len(optional) + 1))
         lists = [_longest_first([*sure, *words]) for words in chosen]
         prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
         replies = yield from generate([self._final(query.reading, hints) for hints in prompted], "certificate")
         texts = [reply.text for reply in replies] + ["I don't know."] * (len(prompted) < len(lists))
-        distinct = tuple({trimmed(text): text for text in reversed(texts)}.values())[::-1]
+        distinct = tuple({trim_text(text): text for text in reversed(texts)}.values())[::-1]
         stands = all(map(correct, texts)) if correct else len(distinct) == 1
         reason = f"{len(optional)} keywords are in doubt, and the answer {'stands' if stands else 'depends on them'}"
         return Certificate(stands, reason, tuple(optional), distinct)

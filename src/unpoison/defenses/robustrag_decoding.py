@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
+from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
@@ -30,7 +30,7 @@ from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["DecodedToken", "RobustRagDecoding", "secure_token"]
 
-MOST_PASSAGES = 100
+MAX_PASSAGES = 100
 """Every step holds one distribution over the vocabulary for each passage."""
 
 REFUSAL = " I don't know"
@@ -136,13 +136,13 @@ class RobustRagDecoding(Defense):
             answer = abstention(screening)
         else:
             reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
-            answer = answered(reply, screening, {"leads": list(decoded.leads)})
+            answer = make_answer(reply, screening, {"leads": list(decoded.leads)})
         if self.aggregate != "sum":
             return answer
         unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
         proof = f"every token of the reply leads by enough over {decoded.voters} {unit} that are read alone"
         proved = replace(answer, guarantee=self._withstood(decoded), guarantee_unit=unit, proof=proof)
-        return noted(proved, proved.promise)
+        return add_notes(proved, proved.promise)
 
     def _fate(self, i: int, decoded: _Decoded) -> str:
         if i in decoded.retained:
@@ -167,9 +167,9 @@ class RobustRagDecoding(Defense):
         )
 
     def _decode(self, query: Query, passages: Sequence[Passage], model: TokenByToken) -> Flow[_Decoded]:
-        if len(passages) > MOST_PASSAGES:
+        if len(passages) > MAX_PASSAGES:
             raise InputError(
-                f"joint decoding reads at most {MOST_PASSAGES} passages at the same time, got {len(passages)}; "
+                f"joint decoding reads at most {MAX_PASSAGES} passages at the same time, got {len(passages)}; "
                 "send fewer, or use robustrag"
             )
         prompts = [answer_prompt(query.reading, [passage.reading]) for passage in passages]
@@ -181,7 +181,7 @@ class RobustRagDecoding(Defense):
         if not retained:
             return _Decoded((), (), "stop", retained, refusal, voices)
         rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.reading)]
-        unwanted = self._unwanted(model)
+        unwanted = self._refusal_starts(model)
         while len(tokens) < self.max_tokens:
             probabilities = _by_voice(self._probabilities((yield from next_token(rows, tokens))), names)
             step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
@@ -205,7 +205,7 @@ class RobustRagDecoding(Defense):
         powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
-    def _unwanted(self, model: TokenByToken) -> tuple[int, ...]:
+    def _refusal_starts(self, model: TokenByToken) -> tuple[int, ...]:
         starts = ("I", "Please", "\n" if self.mode == "paper" else "/n")
         spelled = [model.tokens(f"{space}{start}") for start in starts for space in ("", " ")]
         return tuple({tokens[0] for tokens in spelled if len(tokens) == 1})

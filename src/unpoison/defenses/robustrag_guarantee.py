@@ -38,7 +38,7 @@ class Rule(NamedTuple):
     beta: float
     least: int
 
-    def reached(self, votes: float, answers: int) -> bool:
+    def is_reached(self, votes: float, answers: int) -> bool:
         return round(votes - min(self.beta, self.alpha * answers), DECIMALS) >= 0
 
 
@@ -64,10 +64,12 @@ def doubts(votes: Mapping[str, float], answers: int, m: int, rule: Rule) -> Doub
         return None
     moves = [(r, a) for r, a in product(range(min(m, answers) + 1), range(m + 1))]
     stays = {
-        count: all(rule.reached(count - min(r, count), answers - r + a) for r, a in moves)
+        count: all(rule.is_reached(count - min(r, count), answers - r + a) for r, a in moves)
         for count in {*votes.values()}
     }
-    comes = {count: any(rule.reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}}
+    comes = {
+        count: any(rule.is_reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}
+    }
     if comes[0.0]:
         return None
     sure = frozenset(word for word, count in votes.items() if stays[count])

@@ -13,7 +13,7 @@ from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits, arun
 from unpoison.types import Answer, Screening
 
-__all__ = ["Event", "streamed", "whole"]
+__all__ = ["Event", "stream_events", "whole"]
 
 Event: TypeAlias = Screening | str | Answer
 """What a stream gives: a screening first, then pieces of text, then one answer."""
@@ -26,14 +26,14 @@ class _Ear:
     events: asyncio.Queue[Event | None]
     finished: Callable[[Screening], Screening]
 
-    def screened(self, screening: Screening) -> None:
+    def on_screening(self, screening: Screening) -> None:
         self.events.put_nowait(self.finished(screening))
 
-    def said(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         self.events.put_nowait(text)
 
 
-async def streamed(
+async def stream_events(
     flow: Flow[Answer], models: Models, limits: Limits, finished: Callable[[Screening], Screening]
 ) -> AsyncIterator[Event]:
     """Run the flow of an answer and give what can be given before its end.

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from unpoison.algorithms.clusters import two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense, SourcesOption, answered, unfinished
-from unpoison.defenses.embedding import embedded
+from unpoison.defenses.base import EQUAL, Defense, SourcesOption, make_answer, note_unfinished
+from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.models.requests import Flow, generate, together
@@ -117,7 +117,7 @@ class TrustRag(Defense):
             limits=limits,
         )
         if stages not in (1, 2):
-            raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
+            raise OptionError(f"stages must be 1 or 2, got {clip(stages)}")
         self.stages = at_least("stages", stages, 1)
         self.mode = among("mode", mode, ("paper", "reference"))
         if mode == "reference":
@@ -137,28 +137,30 @@ class TrustRag(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """K-means with two clusters, then n-gram preservation (Section 3.2)."""
         if not self.clustering:
-            return self._spared(query, passages, Reason.of("trustrag.no_clustering"))
+            return self._keep_all(query, passages, Reason.of("trustrag.no_clustering"))
         least = 3 if self.mode == "paper" else 2
         if len(passages) < least:
-            return self._spared(query, passages, Reason.of("trustrag.too_few", least=least))
-        vectors, _ = yield from embedded(query, passages, self.models.encoder)
+            return self._keep_all(query, passages, Reason.of("trustrag.too_few", least=least))
+        vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self.best_kept(query, passages) if self.copies == "one" else self._spared(query, passages, EQUAL)
+            return self.best_kept(query, passages) if self.copies == "one" else self._keep_all(query, passages, EQUAL)
 
-        labels = two_means(_standardised(vectors))
+        labels = two_means(_standardise(vectors))
         similarity = cosine(vectors)
         texts = [p.reading for p in passages]
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         if not self.ngram:
-            kept, why = self._preserved(self._denser(groups, similarity), similarity)
+            kept, why = self._drop_clusters(self._denser(groups, similarity), similarity)
         elif self.mode == "reference":
             overlaps = rouge_l(texts)
             kept, why = reference_filter(labels, similarity, overlaps, self.threshold, self.overlap)
         else:
-            kept, why = self._preserved([self._judged(group, similarity, texts) for group in groups], similarity)
-        return self._decided(query, passages, labels, similarity, kept, why)
+            kept, why = self._drop_clusters(
+                [self._judge_cluster(group, similarity, texts) for group in groups], similarity
+            )
+        return self._build_screening(query, passages, labels, similarity, kept, why)
 
-    def _judged(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
+    def _judge_cluster(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
         """A cluster is malicious if it is dense and its members share their wording.
 
         A poison that sits with clean passages shares little with them, so a mixture is preserved for stage 2.
@@ -182,7 +184,7 @@ class TrustRag(Defense):
             for group, density in zip(groups, densities, strict=True)
         ]
 
-    def _preserved(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
+    def _drop_clusters(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
         """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
         k = len(similarity)
         why, kept = [Reason("")] * k, np.ones(k, bool)
@@ -212,7 +214,7 @@ class TrustRag(Defense):
                 why[i] = reason
         return np.flatnonzero(kept).tolist(), why
 
-    def _decided(
+    def _build_screening(
         self,
         query: Query,
         passages: tuple[Passage, ...],
@@ -231,7 +233,7 @@ class TrustRag(Defense):
             self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
         )
 
-    def _spared(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
+    def _keep_all(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
         return self.all_kept(query, passages, why, why)
 
     # Stage 2: conflict resolution.
@@ -254,7 +256,7 @@ class TrustRag(Defense):
         else:
             screening = yield from self.screening(query, passages)
         if not screening.kept and internal is None:
-            return (yield from self.answered_from(query, screening))
+            return (yield from self.answer_from(query, screening))
 
         texts = screening.texts
         external = "\n\n".join(texts)
@@ -265,17 +267,17 @@ class TrustRag(Defense):
             external = details["consolidated_information"] = consolidated.text
         prompt = decision_prompt(query.reading, external, internal, assess=self.self_assessment)
         (reply,) = yield from generate([prompt], "final answer", screening)
-        return unfinished(answered(reply, screening, details), steps)
+        return note_unfinished(make_answer(reply, screening, details), steps)
 
-    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+    def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
         if screening.kept:
-            return (yield from super().answered_from(query, screening))
+            return (yield from super().answer_from(query, screening))
         (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
-        return answered(reply, screening)
+        return make_answer(reply, screening)
 
 
-def _standardised(vectors: NDArray[np.float32]) -> Matrix:
+def _standardise(vectors: NDArray[np.float32]) -> Matrix:
     """Each dimension to mean 0 and deviation 1 over the passages, then each row to length 1.
 
     The paper does not say so; the released code does, and the published numbers come from it.

@@ -40,7 +40,7 @@ def reference_filter(
         return [], [Reason.of("trustrag.one_cluster")] * k
     if len(first) == 1 or len(second) == 1:
         kept, note = _with_a_singleton(first, second, similarity, threshold)
-        return _explained(kept, note, k)
+        return _add_reasons(kept, note, k)
     return _with_two_groups(first, second, similarity, overlaps, threshold, overlap)
 
 
@@ -77,7 +77,7 @@ def _with_two_groups(
     surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
     kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
     note = Reason.of("trustrag.dense_or_shared")
-    return _explained(kept, note, k)
+    return _add_reasons(kept, note, k)
 
 
 def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[int]:
@@ -106,5 +106,5 @@ def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
     return float((inner.sum() - np.trace(inner)) / (n * (n - 1)))
 
 
-def _explained(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:
+def _add_reasons(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:
     return sorted(kept), [Reason.of("trustrag.passed") if i in kept else note for i in range(k)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, answered
+from unpoison.defenses.base import Defense, SourcesOption, make_answer
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.models.prompts import answer_alone_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier
@@ -127,4 +127,4 @@ class NoRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         screening = yield from self.screening(query, passages)
         (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
-        return answered(reply, screening)
+        return make_answer(reply, screening)

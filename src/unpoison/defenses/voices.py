@@ -21,9 +21,9 @@ __all__ = [
     "Hearing",
     "Voice",
     "by_turns",
-    "hearing",
     "of_one_voice",
     "ranks_of",
+    "select_passages",
     "texts_by_voice",
     "those_that_count",
     "voices_of",
@@ -79,7 +79,7 @@ class Hearing(NamedTuple):
     copies: Mapping[int, int] = {}
 
 
-def hearing(sources: Sources | None, passages: Sequence[Passage]) -> Hearing:
+def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Hearing:
     """Who is heard: nobody who is blocked, and what a source repeats word for word once."""
     if sources is None:
         return Hearing(tuple(range(len(passages))))

@@ -44,14 +44,14 @@ from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice, voices_of
-from unpoison.defenses.vote_counting import Ballots, Counted, counted
-from unpoison.defenses.vote_sources import counted_by_source
+from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots
+from unpoison.defenses.vote_sources import count_by_source
 from unpoison.errors import OptionError
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
-from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
+from unpoison.types import Answer, Evidence, Passage, Query, Screening, guarantee_sentence
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["Poll", "Vote"]
@@ -135,14 +135,14 @@ class Vote(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Kept are the passages that give the winning answer, in retrieval order."""
-        return self.decided(query, passages, (yield from self.polled(query, passages)))
+        return self.screening_from_poll(query, passages, (yield from self.take_poll(query, passages)))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The winning answer, or an abstention."""
-        poll = yield from self.polled(query, passages)
-        return self.concluded(self.decided(query, passages, poll), poll)
+        poll = yield from self.take_poll(query, passages)
+        return self.answer_from_poll(self.screening_from_poll(query, passages, poll), poll)
 
-    def polled(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
+    def take_poll(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
         """Read each passage alone, and count."""
         answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
         ballots = Ballots.of(query.reading, answers)
@@ -150,13 +150,13 @@ class Vote(Defense):
         rule = self.same, self.seconds
         nli = self.models.nli
         if self.sources is not None:
-            result = yield from counted_by_source(query.reading, ballots, voices, self.least, *rule, nli)
+            result = yield from count_by_source(query.reading, ballots, voices, self.least, *rule, nli)
         else:
             texts, once = [passage.reading for passage in passages], self.copies == "once"
-            result = yield from counted(query.reading, ballots, texts, self.least, *rule, once, nli)
+            result = yield from count_ballots(query.reading, ballots, texts, self.least, *rule, once, nli)
         return Poll(ballots, result, voices)
 
-    def concluded(self, screening: Screening, poll: Poll) -> Answer:
+    def answer_from_poll(self, screening: Screening, poll: Poll) -> Answer:
         """The answer that a poll comes to."""
         ballots, result, voices = poll
         details = {"atomic_answers": list(ballots.answers), "votes": dict(result.votes)}
@@ -167,13 +167,13 @@ class Vote(Defense):
         margin = min(result.margin, len(ballots.answers))
         return replace(answer, guarantee=margin, guarantee_unit=result.unit, proof=result.says)
 
-    def decided(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
+    def screening_from_poll(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
         """What a poll says of the passages: those behind the winning answer are kept."""
         ballots, result, _ = poll
         behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
         scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
         k = len(passages)
-        notes = (result.says, promised(min(result.margin, k), k, result.unit)) if passages else ()
+        notes = (result.says, guarantee_sentence(min(result.margin, k), k, result.unit)) if passages else ()
         notes = (*notes, *(self.sources.notes if self.sources is not None else ()))
         evidence = Evidence({"votes": np.array(scores)}, notes)
         reasons = [_reason(i, ballots, result) for i in range(k)]

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from unpoison.algorithms.independent_set import maximum_independent_set
-from unpoison.algorithms.plurality import plurality, seconded
+from unpoison.algorithms.plurality import plurality, support_vote
 from unpoison.defenses.isolation import judge_apart
 from unpoison.defenses.voices import Voice, those_that_count
 from unpoison.errors import InputError
@@ -20,7 +20,7 @@ from unpoison.models.requests import Flow
 from unpoison.text.answers import relation
 from unpoison.text.forms import form
 
-__all__ = ["Ballots", "Counted", "alike", "counted", "independent"]
+__all__ = ["Ballots", "Counted", "alike", "count_ballots", "independent"]
 
 SAME = 0.5
 """Answers that say the same with at least this probability are one."""
@@ -28,7 +28,7 @@ SAME = 0.5
 SHARED = 0.75
 """Share of their distinct words that near-copies have in common, of the text that has more of them."""
 
-MOST_COMPARED = 100
+MAX_COMPARED = 100
 """Passages of which near-copies are sought: the exact search for independent voters must end."""
 
 
@@ -79,7 +79,7 @@ class Counted(NamedTuple):
     unit: Literal["passages", "sources"] = "passages"
 
 
-def counted(
+def count_ballots(
     question: str,
     ballots: Ballots,
     texts: Sequence[str],
@@ -109,9 +109,9 @@ def counted(
     for i, name in enumerate(ballots.forms):
         if name:
             voters.setdefault(name, []).append(i)
-    if once and len(texts) > MOST_COMPARED:
+    if once and len(texts) > MAX_COMPARED:
         raise InputError(
-            f"copies=once compares at most {MOST_COMPARED} passages, got {len(texts):,}; give fewer, or copies=each"
+            f"copies=once compares at most {MAX_COMPARED} passages, got {len(texts):,}; give fewer, or copies=each"
         )
     votes = {name: independent([texts[i] for i in at]) if once else len(at) for name, at in voters.items()}
     unit = "independent passage" if once else "passage"
@@ -139,7 +139,7 @@ def _by_meaning(
     def same(left: str, right: str) -> bool:
         return frozenset((left, right)) in likes
 
-    outcome = seconded(votes, same, seconds, str)
+    outcome = support_vote(votes, same, seconds, str)
     winner, support, rival, margin = outcome
     if winner is None and not support:
         return None

@@ -10,13 +10,13 @@ from unpoison.defenses.vote_counting import Ballots, Counted, alike
 from unpoison.models.protocols import NLIModel
 from unpoison.models.requests import Flow
 
-__all__ = ["counted_by_source"]
+__all__ = ["count_by_source"]
 
 Votes = Mapping[str, Mapping[str, float]]
 """For each class the weight of each source that votes for it."""
 
 
-def counted_by_source(
+def count_by_source(
     question: str, ballots: Ballots, voices: Sequence[Voice], least: int, same: str, seconds: int, nli: NLIModel | None
 ) -> Flow[Counted]:
     """Count the ballots of sources.
@@ -42,7 +42,7 @@ def counted_by_source(
     def says_the_same(left: str, right: str) -> bool:
         return left == right or (seconded and frozenset((left, right)) in likes)
 
-    support = {name: _joined(name, votes, says_the_same) for name in votes}
+    support = {name: _merge_sources(name, votes, says_the_same) for name in votes}
     weight = {name: _total(sources) for name, sources in support.items()}
     candidates = [name for name in votes if not seconded or len(votes[name]) >= seconds]
     most = max((weight[name] for name in candidates), default=0)
@@ -63,7 +63,7 @@ def counted_by_source(
     return Counted(winner, behind, most, totals, margin, says if counts else f"{says}; none of them counts", "sources")
 
 
-def _joined(name: str, votes: Votes, same: Callable[[str, str], bool]) -> Mapping[str, float]:
+def _merge_sources(name: str, votes: Votes, same: Callable[[str, str], bool]) -> Mapping[str, float]:
     """The sources that say an answer or the same, each once."""
     joined: dict[str, float] = {}
     for other, sources in votes.items():

@@ -11,7 +11,7 @@ from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Decision, Ingest
 from unpoison.types import Passage
 
-__all__ = ["Gate", "Gated"]
+__all__ = ["DocumentGate", "GateResult"]
 
 D = TypeVar("D")
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("unpoison")
 
 
 @dataclass(frozen=True, slots=True)
-class Gated(Generic[D]):
+class GateResult(Generic[D]):
     """A framework's documents, sorted, each the object that it was.
 
     Attributes:
@@ -33,7 +33,7 @@ class Gated(Generic[D]):
     decisions: tuple[Decision, ...]
 
 
-class Gate(Generic[D]):
+class DocumentGate(Generic[D]):
     """Judges a framework's documents before they are written.
 
     Args:
@@ -47,7 +47,7 @@ class Gate(Generic[D]):
     ) -> None:
         self._reading, self._nearest, self.ingest = reading, nearest, ingest or Ingest()
 
-    def sorted(self, documents: Sequence[D]) -> Gated[D]:
+    def sort_documents(self, documents: Sequence[D]) -> GateResult[D]:
         """Accept, quarantine or reject each; nothing is written.
 
         Raises:
@@ -63,7 +63,9 @@ class Gate(Generic[D]):
             "unpoison ingest: %d accepted, %d quarantined, %d rejected",
             *(len(sorted_documents[name]) for name in ("accept", "quarantine", "reject")),
         )
-        return Gated(sorted_documents["accept"], sorted_documents["quarantine"], sorted_documents["reject"], decisions)
+        return GateResult(
+            sorted_documents["accept"], sorted_documents["quarantine"], sorted_documents["reject"], decisions
+        )
 
     def _document(self, document: D) -> Document:
         passage = self._reading(document)

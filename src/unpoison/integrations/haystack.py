@@ -14,8 +14,8 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import OptionError, shown
-from unpoison.integrations.gate import Gate
+from unpoison.errors import OptionError, clip
+from unpoison.integrations.gate import DocumentGate
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
@@ -54,7 +54,7 @@ class Screen:
     ) -> None:
         self.exempt = exempt
         self._screener = DocumentScreener(
-            _passage, _annotated, _redacted, defense, mode=mode, annotate=annotate, exempt=exempt
+            _passage, _annotate, _redact, defense, mode=mode, annotate=annotate, exempt=exempt
         )
 
     def warm_up(self) -> None:
@@ -64,7 +64,7 @@ class Screen:
             OptionError: The defense needs a model that it was not given.
             MissingExtraError: A model needs an extra that is not installed.
         """
-        self._screener.prepared()
+        self._screener.prepare()
 
     @component.output_types(documents=list[Document], dropped=list[Document])
     def run(
@@ -104,7 +104,7 @@ class Screen:
         screener = self._screener
         if not isinstance(screener.given, str):
             raise OptionError(
-                f"a pipeline file cannot hold {shown(screener.given)}; give Screen an option string such as "
+                f"a pipeline file cannot hold {clip(screener.given)}; give Screen an option string such as "
                 "'guard:damage=0.01'"
             )
         if callable(self.exempt):
@@ -126,11 +126,11 @@ def _passage(document: Document) -> Passage:
     )
 
 
-def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
+def _annotate(document: Document, verdict: Mapping[str, Any]) -> Document:
     return replace(document, meta={**(document.meta or {}), "unpoison": dict(verdict)})
 
 
-def _redacted(document: Document, text: str) -> Document:
+def _redact(document: Document, text: str) -> Document:
     meta = {name: value for name, value in (document.meta or {}).items() if name != "title"}
     return replace(document, content=text, meta=meta, embedding=None, sparse_embedding=None)
 
@@ -158,7 +158,7 @@ class IngestGate:
                 return []
             return list(retriever.run(query=document.content[:2_000], top_k=neighbours)["documents"])
 
-        self._gate: Gate[Document] = Gate(_passage, nearest, Ingest(threshold=threshold, reject=reject))
+        self._gate: DocumentGate[Document] = DocumentGate(_passage, nearest, Ingest(threshold=threshold, reject=reject))
 
     @component.output_types(documents=list[Document], quarantined=list[Document], rejected=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -170,5 +170,5 @@ class IngestGate:
         Raises:
             InputError: An unusable document.
         """
-        gated = self._gate.sorted(documents)
+        gated = self._gate.sort_documents(documents)
         return {"documents": gated.accepted, "quarantined": gated.quarantined, "rejected": gated.rejected}

@@ -19,8 +19,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import InputError, shown
-from unpoison.integrations.gate import Gate, Gated
+from unpoison.errors import InputError, clip
+from unpoison.integrations.gate import DocumentGate, GateResult
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Answer, Passage
@@ -61,7 +61,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         exempt: Exempt | None = None,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = DocumentScreener(_passage, _annotated, _redacted, **given).prepared()
+        screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given)
         self._screener = screener
 
@@ -169,10 +169,10 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
 
 def _fields(given: Mapping[str, Any]) -> tuple[str, list[Document]]:
     if not isinstance(given, Mapping) or "query" not in given or "documents" not in given:
-        raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {shown(given)}")
+        raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {clip(given)}")
     documents = given["documents"]
     if not isinstance(documents, Sequence) or not all(isinstance(document, Document) for document in documents):
-        raise InputError(f"documents must be a list of LangChain documents, got {shown(documents)}")
+        raise InputError(f"documents must be a list of LangChain documents, got {clip(documents)}")
     return given["query"], list(documents)
 
 
@@ -180,11 +180,11 @@ def _passage(document: Document) -> Passage:
     return passage(document.page_content, document.metadata, document, id=document.id)
 
 
-def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
+def _annotate(document: Document, verdict: Mapping[str, Any]) -> Document:
     return document.model_copy(update={"metadata": {**(document.metadata or {}), "unpoison": dict(verdict)}})
 
 
-def _redacted(document: Document, text: str) -> Document:
+def _redact(document: Document, text: str) -> Document:
     metadata = {name: value for name, value in (document.metadata or {}).items() if name != "title"}
     return document.model_copy(update={"page_content": text, "metadata": metadata})
 
@@ -195,7 +195,7 @@ def _answer_fields(answer: Answer, documents: Sequence[Document]) -> dict[str, A
         "abstained": answer.abstained,
         "guarantee": answer.guarantee,
         "promise": answer.promise,
-        "documents": readable(answer.screening, documents, _redacted),
+        "documents": readable(answer.screening, documents, _redact),
         "calls": answer.calls,
     }
 
@@ -211,17 +211,17 @@ class GuardedVectorStore:
 
     def __init__(self, store: VectorStore, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
         self.store = store
-        self._gate: Gate[Document] = Gate(
+        self._gate: DocumentGate[Document] = DocumentGate(
             _passage, lambda document: store.similarity_search(document.page_content, neighbours), ingest
         )
 
-    def add_documents(self, documents: Sequence[Document], **options: Any) -> Gated[Document]:
+    def add_documents(self, documents: Sequence[Document], **options: Any) -> GateResult[Document]:
         """Write the accepted documents, the objects that they are, and say what became of all.
 
         Raises:
             InputError: An unusable document.
         """
-        gated = self._gate.sorted(documents)
+        gated = self._gate.sort_documents(documents)
         if gated.accepted:
             self.store.add_documents(gated.accepted, **options)
         return gated

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
-from unpoison.integrations.gate import Gate, Gated
+from unpoison.integrations.gate import DocumentGate, GateResult
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
@@ -60,7 +60,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = DocumentScreener(_passage, _annotated, _redacted, **given).prepared()
+        screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given, **framework)
         self._screener = screener
 
@@ -77,17 +77,17 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
             InputError: No query, or an unusable query or node.
             ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
         """
-        query = _required_query(query_bundle)
+        query = _require_query(query_bundle)
         return self._screener.screen(query.query_str, nodes, query.embedding).documents
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = _required_query(query_bundle)
+        query = _require_query(query_bundle)
         return (await self._screener.ascreen(query.query_str, nodes, query.embedding)).documents
 
 
-def _required_query(bundle: QueryBundle | None) -> QueryBundle:
+def _require_query(bundle: QueryBundle | None) -> QueryBundle:
     if bundle is None:
         raise InputError(
             "ScreeningPostprocessor was given nodes without a query; pass query_bundle=QueryBundle(...) or "
@@ -108,7 +108,7 @@ def _passage(scored: NodeWithScore) -> Passage:
     )
 
 
-def _annotated(scored: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:
+def _annotate(scored: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:
     """The language model and the encoder read a node's metadata too, except the excluded ones."""
     node = scored.node
     noted = node.model_copy(
@@ -121,7 +121,7 @@ def _annotated(scored: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithSco
     return scored.model_copy(update={"node": noted})
 
 
-def _redacted(scored: NodeWithScore, text: str) -> NodeWithScore:
+def _redact(scored: NodeWithScore, text: str) -> NodeWithScore:
     """A text node of the same name: other kinds of node keep their text elsewhere."""
     node = scored.node
     metadata = {name: value for name, value in (node.metadata or {}).items() if name != "title"}
@@ -154,15 +154,17 @@ class GuardedIndex:
         def nearest(node: BaseNode) -> list[BaseNode]:
             return [scored.node for scored in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
 
-        self._gate: Gate[BaseNode] = Gate(lambda node: _passage(NodeWithScore(node=node)), nearest, ingest)
+        self._gate: DocumentGate[BaseNode] = DocumentGate(
+            lambda node: _passage(NodeWithScore(node=node)), nearest, ingest
+        )
 
-    def insert_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> Gated[BaseNode]:
+    def insert_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> GateResult[BaseNode]:
         """Write the accepted nodes, the objects that they are, and say what became of all.
 
         Raises:
             InputError: An unusable node.
         """
-        gated = self._gate.sorted(nodes)
+        gated = self._gate.sort_documents(nodes)
         if gated.accepted:
             self.index.insert_nodes(gated.accepted, **options)
         return gated

@@ -13,12 +13,12 @@ from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
 from unpoison.defenses.door import LONG, overlong
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among
 
-__all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
+__all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "keep_exempt", "passage", "readable", "verdict_metadata"]
 
 D = TypeVar("D")
 
@@ -30,7 +30,7 @@ LONG_DOCUMENTS = (
     "split them, as they should be indexed"
 )
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Positions that a warning names."""
 
 logger = logging.getLogger("unpoison")
@@ -88,7 +88,7 @@ class DocumentScreener(Generic[D]):
             name, options = registry.parse(defense)
             registry.read_options(registry.find("defenses", name), options, name)
         elif not isinstance(defense, Defense):
-            raise OptionError(f"defense must be a defense or an option string such as 'guard', got {shown(defense)}")
+            raise OptionError(f"defense must be a defense or an option string such as 'guard', got {clip(defense)}")
         self.given = defense
         self.mode = among("mode", mode, ("enforce", "monitor"))
         self.annotate = annotate
@@ -99,7 +99,7 @@ class DocumentScreener(Generic[D]):
         """The defense, made when it is first needed: its models may take seconds to load."""
         return load_defense(self.given) if isinstance(self.given, str) else self.given
 
-    def prepared(self) -> Self:
+    def prepare(self) -> Self:
         """The same screener, its defense made and its models loaded."""
         _ = self.defense
         return self
@@ -123,7 +123,7 @@ class DocumentScreener(Generic[D]):
         except Exception as error:  # who only watches must not break what is watched, whatever fails
             if self.mode == "enforce":
                 raise
-            return self._unscreened(error, documents)
+            return self._pass_through(error, documents)
 
     async def ascreen(self, query: str, documents: Sequence[D], query_embedding: Any = None) -> Delivery[D]:
         """`screen` for asyncio."""
@@ -135,7 +135,7 @@ class DocumentScreener(Generic[D]):
         except Exception as error:  # who only watches must not break what is watched, whatever fails
             if self.mode == "enforce":
                 raise
-            return self._unscreened(error, documents)
+            return self._pass_through(error, documents)
 
     def _input(self, query: str, documents: list[D], query_embedding: Any) -> tuple[Query, list[Passage]]:
         passages = [self.reading(document) for document in documents]
@@ -144,11 +144,11 @@ class DocumentScreener(Generic[D]):
         return Query(query), [replace(p, embedding=None) for p in passages]
 
     def _delivery(self, screening: Screening, documents: list[D]) -> Delivery[D]:
-        screening = spared(screening, self.exempt)
+        screening = keep_exempt(screening, self.exempt)
         self._log(screening)
         if self.annotate or self.mode == "monitor":
             documents = [
-                self.noting(document, described(screening.defense, verdict))
+                self.noting(document, verdict_metadata(screening.defense, verdict))
                 for document, verdict in zip(documents, screening.verdicts, strict=True)
             ]
         if self.mode == "monitor":
@@ -162,9 +162,9 @@ class DocumentScreener(Generic[D]):
         verb = "dropped" if self.mode == "enforce" else "would drop"
         logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
         if long := overlong(screening.passages):
-            logger.warning(LONG_DOCUMENTS, LONG, long[:MOST_NAMED], extra={"unpoison": {**fields, "long": long}})
+            logger.warning(LONG_DOCUMENTS, LONG, long[:MAX_NAMED], extra={"unpoison": {**fields, "long": long}})
 
-    def _unscreened(self, error: Exception, documents: list[D]) -> Delivery[D]:
+    def _pass_through(self, error: Exception, documents: list[D]) -> Delivery[D]:
         """Everything as it came. The error's message may quote a passage, so only its kind is logged."""
         kind, passages = type(error).__name__, len(documents)
         fields = {"mode": self.mode, "passages": passages, "error": kind}
@@ -207,14 +207,14 @@ def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D,
     ]
 
 
-def described(defense: str, verdict: Verdict) -> dict[str, Any]:
+def verdict_metadata(defense: str, verdict: Verdict) -> dict[str, Any]:
     """What annotated documents carry in their metadata under "unpoison"."""
     fields = verdict.to_dict()
     del fields["index"]
     return {"defense": defense, **fields}
 
 
-def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening:
+def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening:
     """The screening with all exempt passages kept, whole.
 
     Those that the defense dropped stand where the retriever had them if the defense keeps the retriever's order, and
@@ -247,7 +247,7 @@ def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
     if callable(exempt):
         return exempt
     if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt or ()):
-        raise OptionError(f"exempt must be a list of ids and sources, or a function of a passage, got {shown(exempt)}")
+        raise OptionError(f"exempt must be a list of ids and sources, or a function of a passage, got {clip(exempt)}")
     names = frozenset(exempt or ())
     return lambda passage: passage.id in names or passage.source in names
 

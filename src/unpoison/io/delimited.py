@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["ANSWERS", "COLUMNS", "UNREADABLE", "as_cells", "csv_lines", "dialect", "looks_like_csv"]
 
@@ -61,7 +61,7 @@ def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[byte
         InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
     """
     taken = _Lines(stream, name, longest)
-    heading = taken.peeked()
+    heading = taken.peek()
     if not heading:
         raise InputError(f"{name} is empty; its first row must name the columns, such as question")
     csv.field_size_limit(max(csv.field_size_limit(), longest))  # a cell may hold all passages of a row
@@ -118,7 +118,7 @@ class _Lines:
         self._bytes = 0
         self.number = 0
 
-    def peeked(self) -> bytes:
+    def peek(self) -> bytes:
         """The first line that is not blank."""
         while self._ahead is None:
             line = self._stream.readline(self._longest + 1)
@@ -162,10 +162,10 @@ def _columns(heading: Sequence[str], name: str) -> list[str]:
         names.pop()
     doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
     if doubled is not None:
-        raise InputError(f"{name} has the column {shown(doubled)} twice; give every column a name of its own")
+        raise InputError(f"{name} has the column {clip(doubled)} twice; give every column a name of its own")
     if not COLUMNS & set(names):
         raise InputError(
-            f"the first row of {name} names no column that we know, got {shown(names)}; "
+            f"the first row of {name} names no column that we know, got {clip(names)}; "
             "name the columns there, at least question (or text, for a collection of passages)"
         )
     return names
@@ -176,16 +176,16 @@ def _line(columns: Sequence[str], row: Sequence[str]) -> bytes:
     if not any(cell.strip() for cell in row):
         return b"\n"
     if any(cell.strip() for cell in row[len(columns) :]):
-        return _dumped({UNREADABLE: f"the row has {len(row)} cells and the heading {len(columns)}; quote cells that "
+        return _dump({UNREADABLE: f"the row has {len(row)} cells and the heading {len(columns)}; quote cells that "
                         "hold a comma"})  # fmt: skip
     cells = {column: cell for column, cell in zip(columns, row) if cell.strip() and column}
     try:
-        return _dumped(_fields(cells))
+        return _dump(_fields(cells))
     except ValueError as error:
-        return _dumped({UNREADABLE: str(error)})
+        return _dump({UNREADABLE: str(error)})
 
 
-def _dumped(fields: Mapping[str, Any]) -> bytes:
+def _dump(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
 
 
@@ -218,7 +218,7 @@ def _list(name: str, cell: str) -> list[Any]:
     try:
         value = json.loads(cell)
     except (ValueError, RecursionError):
-        raise ValueError(f"{name} begins with [ and is no JSON list, got {shown(cell)}") from None
+        raise ValueError(f"{name} begins with [ and is no JSON list, got {clip(cell)}") from None
     return list(value)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NoReturn, Protocol
 
-from unpoison.errors import shown
+from unpoison.errors import clip
 from unpoison.io.delimited import UNREADABLE
 
-__all__ = ["MAX_LINE", "FileRow", "Source", "encoded", "line_text", "parsed", "read_line"]
+__all__ = ["MAX_LINE", "FileRow", "Source", "json_line", "line_text", "parse_json", "read_line"]
 
 MAX_LINE = 256 * 2**20
 """Bytes of one line: room for 5,000 passages with their embeddings; a longer one is refused unread."""
@@ -64,7 +64,7 @@ def read_line(number: int, line: bytes | None, position: int = 0) -> FileRow | N
 def _fields(line: bytes) -> tuple[Mapping[str, Any], str | None]:
     """The object on a line, or why there is none."""
     try:
-        value = parsed(line)
+        value = parse_json(line)
     except UnicodeDecodeError as error:
         return {}, f"no UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8"
     except RecursionError:
@@ -74,11 +74,11 @@ def _fields(line: bytes) -> tuple[Mapping[str, Any], str | None]:
     if isinstance(value, dict) and set(value) == {UNREADABLE}:
         return {}, str(value[UNREADABLE])
     if not isinstance(value, dict):
-        return {}, f"a row must be a JSON object, got {shown(value)}"
+        return {}, f"a row must be a JSON object, got {clip(value)}"
     return value, None
 
 
-def parsed(text: bytes) -> Any:
+def parse_json(text: bytes) -> Any:
     """What a JSON text in UTF-8 says; numbers that JSON does not have are errors.
 
     Raises:
@@ -95,11 +95,11 @@ def _refuse_number(text: str) -> NoReturn:
 def _finite(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise ValueError(f"{shown(text)} is larger than any float")
+        raise ValueError(f"{clip(text)} is larger than any float")
     return number
 
 
-def encoded(record: Mapping[str, Any]) -> bytes:
+def json_line(record: Mapping[str, Any]) -> bytes:
     """A record as one line of JSON, readable where it can be."""
     try:
         return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -12,9 +12,9 @@ from os import fstat
 from pathlib import Path
 from typing import IO
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.io.delimited import csv_lines, looks_like_csv
-from unpoison.io.file_rows import MAX_LINE, FileRow, Source, encoded, line_text, parsed, read_line
+from unpoison.io.file_rows import MAX_LINE, FileRow, Source, json_line, line_text, parse_json, read_line
 from unpoison.io.parquet import ParquetSource
 
 __all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "open_source", "source_of"]
@@ -156,7 +156,7 @@ class JsonLinesSource:
             raise InputError(f"{self.name}: this looks like one JSON list; give a file whose name ends in .json")
         if looks_like_csv(first, second):
             raise InputError(
-                f"{self.name}: this looks like CSV, its first line is {shown(first.decode('utf-8', 'replace'))}; "
+                f"{self.name}: this looks like CSV, its first line is {clip(first.decode('utf-8', 'replace'))}; "
                 "give a file whose name ends in .csv"
             )
 
@@ -179,7 +179,7 @@ class JsonLinesSource:
 
 def _is_row(line: bytes) -> bool:
     try:
-        return isinstance(parsed(line), dict)
+        return isinstance(parse_json(line), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -199,7 +199,7 @@ class JsonSource(JsonLinesSource):
         if len(data) > MAX_JSON:
             raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
         try:
-            whole = parsed(data)
+            whole = parse_json(data)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{self.name} is no JSON: {error}") from None
         if isinstance(whole, Mapping) and any(isinstance(whole.get(name), (str, list)) for name in _FIELDS):
@@ -207,6 +207,6 @@ class JsonSource(JsonLinesSource):
         elif isinstance(whole, Mapping):
             whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
         if not isinstance(whole, list):
-            raise InputError(f"{self.name} must hold a list or an object of rows, got {shown(whole)}")
+            raise InputError(f"{self.name} must hold a list or an object of rows, got {clip(whole)}")
         for row in whole:
-            yield encoded(row), len(data) // max(len(whole), 1)
+            yield json_line(row), len(data) // max(len(whole), 1)

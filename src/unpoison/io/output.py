@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from unpoison.errors import OptionError
-from unpoison.io.file_rows import encoded
+from unpoison.io.file_rows import json_line
 
 __all__ = ["Writer", "check_output", "check_rows_name", "check_writable", "not_the_input"]
 
@@ -98,5 +98,5 @@ class Writer:
     def write(self, record: Mapping[str, Any]) -> None:
         if self.active:
             stream = sys.stdout.buffer if self._file is None else self._file
-            stream.write(encoded(record))
+            stream.write(json_line(record))
             stream.flush()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Self
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.types import Answer, Passage, Query, as_passages
 
 __all__ = ["Row", "answer_fields", "load_sample", "with_results"]
@@ -44,15 +44,15 @@ class Row:
             InputError: A field is missing or cannot be used; the message names it.
         """
         if not isinstance(value, Mapping):
-            raise InputError(f"a row must be an object with 'query' and 'passages', got {shown(value)}")
+            raise InputError(f"a row must be an object with 'query' and 'passages', got {clip(value)}")
         name = next((name for name in QUERY_FIELDS if value.get(name) is not None), None)
         if name is None:
-            raise InputError(f"a row needs 'query' or 'question', got the fields {shown(sorted(map(str, value)))}")
+            raise InputError(f"a row needs 'query' or 'question', got the fields {clip(sorted(map(str, value)))}")
         if not isinstance(value[name], str):
-            raise InputError(f"{name} must be a string, got {shown(value[name])}; give the question's text")
+            raise InputError(f"{name} must be a string, got {clip(value[name])}; give the question's text")
         if value.get("passages") is None:
             raise InputError(
-                f"a row needs 'passages' (a list, perhaps empty), got the fields {shown(sorted(map(str, value)))}"
+                f"a row needs 'passages' (a list, perhaps empty), got the fields {clip(sorted(map(str, value)))}"
             )
         try:
             query = Query(value[name], value.get("query_embedding"))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unpoison.models.lexical_nli import LexicalNLI
 from unpoison.text.answers import Relation, relation
 
-__all__ = ["AnswerNLI", "judged"]
+__all__ = ["AnswerNLI", "judge_pairs"]
 
 Relate = Callable[[str, Sequence[tuple[str, str]]], list[Relation]]
 """A question and pairs of answers to it, to how each two relate."""
@@ -33,13 +33,13 @@ class AnswerNLI:
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis)."""
-        return judged(pairs, lambda question, answers: [relation(question, *pair) for pair in answers])
+        return judge_pairs(pairs, lambda question, answers: [relation(question, *pair) for pair in answers])
 
     def __repr__(self) -> str:
         return "AnswerNLI()"
 
 
-def _decided(related: Relation) -> tuple[float, float, float]:
+def _class_probabilities(related: Relation) -> tuple[float, float, float]:
     """Entailment, neutral, contradiction: the likelier of same and rival; the other one counts as neutral.
 
     A small doubt on every pair adds up over many passages, and would tie answers together that differ.
@@ -48,7 +48,7 @@ def _decided(related: Relation) -> tuple[float, float, float]:
     return (related.same, 1 - related.same, 0.0) if agree else (0.0, 1 - related.rival, related.rival)
 
 
-def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float64]:
+def judge_pairs(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float64]:
     """Judge pairs of the form "Question: q Answer: a" with the same q by `relate`, others by the lexical judge."""
     probabilities = np.zeros((len(pairs), 3))
     by_question: dict[str, list[int]] = {}
@@ -62,7 +62,7 @@ def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float
             answers[i] = (left[2].strip(), right[2].strip())
     for question, positions in by_question.items():
         for i, related in zip(positions, relate(question, [answers[i] for i in positions]), strict=True):
-            probabilities[i] = _decided(related)
+            probabilities[i] = _class_probabilities(related)
     if bare:
         probabilities[bare] = LexicalNLI().judge([pairs[i] for i in bare])
     return probabilities

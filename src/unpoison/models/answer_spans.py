@@ -11,7 +11,7 @@ from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
 
 __all__ = ["AnswerSpan", "spans"]
 
-LONGEST_NAME = 6
+MAX_NAME_WORDS = 6
 """Words; a longer run of capitals is a headline."""
 
 
@@ -98,7 +98,7 @@ def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
     position = 0
     while position < len(lowered):
         end = position
-        while end < len(lowered) and _dated(lowered, end):
+        while end < len(lowered) and _is_date_word(lowered, end):
             end += 1
         if end == position:
             position += 1
@@ -113,7 +113,7 @@ def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
         position = end
 
 
-def _dated(lowered: list[str], position: int) -> bool:
+def _is_date_word(lowered: list[str], position: int) -> bool:
     """Whether a word can be part of a date."""
     word = lowered[position]
     if word in _MONTHS or word in _WEEKDAYS or _DATE.fullmatch(word):
@@ -169,7 +169,7 @@ def _names(sentence: Sentence, kind: AnswerType) -> Iterator[AnswerSpan]:
             position += 1
             continue
         end = position + 1
-        while end < len(words) and _joined(sentence, end - 1):
+        while end < len(words) and _is_joined(sentence, end - 1):
             if _capital(words, end) or (words[end].isdigit() and kind != "person"):
                 end += 1
             elif words[end].lower() in _CONNECTORS and end + 1 < len(words) and _capital(words, end + 1):
@@ -185,7 +185,7 @@ def _capital(words: tuple[str, ...], position: int) -> bool:
     return word[0].isupper() and (len(word) > 1 or word not in ("A", "I")) and word.lower() not in STOP_WORDS
 
 
-def _joined(sentence: Sentence, position: int) -> bool:
+def _is_joined(sentence: Sentence, position: int) -> bool:
     """Whether nothing between a word and the next ends a name, as in "J. R. Smith"."""
     gap = sentence.gap(position)
     return gap == " " or (gap == ". " and len(sentence.words[position]) <= 3) or gap in (".", ' "', '" ')
@@ -198,7 +198,7 @@ def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) ->
     starts_date = first in _MONTHS and (end - start == 1 or words[start + 1].isdigit())
     if first in _WEEKDAYS or starts_date or (last in _MONTHS and number_follows):
         return 0.1
-    if end - start > LONGEST_NAME:
+    if end - start > MAX_NAME_WORDS:
         return 0.25
     if end - start == 1 and (len(words[start]) == 1 or _DEMONYM.fullmatch(words[start])):
         return 0.25

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from unpoison.errors import ModelError, OptionError, shown
+from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, named, received
+from unpoison.models.remote import Connection, Piece, make_reply, model_name
 from unpoison.models.remote_generator import RemoteGenerator
 from unpoison.types import Reply
 from unpoison.utils.extras import require
@@ -51,14 +51,14 @@ class AnthropicGenerator(RemoteGenerator):
         max_tokens: int | None = None,
     ) -> None:
         if not isinstance(model, str) or not model:
-            raise OptionError(f"model must be the model's name, got {shown(model)}")
+            raise OptionError(f"model must be the model's name, got {clip(model)}")
         if max_tokens is not None and max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
         if client is not None and (base_url is not None or api_key is not None):
             raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
         sdk = require("anthropic", f"anthropic:{model}")
         given = {"temperature": temperature, "max_tokens": max_tokens}
-        self.name = named("anthropic", model, given, base_url=base_url, temperature=0.0)
+        self.name = model_name("anthropic", model, given, base_url=base_url, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK has dropped the parameter, the API has not.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}
@@ -93,9 +93,9 @@ class AnthropicGenerator(RemoteGenerator):
         finish = str(response.stop_reason or "stop")
         finish = self._finishes.get(finish, finish)
         if not text and finish not in ("stop", "length", "refusal"):
-            raise ModelError(f"{shown(self._model)} replied without text (stop_reason {shown(finish)})", retryable=True)
+            raise ModelError(f"{clip(self._model)} replied without text (stop_reason {clip(finish)})", retryable=True)
         usage = getattr(response, "usage", None)
-        return received(text, finish, getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
+        return make_reply(text, finish, getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
 
     def _piece(self, part: Any) -> Piece:
         if part.type == "content_block_delta" and part.delta.type == "text_delta":

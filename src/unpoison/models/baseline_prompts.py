@@ -17,6 +17,7 @@ __all__ = [
     "blame_prompt",
     "consolidate_sources_prompt",
     "discern_prompt",
+    "extract_tagged",
     "extraction_prompt",
     "groups_prompt",
     "keywords_prompt",
@@ -26,7 +27,6 @@ __all__ = [
     "phrases_prompt",
     "rationale_prompt",
     "sources_prompt",
-    "tagged",
 ]
 
 _TAGS = "Put the final answer, and nothing else, between <ANSWER> and </ANSWER>."
@@ -34,7 +34,7 @@ _TAGS = "Put the final answer, and nothing else, between <ANSWER> and </ANSWER>.
 _OPENING, _CLOSING = re.compile("<ANSWER>", re.IGNORECASE), re.compile("</ANSWER>", re.IGNORECASE)
 
 
-def tagged(reply: str) -> str | None:
+def extract_tagged(reply: str) -> str | None:
     """What stands between the first pair of answer tags; None without one. O(length)."""
     opening = _OPENING.search(reply)
     closing = opening and _CLOSING.search(reply, opening.end())
@@ -148,7 +148,7 @@ def sources_prompt(question: str, passages: Sequence[str], memory: str, groups: 
         "You are given externally retrieved passages and a document memorized by a language model. Either may be "
         f"wrong. {_GROUPS}{_SELECT}{_TAGS}"
     )
-    notes = _remembered(memory, groups)
+    notes = _memory_notes(memory, groups)
     return Prompt("answer", system, question, tuple(passages), notes, max_tokens=1024, label=_EXTERNAL)
 
 
@@ -158,11 +158,11 @@ def consolidate_sources_prompt(question: str, passages: Sequence[str], memory: s
         "You are given externally retrieved passages and a document memorized by a language model. Either may be "
         f"wrong. {_GROUPS}".rstrip()
     )
-    notes = _remembered(memory, groups)
+    notes = _memory_notes(memory, groups)
     return Prompt("consolidate", system, question, tuple(passages), notes, max_tokens=1024, label=_EXTERNAL)
 
 
-def _remembered(memory: str, groups: str) -> dict[str, str]:
+def _memory_notes(memory: str, groups: str) -> dict[str, str]:
     return {"Memorized document": memory, **({"Consolidated so far": groups} if groups else {})}
 
 
@@ -199,8 +199,8 @@ def discern_prompt(question: str, passages: Sequence[str], perturbed: Iterable[i
     if perturbed is not None:
         numbers = sorted(perturbed)
         rest = [number for number in range(1, len(passages) + 1) if number not in numbers]
-        statement = f"Passage {_listed(numbers)} {'is' if len(numbers) == 1 else 'are'} perturbed."
-        basis = f"based on Passage {_listed(rest)}" if rest else "ignoring all passages"
+        statement = f"Passage {_join_numbers(numbers)} {'is' if len(numbers) == 1 else 'are'} perturbed."
+        basis = f"based on Passage {_join_numbers(rest)}" if rest else "ignoring all passages"
         closing = (
             f"perturbed: {statement if numbers else 'No passages are perturbed.'} Deriving the answer {basis}.\nanswer:"
         )
@@ -208,7 +208,7 @@ def discern_prompt(question: str, passages: Sequence[str], perturbed: Iterable[i
     return Prompt("answer", system, question, shown, {}, closing, 256, examples=_PERTURBED, label="Passage {i}: ")
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 

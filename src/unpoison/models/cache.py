@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
     AsyncGenerator,
@@ -29,7 +29,7 @@ from unpoison.models.protocols import (
 )
 from unpoison.types import Reply
 from unpoison.utils.private import private
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 from unpoison.utils.threads import on_thread
 
 __all__ = ["CachedEncoder", "CachedGenerator"]
@@ -54,7 +54,7 @@ class CachedEncoder:
     def __init__(self, encoder: Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
         if getattr(encoder, "per_set", False):
             raise OptionError(
-                f"the encoder {shown(encoder.name)} makes vectors that depend on the other texts of a call, so they "
+                f"the encoder {clip(encoder.name)} makes vectors that depend on the other texts of a call, so they "
                 "cannot be cached; use it without a cache"
             )
         self.name = encoder.name
@@ -72,13 +72,13 @@ class CachedEncoder:
         Raises:
             InputError: The cache file is damaged, or holds vectors of another size.
         """
-        return self._encoded(texts, self._encoder.encode, self.name)
+        return self._encode(texts, self._encoder.encode, self.name)
 
     def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         towers: Any = self._encoder
-        return self._encoded(texts, towers.encode_queries, f"{self.name}, questions")
+        return self._encode(texts, towers.encode_queries, f"{self.name}, questions")
 
-    def _encoded(
+    def _encode(
         self, texts: Sequence[str], encode: Callable[[list[str]], NDArray[np.float32]], name: str
     ) -> NDArray[np.float32]:
         if not texts:
@@ -105,7 +105,7 @@ class CachedEncoder:
 
     def _unusable(self, content: str) -> InputError:
         return InputError(
-            f"the cache {self._store} holds {content} under the name {shown(self.name)}; delete it or give another path"
+            f"the cache {self._store} holds {content} under the name {clip(self.name)}; delete it or give another path"
         )
 
     def __repr__(self) -> str:
@@ -245,7 +245,9 @@ class _Memory:
     """As much as 100,000 vectors of 600 dimensions; replies have no length of their own."""
 
     def __init__(self, limit: int) -> None:
-        self._values: Recent[bytes, bytes] = Recent(lambda key, value: 200 + len(key) + len(value), self.BYTES, limit)
+        self._values: LRUCache[bytes, bytes] = LRUCache(
+            lambda key, value: 200 + len(key) + len(value), self.BYTES, limit
+        )
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         return {key: value for key in keys if (value := self._values.get(key)) is not None}
@@ -281,7 +283,7 @@ class _File:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != self.FORMATS[holds]:
                 raise InputError(
-                    f"{shown(str(path), 200)} is a database, but no cache of {holds} by unpoison; give another path"
+                    f"{clip(str(path), 200)} is a database, but no cache of {holds} by unpoison; give another path"
                 )
             if not used:
                 connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
@@ -290,7 +292,7 @@ class _File:
             schema = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
             if schema != [("table", self.TABLE)]:
                 raise InputError(
-                    f"{shown(str(path), 200)} holds more than a cache of {holds}, or another one; delete it or give "
+                    f"{clip(str(path), 200)} holds more than a cache of {holds}, or another one; delete it or give "
                     "another path"
                 )
 
@@ -318,7 +320,7 @@ class _File:
                 yield connection
         except sqlite3.Error as error:
             raise InputError(
-                f"the cache file {shown(str(self._path), 200)} cannot be used ({error}); "
+                f"the cache file {clip(str(self._path), 200)} cannot be used ({error}); "
                 "give a path in a folder that can be written, or delete the file if it is a damaged cache"
             ) from error
 

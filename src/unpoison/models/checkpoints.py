@@ -10,15 +10,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, UnpoisonError, shown
+from unpoison.errors import ModelError, UnpoisonError, clip
 from unpoison.text.alignment import Region
 from unpoison.utils.extras import require
 
-__all__ = ["check_published", "encodable", "in_batches", "named", "nli_columns", "opening", "softmax", "token_windows"]
+__all__ = [
+    "check_published",
+    "checkpoint_errors",
+    "encodable",
+    "in_batches",
+    "model_name",
+    "nli_columns",
+    "softmax",
+    "token_windows",
+]
 
 
 @contextmanager
-def opening(name: str) -> Iterator[None]:
+def checkpoint_errors(name: str) -> Iterator[None]:
     """Load a checkpoint of the transformers library without its progress bars; a failure names the checkpoint.
 
     Raises:
@@ -36,7 +45,7 @@ def opening(name: str) -> Iterator[None]:
     ) as error:  # the libraries raise OSError, ValueError, KeyError, SafetensorError, ... for a bad folder
         reason = " ".join(str(error).split())
         raise ModelError(
-            f"cannot load the checkpoint {shown(name, 200)} ({type(error).__name__}: {shown(reason, 200)}); "
+            f"cannot load the checkpoint {clip(name, 200)} ({type(error).__name__}: {clip(reason, 200)}); "
             "give a folder that save_pretrained wrote, or a name that the model hub knows"
         ) from error
     finally:
@@ -71,7 +80,7 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
     labelled = ", ".join(str(labels[i]) for i in sorted(labels))
     if len(labels) != 3:
         raise ModelError(
-            f"{name} has {len(labels)} labels ({shown(labelled, 120)}); a judge needs entailment, neutral and "
+            f"{name} has {len(labels)} labels ({clip(labelled, 120)}); a judge needs entailment, neutral and "
             "contradiction, and a model of two labels cannot say what contradicts; use a three-way one"
         )
     columns = []
@@ -79,14 +88,14 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
         matching = [i for i, label in labels.items() if str(label).strip().lower().startswith(wanted)]
         if len(matching) != 1:
             raise ModelError(
-                f"{name} calls its outputs {shown(labelled, 120)}, which does not say which is entailment, neutral and "
+                f"{name} calls its outputs {clip(labelled, 120)}, which does not say which is entailment, neutral and "
                 "contradiction, and their order differs between models; name them in id2label of its config.json"
             )
         columns += matching
     return columns
 
 
-def named(name: str, **options: object) -> str:
+def model_name(name: str, **options: object) -> str:
     """A model's name with the options that change its vectors, so that no cache takes one for the other."""
     settings = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
     return ",".join([name, *settings])

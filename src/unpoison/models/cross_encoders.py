@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax, token_windows
+from unpoison.models.checkpoints import checkpoint_errors, in_batches, nli_columns, softmax, token_windows
 from unpoison.models.hub import from_disk
 from unpoison.text.alignment import Region
 from unpoison.utils.extras import require
@@ -100,7 +100,7 @@ class PairClassifier:
                 raise OptionError(f"{option} must be at least 1, got {value}")
         torch = require("torch", "a cross-encoder")
         transformers = require("transformers", "a cross-encoder")
-        with opening(path):
+        with checkpoint_errors(path):
             source: dict[str, Any] = {"local_files_only": from_disk(path), "trust_remote_code": False}
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
             model, report = transformers.AutoModelForSequenceClassification.from_pretrained(

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.errors import ModelError, OptionError, shown
+from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
@@ -72,7 +72,7 @@ class FakeEncoder:
     def _row(self, text: str) -> NDArray[np.float64]:
         if self._given is not None:
             if text not in self._given:
-                raise ModelError(f"FakeEncoder was given no vector for {shown(text)}; add it to the mapping")
+                raise ModelError(f"FakeEncoder was given no vector for {clip(text)}; add it to the mapping")
             return self._given[text]
         if not text.strip():
             return np.zeros(self._dimensions)
@@ -124,7 +124,7 @@ class FakeNLI:
         return self._judgements(premise, hypothesis)
 
     def __repr__(self) -> str:
-        return f"FakeNLI({_described(self._judgements, 'pairs')}, otherwise={self._otherwise!r})"
+        return f"FakeNLI({_describe(self._judgements, 'pairs')}, otherwise={self._otherwise!r})"
 
 
 class FakeCrossEncoder:
@@ -162,7 +162,7 @@ class FakeCrossEncoder:
         return self._scores(first, second)
 
     def __repr__(self) -> str:
-        return f"FakeCrossEncoder({_described(self._scores, 'pairs')}, otherwise={self._otherwise})"
+        return f"FakeCrossEncoder({_describe(self._scores, 'pairs')}, otherwise={self._otherwise})"
 
 
 class FakeInjectionClassifier:
@@ -191,7 +191,7 @@ class FakeInjectionClassifier:
         return 0.99 if any(word in text.lower() for word in self._probability) else 0.01
 
     def __repr__(self) -> str:
-        return f"FakeInjectionClassifier({_described(self._probability, 'words')})"
+        return f"FakeInjectionClassifier({_describe(self._probability, 'words')})"
 
 
 class ScriptedGenerator:
@@ -261,7 +261,7 @@ class ScriptedGenerator:
             for key, reply in replies.items():
                 if key in text:
                     return reply
-            raise ModelError(f"no key of the script occurs in the prompt {shown(text)}; add one that does")
+            raise ModelError(f"no key of the script occurs in the prompt {clip(text)}; add one that does")
         if isinstance(replies, Sequence):
             if position >= len(replies):
                 raise ModelError(f"the script holds {len(replies)} replies and was asked for one more; add replies")
@@ -281,7 +281,7 @@ class ScriptedGenerator:
         return Reply(scripted, prompt_tokens=len(prompt.text().split()), completion_tokens=len(scripted.split()))
 
     def __repr__(self) -> str:
-        return f"ScriptedGenerator({_described(self._replies, 'replies')}, asked {len(self.prompts)} times)"
+        return f"ScriptedGenerator({_describe(self._replies, 'replies')}, asked {len(self.prompts)} times)"
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -293,16 +293,16 @@ def _probabilities(judgement: Judgement) -> Sequence[float]:
     if not isinstance(judgement, str):
         return judgement
     if judgement not in _LABELS:
-        raise ModelError(f"a judgement must be one of {', '.join(_LABELS)} or three numbers, got {shown(judgement)}")
+        raise ModelError(f"a judgement must be one of {', '.join(_LABELS)} or three numbers, got {clip(judgement)}")
     return [float(judgement == label) for label in _LABELS]
 
 
-def _described(script: object, kind: str) -> str:
+def _describe(script: object, kind: str) -> str:
     if script is None:
         return "by equality"
     if callable(script):
         return getattr(script, "__name__", "function")
-    return shown(script) if isinstance(script, str) else f"{len(script)} {kind}"  # type: ignore[arg-type]
+    return clip(script) if isinstance(script, str) else f"{len(script)} {kind}"  # type: ignore[arg-type]
 
 
 class FakeLanguageModel:

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from unpoison.errors import ModelError, OptionError, shown
-from unpoison.models.checkpoints import opening
+from unpoison.errors import ModelError, OptionError, clip
+from unpoison.models.checkpoints import checkpoint_errors
 from unpoison.models.hub import from_disk
 from unpoison.models.spans import load_answerer
 from unpoison.utils.extras import require
@@ -39,7 +39,7 @@ def export(name_or_path: str, folder: Path) -> Path:
     _check_new(folder)
     torch = require("torch", "exporting a model")
     library = require("transformers", "exporting a model")
-    with opening(name_or_path):
+    with checkpoint_errors(name_or_path):
         where = {"local_files_only": from_disk(name_or_path), "trust_remote_code": False}
         tokenizer = library.AutoTokenizer.from_pretrained(name_or_path, **where)
         model = load_answerer(library, name_or_path, {**where, "attn_implementation": "eager"}).eval()
@@ -86,7 +86,7 @@ def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
     _check_new(folder)
     torch = require("torch", "exporting a model")
     library = require("sentence_transformers", "exporting an encoder")
-    with opening(str(name_or_path)):
+    with checkpoint_errors(str(name_or_path)):
         whole = library.SentenceTransformer(
             str(name_or_path), device="cpu", local_files_only=Path(name_or_path).is_dir(),
             model_kwargs={"attn_implementation": "eager"},
@@ -156,7 +156,7 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
             )
         except Exception as error:  # both libraries raise exceptions of many kinds
             raise ModelError(
-                f"cannot export the model ({type(error).__name__}: {shown(' '.join(str(error).split()), 200)}); "
+                f"cannot export the model ({type(error).__name__}: {clip(' '.join(str(error).split()), 200)}); "
                 "export another architecture, or use the checkpoint itself with qa:FOLDER or st:FOLDER"
             ) from error
     return file

@@ -12,7 +12,7 @@ from unpoison.models.reading import SpanAnswer, read, restates
 from unpoison.models.sentences import split
 from unpoison.types import Reply
 
-__all__ = ["ABSTENTION", "ExtractiveReader", "gives_orders"]
+__all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 
 ABSTENTION = "I don't know"
 
@@ -25,7 +25,7 @@ TOKENS_PER_WORD = 2
 CONSOLIDATED = 8
 """Sentences that a consolidation keeps at most."""
 
-_ORDER = re.compile(
+_INJECTION = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|questions?|quer(?:y|ies)|prompts?|context|above|previous)\b"
     r"|\b(?:always|must|please|only)\s+(?:answer|output|respond|reply)\b"
     r"|\[/?INST\]|<\|(?:system|user|assistant|im_start)",
@@ -34,9 +34,9 @@ _ORDER = re.compile(
 """How texts speak that tell a system what to answer."""
 
 
-def gives_orders(text: str) -> bool:
+def has_injection(text: str) -> bool:
     """Whether a text tells a system what to answer."""
-    return bool(_ORDER.search(text))
+    return bool(_INJECTION.search(text))
 
 
 class ExtractiveReader:
@@ -99,13 +99,13 @@ def _atomic(prompt: Prompt) -> str | None:
     return reading[0].answer if reading[0].sure else _statement(reading[0], prompt)
 
 
-def _nothing(prompt: Prompt) -> None:
+def _no_answer(prompt: Prompt) -> None:
     """It has no memory to answer from."""
 
 
 def _consolidate(prompt: Prompt) -> str | None:
     texts = [
-        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not gives_orders(text)
+        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not has_injection(text)
     ]
     reading = read(read_question(prompt.question), texts)
     kept = reading[:1] + [finding for finding in reading[1:] if finding.relevance > RELEVANT]
@@ -159,8 +159,8 @@ def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
 _TASKS: dict[Task, Callable[[Prompt], str | None]] = {
     "answer": _answer,
     "atomic": _atomic,
-    "answer-alone": _nothing,
-    "knowledge": _nothing,
+    "answer-alone": _no_answer,
+    "knowledge": _no_answer,
     "consolidate": _consolidate,
     "decide": _decide,
     "synthesize": _synthesize,

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from unpoison.errors import ModelError, shown
+from unpoison.errors import ModelError, clip
 from unpoison.models.prompts import Message, Prompt
 from unpoison.types import Reply
 from unpoison.utils.threads import on_thread
@@ -42,25 +42,25 @@ class FunctionGenerator:
             ModelError: It returned neither a string nor a `Reply`.
         """
         result = self._function(prompt.messages())
-        return self._reply(asyncio.run(_awaited(result, timeout)) if inspect.isawaitable(result) else result)
+        return self._reply(asyncio.run(_await_result(result, timeout)) if inspect.isawaitable(result) else result)
 
     async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """`generate` for asyncio; a function that is not asynchronous runs on a thread."""
         if inspect.iscoroutinefunction(self._function):
-            return self._reply(await _awaited(self._function(prompt.messages()), timeout))
+            return self._reply(await _await_result(self._function(prompt.messages()), timeout))
         return await on_thread(lambda: self.generate(prompt, timeout=timeout))
 
     def _reply(self, result: object) -> Reply:
         if isinstance(result, str):
             return Reply(result)
         if not isinstance(result, Reply):
-            raise ModelError(f"{self.name} must return a string or a Reply, got {shown(result)}")
+            raise ModelError(f"{self.name} must return a string or a Reply, got {clip(result)}")
         return result
 
     def __repr__(self) -> str:
         return f"FunctionGenerator({self.name!r})"
 
 
-async def _awaited(result: Awaitable[Any], timeout: float | None) -> Any:
+async def _await_result(result: Awaitable[Any], timeout: float | None) -> Any:
     async with asyncio.timeout(timeout):
         return await result

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
-from unpoison.models.checkpoints import encodable, named, opening, softmax
+from unpoison.models.checkpoints import checkpoint_errors, encodable, model_name, softmax
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least, within
@@ -28,7 +28,7 @@ HEAD = "discriminator.safetensors"
 """In the checkpoint's folder: `weight`, shape (2, d), and `bias`, shape (2,); the second class is perturbed."""
 CLOSING = "perturbed:"
 """How a prompt of Discern-and-Answer ends that asks which passages are perturbed."""
-MOST_PASSAGES = 100
+MAX_PASSAGES = 100
 """The encodings of all stand in memory together."""
 
 
@@ -65,9 +65,9 @@ class FusionInDecoder:
         self._torch = require("torch", "FusionInDecoder")
         library = require("transformers", "FusionInDecoder")
         path = str(folder)
-        self.name = named(f"fid:{path}", length=length, threshold=threshold, max_tokens=max_tokens)
+        self.name = model_name(f"fid:{path}", length=length, threshold=threshold, max_tokens=max_tokens)
         where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
-        with opening(path):
+        with checkpoint_errors(path):
             self._tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = library.AutoModelForSeq2SeqLM.from_pretrained(path, use_safetensors=True, **where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
@@ -81,8 +81,8 @@ class FusionInDecoder:
             ModelError: More than 100 passages.
         """
         with self._lock, self._torch.inference_mode():
-            states, mask = self._encoded(prompt.question, prompt.passages)
-            reply = self._decoded(states, mask)
+            states, mask = self._encode(prompt.question, prompt.passages)
+            reply = self._decode(states, mask)
             perturbed = None if self._head is None else np.flatnonzero(self._probabilities(states) >= self.threshold)
         if prompt.closing != CLOSING or perturbed is None:
             return Reply(reply)
@@ -91,7 +91,7 @@ class FusionInDecoder:
         )
         return Reply(f"{statement}\nanswer: {reply}")
 
-    def perturbed(self, question: str, passages: Sequence[str], /) -> NDArray[np.float64]:
+    def perturbation_probabilities(self, question: str, passages: Sequence[str], /) -> NDArray[np.float64]:
         """P(perturbed) of each passage, shape (k,).
 
         Raises:
@@ -102,12 +102,12 @@ class FusionInDecoder:
         if not passages:
             return np.zeros(0)
         with self._lock, self._torch.inference_mode():
-            return self._probabilities(self._encoded(question, passages)[0])
+            return self._probabilities(self._encode(question, passages)[0])
 
-    def _encoded(self, question: str, passages: Sequence[str]) -> tuple[Any, Any]:
+    def _encode(self, question: str, passages: Sequence[str]) -> tuple[Any, Any]:
         """The encoder's states, shape (k, length, d), and which tokens are no padding, shape (k, length)."""
-        if len(passages) > MOST_PASSAGES:
-            raise ModelError(f"{self.name} reads at most {MOST_PASSAGES} passages, got {len(passages)}; give fewer")
+        if len(passages) > MAX_PASSAGES:
+            raise ModelError(f"{self.name} reads at most {MAX_PASSAGES} passages, got {len(passages)}; give fewer")
         texts = [f"question: {encodable(question)} context: {encodable(text)}" for text in passages or ("",)]
         tokens = self._tokenizer(texts, max_length=self.length, truncation=True, padding=True, return_tensors="pt").to(
             self._model.device
@@ -115,7 +115,7 @@ class FusionInDecoder:
         mask = tokens["attention_mask"]
         return self._model.get_encoder()(input_ids=tokens["input_ids"], attention_mask=mask).last_hidden_state, mask
 
-    def _decoded(self, states: Any, mask: Any) -> str:
+    def _decode(self, states: Any, mask: Any) -> str:
         """The greedy answer from all states as one sequence, which is the fusion."""
         outputs = require("transformers.modeling_outputs", "FusionInDecoder")
         together = outputs.BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1]))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import InputError, ModelError, shown
+from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.cross_encoders import PairClassifier
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
@@ -26,7 +26,7 @@ FORM = "unpoison hlatr head 1"
 POSITIONS = 110
 """Ranks that have an embedding of their own; what is retrieved later shares the last one."""
 
-LARGEST = 65_536
+MAX_SIZE = 65_536
 """Of the sizes in a head's settings: a file may say anything."""
 
 
@@ -84,9 +84,9 @@ class HlatrScorer:
         self._settings: _Settings | None = None
         self._head: Any = None
         if head is not None:
-            self._settings, weights = _loaded(Path(head), self._checkpoint)
-            with _opened(Path(head)):
-                self._head = self._built(self._settings)
+            self._settings, weights = _load_head(Path(head), self._checkpoint)
+            with _head_errors(Path(head)):
+                self._head = self._build_head(self._settings)
                 self._head.load_state_dict(weights)
             self._head.eval()
 
@@ -147,8 +147,8 @@ class HlatrScorer:
         for example in examples:
             if not 0 <= example.relevant < len(example.passages):
                 raise InputError(
-                    f"the relevant passage of {shown(example.query)} must be a position in its list of "
-                    f"{len(example.passages)}, got {shown(example.relevant)}"
+                    f"the relevant passage of {clip(example.query)} must be a position in its list of "
+                    f"{len(example.passages)}, got {clip(example.relevant)}"
                 )
         if not examples:
             raise InputError("examples holds no list to train on; pass some hundreds")
@@ -165,7 +165,7 @@ class HlatrScorer:
         warm = max(1, steps // 10)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self._head = self._built(self._settings).train()
+            self._head = self._build_head(self._settings).train()
             optimizer = torch.optim.AdamW(self._head.parameters(), lr=rate, weight_decay=0.01)
             schedule = torch.optim.lr_scheduler.LambdaLR(
                 optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
@@ -197,7 +197,7 @@ class HlatrScorer:
         state = {name: value.cpu().contiguous() for name, value in self._head.state_dict().items()}
         require("safetensors.torch", "saving a head").save_file(state, target / "head.safetensors")
 
-    def _built(self, settings: Any) -> Any:
+    def _build_head(self, settings: Any) -> Any:
         """Projection plus rank embedding, layer norm, dropout, a transformer over the list, one score for each."""
         nn, (features, hidden, layers, heads, dropout) = self._torch.nn, settings
         layer = nn.TransformerEncoderLayer(hidden, heads, 4 * hidden, dropout, batch_first=True)
@@ -230,24 +230,24 @@ def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[None]:
+def _head_errors(folder: Path) -> Iterator[None]:
     """Whatever a damaged folder raises, as an `InputError`."""
     try:
         yield
     except Exception as error:  # OSError, ValueError, KeyError, SafetensorError, RuntimeError for shapes, ...
         raise InputError(
-            f"{shown(str(folder), 200)} holds no head of HLATR for this checkpoint ({type(error).__name__}: "
-            f"{shown(str(error), 120)}); give a folder that HlatrScorer.save wrote"
+            f"{clip(str(folder), 200)} holds no head of HLATR for this checkpoint ({type(error).__name__}: "
+            f"{clip(str(error), 120)}); give a folder that HlatrScorer.save wrote"
         ) from error
 
 
-def _loaded(folder: Path, checkpoint: str) -> tuple[_Settings, dict[str, Any]]:
-    with _opened(folder):
+def _load_head(folder: Path, checkpoint: str) -> tuple[_Settings, dict[str, Any]]:
+    with _head_errors(folder):
         with (folder / "head.json").open("rb") as file:
             header = json.loads(file.read(10_000))
         if header["form"] != FORM or header["checkpoint"] != checkpoint:
-            raise ValueError(f"it was trained on {shown(header['checkpoint'])}")
+            raise ValueError(f"it was trained on {clip(header['checkpoint'])}")
         settings = _Settings(**{name: header[name] for name in _Settings._fields})
-        if any(not isinstance(size, int) or not 0 < size <= LARGEST for size in settings[:4]):
+        if any(not isinstance(size, int) or not 0 < size <= MAX_SIZE for size in settings[:4]):
             raise ValueError("its settings are not sizes")
         return settings, require("safetensors.torch", "loading a head").load_file(folder / "head.safetensors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Thread
 
-from unpoison.errors import ModelError, shown
+from unpoison.errors import ModelError, clip
 from unpoison.utils.extras import require
 
 __all__ = ["SECONDS", "from_disk", "need_hub"]
@@ -26,7 +26,7 @@ def from_disk(name_or_path: str) -> bool:
     if library.constants.HF_HUB_OFFLINE:
         return False  # the library itself then reads what was downloaded, and says so where nothing was
     try:
-        need_hub(f"there is no folder {shown(name_or_path, 200)}")
+        need_hub(f"there is no folder {clip(name_or_path, 200)}")
     except ModelError:
         if isinstance(library.try_to_load_from_cache(name_or_path, "config.json"), str):
             return True
@@ -60,6 +60,6 @@ def need_hub(why: str) -> None:
     asking.join(SECONDS)
     if problem:
         raise ModelError(
-            f"{why}, and the model hub at {endpoint} cannot be reached ({shown(problem[0], 120)}); give a folder, or "
+            f"{why}, and the model hub at {endpoint} cannot be reached ({clip(problem[0], 120)}); give a folder, or "
             "download it where there is a network and set HF_HUB_OFFLINE=1"
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, shown
+from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import encodable, softmax
 from unpoison.models.cross_encoders import PairClassifier
 from unpoison.models.onnx import Graph, labels_of
@@ -118,10 +118,10 @@ class OnnxInjectionClassifier:
         return by_worst_window(
             texts,
             self._graph.windows,
-            lambda windows: probability(self._graph.run(windows, "logits", self._checked), self._columns),
+            lambda windows: probability(self._graph.run(windows, "logits", self._check_output), self._columns),
         )
 
-    def _checked(self, output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
+    def _check_output(self, output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
         if output.ndim != 2 or output.shape[1] != self._outputs:
             raise ModelError(
                 f"{self.name} made an output of shape {output.shape} instead of (texts, {self._outputs}); export the "
@@ -151,7 +151,7 @@ def injection_columns(labels: Mapping[int, str], name: str, label: str | None = 
     if label is not None:
         chosen = [index for index, text in known.items() if text == label.strip().lower()]
         if len(chosen) != 1:
-            raise ModelError(f"{name} has no output {shown(label)}; its outputs are {shown(listed, 200)}")
+            raise ModelError(f"{name} has no output {clip(label)}; its outputs are {clip(listed, 200)}")
         return chosen
     numbers = [_NUMBERED.fullmatch(text) for text in known.values()]
     if len(known) == 2 and all(numbers):
@@ -161,7 +161,7 @@ def injection_columns(labels: Mapping[int, str], name: str, label: str | None = 
     if columns and (len(columns) < len(known) or len(known) == 1):
         return columns
     raise ModelError(
-        f"{name} calls its outputs {shown(listed, 200)}, which does not say which one is a prompt injection; "
+        f"{name} calls its outputs {clip(listed, 200)}, which does not say which one is a prompt injection; "
         "name it: label=NAME"
     )
 

@@ -77,7 +77,7 @@ class LexicalNLI:
         read: dict[str, _Statement] = {}
         for text in {text for pair in pairs for text in pair}:
             read[text] = _statement(text)
-        rows = [_judged(read[premise], read[hypothesis]) for premise, hypothesis in pairs]
+        rows = [_judge_pair(read[premise], read[hypothesis]) for premise, hypothesis in pairs]
         return np.array(rows, np.float64).reshape(len(rows), 3)
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str],
     return frozenset(content), frozenset(numbers), frozenset(names), negated
 
 
-def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:
+def _judge_pair(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:
     """The verdict of the first rule that applies."""
     same_question = premise.question is not None and premise.question == hypothesis.question
     lost, added = premise.content - hypothesis.content, hypothesis.content - premise.content
@@ -152,7 +152,7 @@ def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, 
         return _CONFLICT if related else _UNRELATED
     if not lost and not added:
         return _SAME
-    if (related or same_question) and _conflicting(premise, hypothesis, lost, added):
+    if (related or same_question) and _has_conflict(premise, hypothesis, lost, added):
         return _CONFLICT
     if not (related or short):
         return _UNRELATED
@@ -163,7 +163,7 @@ def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, 
     return _REPLACED if len(lost) == len(added) == 1 else _ADDS
 
 
-def _conflicting(premise: _Statement, hypothesis: _Statement, lost: frozenset[str], added: frozenset[str]) -> bool:
+def _has_conflict(premise: _Statement, hypothesis: _Statement, lost: frozenset[str], added: frozenset[str]) -> bool:
     """Whether each has a number, or each a name, that the other lacks."""
     return bool(
         (premise.numbers & lost and hypothesis.numbers & added) or (premise.names & lost and hypothesis.names & added)

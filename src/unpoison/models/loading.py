@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unpoison.core.registry import entry_point, names, read_options, split_options
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier, NLIModel
 
 __all__ = [
@@ -173,7 +173,7 @@ def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
     offered = [name for name in names(group) if name not in {form.partition(":")[0] for form in forms}]
     if kind in offered:
         return _foreign(entry_point(group, kind), spec, rest, bare if comma else None)
-    raise OptionError(f"no {what} {shown(spec)}; use {', '.join([*forms, *offered])}")
+    raise OptionError(f"no {what} {clip(spec)}; use {', '.join([*forms, *offered])}")
 
 
 def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
@@ -189,4 +189,4 @@ def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
     try:
         return target(model, **options) if rest else target(**options)
     except TypeError as error:
-        raise OptionError(f"{shown(spec)} cannot be made: {error}; write it as its package says") from error
+        raise OptionError(f"{clip(spec)} cannot be made: {error}; write it as its package says") from error

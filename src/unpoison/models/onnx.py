@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError, shown
-from unpoison.models.checkpoints import in_batches, named, nli_columns, softmax, token_windows
+from unpoison.errors import ModelError, OptionError, clip
+from unpoison.models.checkpoints import in_batches, model_name, nli_columns, softmax, token_windows
 from unpoison.text.alignment import Region
 from unpoison.utils.checks import among
 from unpoison.utils.extras import require
@@ -59,7 +59,7 @@ class OnnxEncoder:
         self.similarity = among("similarity", similarity, ("cosine", "dot"))
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
-        self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
+        self.name = model_name(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
         self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
@@ -81,13 +81,13 @@ class OnnxEncoder:
     def _vectors(self, graph: Graph, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 1), np.float32)
-        vectors = graph.run(texts, "sentence_embedding", self._pooled)
+        vectors = graph.run(texts, "sentence_embedding", self._pool)
         if self.similarity == "dot":
             return vectors.astype(np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 
-    def _pooled(self, output: NDArray[Any], mask: NDArray[np.int64]) -> NDArray[Any]:
+    def _pool(self, output: NDArray[Any], mask: NDArray[np.int64]) -> NDArray[Any]:
         if output.ndim == 2:
             return output
         if self._pools_first:
@@ -188,7 +188,7 @@ _ELSEWHERE = b"\n\x08location"
 
 
 def _unusable(name: str, error: Exception) -> ModelError:
-    return ModelError(f"cannot load {name} ({shown(' '.join(str(error).split()), 200)}); export the model again")
+    return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")
 
 
 class Graph:
@@ -249,7 +249,7 @@ class Graph:
                 output_values = self._session.run([output], feed)[0]
             except Exception as error:  # onnxruntime raises bare exceptions of its own
                 raise ModelError(
-                    f"{self._name} failed ({shown(str(error), 200)}); lower max_length or export again"
+                    f"{self._name} failed ({clip(str(error), 200)}); lower max_length or export again"
                 ) from error
             finished: NDArray[Any] = finish(output_values, mask)
             return finished
@@ -313,7 +313,7 @@ def _pools_first_token(name: str, folder: Path) -> bool:
     ]
     modes = [modes] if isinstance(modes, str) else modes
     if not (isinstance(modes, list) and len(modes) == 1 and str(modes[0]) in _POOLS_FIRST):
-        raise ModelError(f"{name} pools by {shown(modes)}; only pooling by the mean or the first token is supported")
+        raise ModelError(f"{name} pools by {clip(modes)}; only pooling by the mean or the first token is supported")
     return _POOLS_FIRST[str(modes[0])]
 
 

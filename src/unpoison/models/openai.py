@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError, shown
+from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, named, received
+from unpoison.models.remote import Connection, Piece, make_reply, model_name
 from unpoison.models.remote_generator import RemoteGenerator
 from unpoison.types import Reply
 from unpoison.utils.extras import require
@@ -61,7 +61,7 @@ class OpenAIGenerator(RemoteGenerator):
             raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
         if max_tokens_field not in ("max_tokens", "max_completion_tokens"):
             raise OptionError(
-                f"max_tokens_field must be max_tokens or max_completion_tokens, got {shown(max_tokens_field)}"
+                f"max_tokens_field must be max_tokens or max_completion_tokens, got {clip(max_tokens_field)}"
             )
         given = {
             "temperature": temperature,
@@ -70,7 +70,7 @@ class OpenAIGenerator(RemoteGenerator):
             # Only told apart by it: a server's extra fields may hold a key, and names stand in logs and reports.
             "extra_body": blake2b(repr(extra_body).encode(), digest_size=4).hexdigest() if extra_body else None,
         }
-        self.name = named("openai", model, given, base_url=base_url, temperature=0.0)
+        self.name = model_name("openai", model, given, base_url=base_url, temperature=0.0)
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
@@ -98,12 +98,10 @@ class OpenAIGenerator(RemoteGenerator):
         if text is None and finish in ("length", "refusal"):
             text = ""  # all tokens went into thinking, or the filter took the text
         if not isinstance(text, str):
-            raise ModelError(
-                f"{shown(self._model)} replied without text (finish_reason {shown(finish)})", retryable=True
-            )
+            raise ModelError(f"{clip(self._model)} replied without text (finish_reason {clip(finish)})", retryable=True)
         usage = getattr(response, "usage", None)
         tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        return received(text, finish, *tokens)
+        return make_reply(text, finish, *tokens)
 
     def _piece(self, part: Any) -> Piece:
         usage = getattr(part, "usage", None)
@@ -157,7 +155,7 @@ class OpenAIEncoder:
             raise OptionError(f"dimensions must be at least 1 or None, got {dimensions}")
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
-        self.name = named("openai", model, {"dimensions": dimensions}, base_url=base_url)
+        self.name = model_name("openai", model, {"dimensions": dimensions}, base_url=base_url)
         self.batch_size, self.timeout = batch_size, timeout
         self._model, self._dimensions = model, dimensions
         self._connection = _connection(model, base_url, api_key, client, "")
@@ -211,7 +209,7 @@ _HINT = (
 
 def _connection(model: str, base_url: str | None, api_key: str | None, client: Any, hint: str) -> Connection:
     if not isinstance(model, str) or not model:
-        raise OptionError(f"model must be the model's name at the server, got {shown(model)}")
+        raise OptionError(f"model must be the model's name at the server, got {clip(model)}")
     if client is not None and (base_url is not None or api_key is not None):
         raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
     sdk = require("openai", f"openai:{model}")

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import InputError, ModelError, shown
-from unpoison.models.answer_nli import judged
+from unpoison.errors import InputError, ModelError, clip
+from unpoison.models.answer_nli import judge_pairs
 from unpoison.models.checkpoints import softmax
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.text.answers import Relation, relation
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.extras import require
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 
-__all__ = ["THRESHOLD", "PassageReader", "Reading", "named"]
+__all__ = ["THRESHOLD", "PassageReader", "Reading", "reader_name"]
 
 THRESHOLD = 0.4
 """From this probability of no answer none is given: a wrong answer costs a vote more than a missing one."""
@@ -36,7 +36,7 @@ LONG = 30_000
 SLICE = 1000
 """Characters of such a slice."""
 
-LONGEST_PASSAGE = 1_000_000
+MAX_PASSAGE_CHARS = 1_000_000
 """Characters of a passage that are looked at."""
 
 
@@ -85,7 +85,7 @@ class PassageReader:
         device: str | None = None,
     ) -> None:
         self.threshold = within("threshold", threshold, 1e-6, 1.0)
-        self.name = named("reader" if name_or_path is None else f"qa:{name_or_path}", threshold)
+        self.name = reader_name("reader" if name_or_path is None else f"qa:{name_or_path}", threshold)
         threads = cores() if threads is None else at_least("threads", threads, 1)
         folder = _package() if name_or_path is None else Path(name_or_path)
         self._model: SpanModel
@@ -100,8 +100,8 @@ class PassageReader:
             self._model, source = model, model.tokenizer
             self._settings = Settings(window=min(384, model.context), question=min(64, model.context // 4))
         self._cutter = WindowCutter(source, self._settings, self.name)
-        self._cache: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
-        self._related: Recent[bytes, Relation] = Recent(lambda key, relation: 300, REMEMBERED)
+        self._cache: LRUCache[bytes, Reading] = LRUCache(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
+        self._related: LRUCache[bytes, Relation] = LRUCache(lambda key, relation: 300, REMEMBERED)
 
     @property
     def isolated(self) -> bool:
@@ -119,7 +119,7 @@ class PassageReader:
             ModelError: The model failed.
         """
         if isinstance(passages, str):
-            raise InputError(f"passages must be a list of strings, got the string {shown(passages)}; put it in a list")
+            raise InputError(f"passages must be a list of strings, got the string {clip(passages)}; put it in a list")
         return self.read_pairs([(question, passage) for passage in passages])
 
     def read_pairs(self, pairs: Sequence[tuple[str, str]], /, *, timeout: float | None = None) -> list[Reading]:
@@ -132,7 +132,7 @@ class PassageReader:
         end = math.inf if timeout is None else time.monotonic() + timeout
         for pair in pairs:
             if not all(isinstance(text, str) for text in pair):
-                raise InputError(f"a question and a passage must be strings, got {shown(pair)}")
+                raise InputError(f"a question and a passage must be strings, got {clip(pair)}")
         keys = [_key(pair) for pair in pairs]
         readings = {key: reading for key in keys if (reading := self._cache.get(key)) is not None}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in readings}
@@ -174,7 +174,7 @@ class PassageReader:
                 continue
             offset, best = max(spans, key=lambda candidate: candidate[1].odds)
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
-            start, end = _trimmed(text, offset + best.start, offset + best.end)
+            start, end = _trim_span(text, offset + best.start, offset + best.end)
             if start == end:
                 no_answer = 1.0
             answer = text[start:end] if no_answer < self.threshold else ""
@@ -189,12 +189,12 @@ class PassageReader:
         """
         related = [relation(question, left, right) for left, right in pairs]
         unsure = [i for i, relation_of in enumerate(related) if not relation_of.sure]
-        judged = self._judged(question, [tuple(sorted(pairs[i])) for i in unsure])
+        judged = self._judge_pairs(question, [tuple(sorted(pairs[i])) for i in unsure])
         for i, opinion in zip(unsure, judged, strict=True):
             related[i] = _between(related[i], opinion)
         return related
 
-    def _judged(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
+    def _judge_pairs(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
         """What the model says of pairs on which no rule speaks, the mean of both orders; None from others."""
         keys = [_key((question, *pair)) for pair in pairs]
         related = {key: remembered for key in keys if (remembered := self._related.get(key)) is not None}
@@ -219,7 +219,7 @@ class PassageReader:
         Returns:
             Shape (n, 3): P(entailment), P(neutral), P(contradiction).
         """
-        return judged(pairs, self.relations)
+        return judge_pairs(pairs, self.relations)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -229,7 +229,7 @@ _AT_ONCE = 32
 """Passages between two looks at the clock."""
 
 
-def named(name: str, threshold: float) -> str:
+def reader_name(name: str, threshold: float) -> str:
     """The name of a reader: caches of replies know by it who replied."""
     return name if threshold == THRESHOLD else f"{name},threshold={threshold:g}"
 
@@ -253,13 +253,13 @@ def _pieces(question: str, text: str) -> list[tuple[int, str]]:
     if len(text) <= LONG:
         return [(0, text)]
     question_stems = set(stems(question[:2000]))
-    slices = [(at, text[at : at + SLICE]) for at in range(0, min(len(text), LONGEST_PASSAGE), SLICE)]
+    slices = [(at, text[at : at + SLICE]) for at in range(0, min(len(text), MAX_PASSAGE_CHARS), SLICE)]
     shared = [len(question_stems.intersection(stems(part))) for _, part in slices]
     best = sorted(range(len(slices)), key=lambda i: (-shared[i], i))[: LONG // SLICE]
     return [slices[i] for i in sorted(best)]
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     """A span without what follows a line break (a title is a line of its own), and without an ellipsis at its ends."""
     part = text[start:end]
     kept = part.partition("\n")[0].rstrip(_ELLIPSES) or part

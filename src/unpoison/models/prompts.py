@@ -16,7 +16,7 @@ from unpoison.models.styles import SAFE, Style
 from unpoison.models.wordings import wording
 from unpoison.utils.fences import marker
 
-__all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fenced", "informative"]
+__all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fence_texts", "informative"]
 
 Message: TypeAlias = dict[Literal["role", "content"], str]
 
@@ -71,7 +71,7 @@ class Prompt:
     label: str = ""
     style: Style = SAFE
 
-    def styled(self, style: Style) -> Prompt:
+    def with_style(self, style: Style) -> Prompt:
         """The same request, to be put in another style."""
         if self.task == "free" or style == self.style:
             return self
@@ -80,19 +80,19 @@ class Prompt:
 
     def messages(self) -> list[Message]:
         """The chat messages, the same bytes for the same prompt."""
-        system, user = self._fenced() if self.style.safe or self.task == "free" else self._plain()
+        system, user = self._fence_parts() if self.style.safe or self.task == "free" else self._plain()
         return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(filter(None, user))}]
 
     def text(self) -> str:
         """The messages as one string, for models without a chat template."""
         return "\n\n".join(message["content"] for message in self.messages())
 
-    def _fenced(self) -> tuple[str, list[str]]:
+    def _fence_parts(self) -> tuple[str, list[str]]:
         """Our instructions in the system message, the data between markers."""
         mark = marker([*self.passages, *self.notes.values(), self.question])  # one for all, that stands in none
-        passages = fenced("passage", self.passages, mark) if self.passages else ""
-        notes = [f"{name}:\n{fenced('note', [text], mark)}" for name, text in self.notes.items()]
-        question = f"Question: {fenced('question', [self.question], mark)}" if self.question else ""
+        passages = fence_texts("passage", self.passages, mark) if self.passages else ""
+        notes = [f"{name}:\n{fence_texts('note', [text], mark)}" for name, text in self.notes.items()]
+        question = f"Question: {fence_texts('question', [self.question], mark)}" if self.question else ""
         return self._instructions(), [passages, *notes, question, self.closing]
 
     def _plain(self) -> tuple[str, list[str]]:
@@ -120,7 +120,7 @@ class Prompt:
         return "\n\n".join(filter(None, [" ".join(filter(None, rules)), self.examples]))
 
 
-def fenced(label: str, texts: Sequence[str], mark: str | None = None) -> str:
+def fence_texts(label: str, texts: Sequence[str], mark: str | None = None) -> str:
     """Number the texts and fence each with a marker that occurs in none of them, by default one of their own."""
     mark = marker(texts) if mark is None else mark
     return "\n".join(f"<{label} {i} {mark}>\n{text}\n</{label} {i} {mark}>" for i, text in enumerate(texts, 1))

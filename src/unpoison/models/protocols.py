@@ -132,10 +132,10 @@ class StreamingGenerator(Generator, Protocol):
 class Listener(Protocol):
     """Who hears of an answer while it is made."""
 
-    def screened(self, screening: Screening, /) -> None:
+    def on_screening(self, screening: Screening, /) -> None:
         """The screening that the answer will rest on."""
 
-    def said(self, text: str, /) -> None:
+    def on_text(self, text: str, /) -> None:
         """A piece of the model's reply."""
 
 

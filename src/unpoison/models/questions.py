@@ -13,10 +13,10 @@ __all__ = ["AnswerType", "Question", "read_question"]
 AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "choice", "thing"]
 """A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
 
-LONGEST_QUESTION = 2000
+MAX_QUESTION_CHARS = 2000
 """Characters of a question that are read."""
 
-LONGEST_OPTION = 6
+MAX_OPTION_WORDS = 6
 """Words; what is longer is no alternative of an "A or B" question."""
 
 
@@ -74,7 +74,7 @@ _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 def read_question(text: str) -> Question:
     """Analyse a question; any text is one, of which the first 2,000 characters are read."""
-    sentences = split(text[:LONGEST_QUESTION])
+    sentences = split(text[:MAX_QUESTION_CHARS])
     words = [word.lower() for sentence in sentences for word in sentence.words]
     stems = tuple(s for sentence in sentences for s in sentence.stems)
     content = frozenset(stems) - STOP_WORDS or frozenset(stems)
@@ -82,7 +82,7 @@ def read_question(text: str) -> Question:
     if words and words[0] in _AUXILIARIES:
         options = _options(text, words)
         return Question(text, "choice" if options else "polar", stems, content, options=options)
-    kind, head = _expected(words, stems, question_word)
+    kind, head = _expect_answer(words, stems, question_word)
     options = _options(text, words) if kind in ("thing", "person", "place") else ()
     predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""
     return Question(text, "choice" if options else kind, stems, content, head, predicate, options)
@@ -94,7 +94,7 @@ def _question_word(words: list[str]) -> int:
     return len(words) if not positions else positions[0] if positions[0] < 2 else positions[-1]
 
 
-def _expected(words: list[str], stems: tuple[str, ...], question_word: int) -> tuple[AnswerType, frozenset[str]]:
+def _expect_answer(words: list[str], stems: tuple[str, ...], question_word: int) -> tuple[AnswerType, frozenset[str]]:
     """The type and the head noun that the question word at position `asked` announces."""
     if question_word == len(words):
         head = frozenset(stems[:2]) - STOP_WORDS
@@ -147,7 +147,7 @@ def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> 
 
 def _options(text: str, words: list[str]) -> tuple[str, ...]:
     """The alternatives of "..., A or B?"; empty where the question offers none."""
-    if words.count("or") != 1 or len(text) > LONGEST_QUESTION:
+    if words.count("or") != 1 or len(text) > MAX_QUESTION_CHARS:
         return ()
     line = " ".join(text.split())
     match = _OR.search(line)
@@ -155,7 +155,7 @@ def _options(text: str, words: list[str]) -> tuple[str, ...]:
         return ()
     before, after = line[: match.start()], line[match.end() :]
     offered = _phrases(before, after)
-    if offered is None or max(len(part.split()) for part in offered) > LONGEST_OPTION:
+    if offered is None or max(len(part.split()) for part in offered) > MAX_OPTION_WORDS:
         offered = _single_words(before, after)
     if offered is None:
         return ()

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 
 from unpoison.models.checkpoints import encodable
-from unpoison.models.extractive import ABSTENTION, ExtractiveReader, gives_orders
+from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
 from unpoison.models.passage_reader import THRESHOLD, PassageReader, Reading
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.models.questions import read_question
-from unpoison.models.voices import GivenAnswer, central, sentence, supported
+from unpoison.models.voices import GivenAnswer, central, heaviest_group, sentence
 from unpoison.types import Reply
 
-__all__ = ["Reader", "shipped"]
+__all__ = ["Reader", "load_reader"]
 
 LAST = 0.75
 """P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
@@ -63,21 +63,21 @@ class Reader(PassageReader):
         return _TASKS[prompt.task](self, prompt)
 
     def _atomic(self, prompt: Prompt) -> str | None:
-        return next((given_answer.answer for given_answer in self._supported(prompt)), None)
+        return next((given_answer.answer for given_answer in self._best_answers(prompt)), None)
 
     def _answer(self, prompt: Prompt) -> str | None:
-        given = self._supported(prompt)
+        given = self._best_answers(prompt)
         if not given:
             return None
         best = max(given, key=lambda given_answer: given_answer.weight)
         return best.answer if read_question(prompt.question).kind in _CRISP else sentence(best)
 
     def _consolidate(self, prompt: Prompt) -> str | None:
-        return "\n".join(dict.fromkeys(sentence(given_answer) for given_answer in self._supported(prompt)))
+        return "\n".join(dict.fromkeys(sentence(given_answer) for given_answer in self._best_answers(prompt)))
 
-    def _supported(self, prompt: Prompt) -> list[GivenAnswer]:
+    def _best_answers(self, prompt: Prompt) -> list[GivenAnswer]:
         """The texts that give the best supported answer."""
-        texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not gives_orders(text)]
+        texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not has_injection(text)]
         readings = self.read_pairs([(prompt.question, text) for text in texts])
         given = [
             GivenAnswer(reading.answer, text, reading.start, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
@@ -86,7 +86,7 @@ class Reader(PassageReader):
         ]
         if not given and prompt.task != "atomic":
             given = _likeliest(readings, texts)
-        return supported(prompt.question, given)
+        return heaviest_group(prompt.question, given)
 
 
 _CRISP = ("person", "place", "date", "number")
@@ -98,7 +98,7 @@ _READING: frozenset[Task] = frozenset(("atomic", "answer", "decide", "consolidat
 _WORDS = ExtractiveReader()
 
 
-def shipped(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
+def load_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
     """The reader of the package unpoison-reader; one for all who ask in a process, for it costs some 100 MB.
 
     Args:

@@ -11,7 +11,7 @@ from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.questions import Question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split
 
-__all__ = ["Scored", "SpanAnswer", "read", "restates", "scored_sentences"]
+__all__ = ["Scored", "SpanAnswer", "read", "restates", "score_sentences"]
 
 CONTEXT = 0.5
 """What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
@@ -25,7 +25,7 @@ SURE = 0.7
 SENTENCES_PER_PASSAGE = 4
 """Only a passage's best sentences are searched for candidates."""
 
-MOST_CANDIDATES = 48
+MAX_CANDIDATES = 48
 """Only the best candidates are compared with each other, pair by pair."""
 
 _COPULAS = frozenset(("is", "was", "are", "were"))
@@ -80,7 +80,7 @@ class SpanAnswer:
     score: float
 
 
-def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[Scored]]:
+def score_sentences(question: Question, passages: Sequence[str]) -> list[list[Scored]]:
     """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
 
     A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
@@ -91,19 +91,19 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
     read: list[tuple[Sentence, ...]] = []
     for text in passages:
         key = " ".join(text.lower().split())
-        read.append(() if key in seen else split(_unglued(text, question.text)))
+        read.append(() if key in seen else split(_split_question(text, question.text)))
         seen.add(key)
     owned = [[question.content & sentence.distinct for sentence in sentences] for sentences in read]
     total = sum(map(len, read))
     frequency = Counter(word for words in owned for owned_words in words for word in owned_words)
     weights = {word: math.log(1 + total / max(1, frequency[word])) for word in sorted(question.content)}
     return [
-        _scored(question, position, sentences, owned_words, weights)
+        _score_passage(question, position, sentences, owned_words, weights)
         for position, (sentences, owned_words) in enumerate(zip(read, owned))
     ]
 
 
-def _unglued(text: str, question: str) -> str:
+def _split_question(text: str, question: str) -> str:
     """Put a question that begins the passage on a line of its own, whatever glues it to the text."""
     stripped = text.lstrip()
     if question and stripped[: len(question)].lower() == question.lower() and len(stripped) > len(question):
@@ -111,7 +111,7 @@ def _unglued(text: str, question: str) -> str:
     return text
 
 
-def _scored(
+def _score_passage(
     question: Question,
     position: int,
     sentences: Sequence[Sentence],
@@ -152,7 +152,7 @@ def read(question: Question, passages: Sequence[str]) -> list[SpanAnswer]:
     Returns:
         Empty where no sentence shares a word with the question.
     """
-    ranked = scored_sentences(question, passages)
+    ranked = score_sentences(question, passages)
     if question.kind == "polar":
         return _polar(ranked)
     candidates: dict[tuple[str, int], SpanAnswer] = {}
@@ -162,7 +162,7 @@ def read(question: Question, passages: Sequence[str]) -> list[SpanAnswer]:
                 key = (_key(finding), sentence.passage)
                 if key not in candidates or candidates[key].score < finding.score:
                     candidates[key] = finding
-    return _supported(candidates) if candidates else _whole(ranked)
+    return _rank_by_support(candidates) if candidates else _whole(ranked)
 
 
 def _key(finding: SpanAnswer) -> str:
@@ -211,8 +211,8 @@ def _prominence(sentence: Sentence, span: AnswerSpan, question: Question) -> flo
     return 1.5 if defined and question.kind in ("person", "thing") else 1.0
 
 
-def _supported(candidates: dict[tuple[str, int], SpanAnswer]) -> list[SpanAnswer]:
-    best = sorted(candidates.items(), key=lambda item: -item[1].score)[:MOST_CANDIDATES]
+def _rank_by_support(candidates: dict[tuple[str, int], SpanAnswer]) -> list[SpanAnswer]:
+    best = sorted(candidates.items(), key=lambda item: -item[1].score)[:MAX_CANDIDATES]
     top: tuple[float, float] = (-1.0, -1.0)
     chosen: list[SpanAnswer] = []
     for (key, _), finding in best:
@@ -230,10 +230,10 @@ def _supported(candidates: dict[tuple[str, int], SpanAnswer]) -> list[SpanAnswer
 def _whole(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
     """The best sentence itself, where none holds words of the expected type."""
     firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda first: -first.score)
-    return [_unlocated(first.sentence.text, first, sure=False) for first in firsts[:1]]
+    return [_sentence_answer(first.sentence.text, first, sure=False) for first in firsts[:1]]
 
 
-def _unlocated(answer: str, scored: Scored, *, sure: bool) -> SpanAnswer:
+def _sentence_answer(answer: str, scored: Scored, *, sure: bool) -> SpanAnswer:
     length = len(scored.sentence.words)
     return SpanAnswer(answer, scored.sentence, 0, length, scored.passage, scored.relevance, 0.0, sure, scored.score)
 
@@ -247,4 +247,4 @@ def _polar(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
         for first in firsts
     )
     agreeing = [first for first in firsts if denied[first.passage] == (balance < 0)]
-    return [_unlocated("No" if balance < 0 else "Yes", first, sure=True) for first in agreeing]
+    return [_sentence_answer("No" if balance < 0 else "Yes", first, sure=True) for first in agreeing]

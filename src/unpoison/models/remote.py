@@ -17,18 +17,18 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import finalize
 
-from unpoison.errors import ModelError, OptionError, shown
+from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.types import Reply
 
-__all__ = ["LONGEST_REPLY", "Connection", "Piece", "named", "received"]
+__all__ = ["MAX_REPLY_CHARS", "Connection", "Piece", "make_reply", "model_name"]
 
 T = TypeVar("T")
 
-LONGEST_REPLY = 65_536
+MAX_REPLY_CHARS = 65_536
 """Characters of a reply that are kept; what the prompts here ask for is a hundred times shorter."""
 
-_LONGEST_WAIT = 3600.0
+_MAX_WAIT = 3600.0
 """Seconds that a server may ask us to wait; the driver's own bound is tighter."""
 
 
@@ -69,7 +69,7 @@ class Connection:
     ) -> None:
         base_url = options.get("base_url", "http://")
         if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
-            raise OptionError(f"base_url must begin with http:// or https://, got {shown(base_url)}")
+            raise OptionError(f"base_url must begin with http:// or https://, got {clip(base_url)}")
         self._model, self._sdk, self._key, self._hint = model, sdk, key, hint
         self._given = None if client is None else client.with_options(max_retries=0)
         self._given_async = isinstance(client, classes[1])
@@ -79,7 +79,7 @@ class Connection:
             self._client = self._given or classes[0](max_retries=0, **options)
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
             raise OptionError(
-                f"cannot make a client for {shown(model)}: {error}; set {key} or pass api_key=..."
+                f"cannot make a client for {clip(model)}: {error}; set {key} or pass api_key=..."
             ) from None
         if client is None:  # the collector may finalise a socket before the client that would close it
             finalize(self, self._client.close)
@@ -98,22 +98,22 @@ class Connection:
         """
         if self._given_async:
             raise OptionError(
-                f"{shown(self._model)} was given an asynchronous client, which serves ascreen and aanswer only; "
+                f"{clip(self._model)} was given an asynchronous client, which serves ascreen and aanswer only; "
                 "pass a synchronous one for screen and answer"
             )
-        with self._translated():
+        with self._translate_errors():
             response = ask(self._client)
-        return self._checked(response, read)
+        return self._parse_response(response, read)
 
     async def acall(
         self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], T], timeout: float | None = None
     ) -> T:
         """`call` with the asynchronous client."""
         client = self._given if self._given_async else await self._client_of_loop()
-        with self._translated():
+        with self._translate_errors():
             async with asyncio.timeout(timeout):  # the SDK's own bounds each read, not the whole
                 response = await ask(client)
-        return self._checked(response, read)
+        return self._parse_response(response, read)
 
     async def astream(
         self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], Piece], finishes: Mapping[str, str]
@@ -130,23 +130,23 @@ class Connection:
         """
         client = self._given if self._given_async else await self._client_of_loop()
         text, finish, tokens = "", "", dict[str, Any]()
-        with self._translated():
+        with self._translate_errors():
             response = await ask(client)
             try:
                 async for part in response:
-                    checked = self._checked(part, read)
+                    checked = self._parse_response(part, read)
                     finish, tokens = checked.finish or finish, {**tokens, **checked.tokens}
-                    if piece := encodable(checked.text)[: LONGEST_REPLY - len(text)]:
+                    if piece := encodable(checked.text)[: MAX_REPLY_CHARS - len(text)]:
                         text += piece
                         yield piece
-                    if len(text) >= LONGEST_REPLY:
+                    if len(text) >= MAX_REPLY_CHARS:
                         finish = "length"
                         break
             finally:
                 await response.close()
         if not finish:
-            raise ModelError(f"{shown(self._model)} broke off in its reply", retryable=True)
-        yield received(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
+            raise ModelError(f"{clip(self._model)} broke off in its reply", retryable=True)
+        yield make_reply(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
 
     async def _client_of_loop(self) -> Any:
         """One client for each event loop, for connections cannot be shared between loops."""
@@ -156,48 +156,48 @@ class Connection:
                 if earlier_loop.is_closed():
                     self._by_loop.pop(earlier_loop, None)
             client = self._make_async()
-            closing = _closing(client)
+            closing = _close_with_loop(client)
             self._by_loop[loop] = client, closing
             await anext(closing)
         return self._by_loop[loop][0]
 
-    def _checked(self, response: Any, read: Callable[[Any], T]) -> T:
+    def _parse_response(self, response: Any, read: Callable[[Any], T]) -> T:
         """The SDKs do not check the servers' JSON, so any field may be missing or of another type."""
         try:
             return read(response)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            raise self._malformed() from None
+            raise self._response_error() from None
 
-    def _malformed(self) -> ModelError:
+    def _response_error(self) -> ModelError:
         return ModelError(
-            f"the server of {shown(self._model)} at {self._address()} sent a response that its API does not know; "
+            f"the server of {clip(self._model)} at {self._address()} sent a response that its API does not know; "
             "check base_url (most end in /v1)",
             retryable=True,
         )
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """The SDK's exceptions as ours. Theirs are not chained: they carry requests and bodies, and these the key."""
         try:
             yield
         except self._sdk.APIStatusError as error:
-            raise self._refused(error) from None
+            raise self._status_error(error) from None
         except (self._sdk.APITimeoutError, TimeoutError):
-            raise ModelError(f"{shown(self._model)} did not reply in time", retryable=True) from None
+            raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
         except self._sdk.APIConnectionError:
             raise ModelError(
                 f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
         except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
-            raise self._malformed() from None
+            raise self._response_error() from None
         except TypeError as error:
             if "authentication" not in str(error):
                 raise
-            raise OptionError(f"no API key for {shown(self._model)}; set {self._key} or pass api_key=...") from None
+            raise OptionError(f"no API key for {clip(self._model)}; set {self._key} or pass api_key=...") from None
 
-    def _refused(self, error: Any) -> ModelError:
+    def _status_error(self, error: Any) -> ModelError:
         """What a status of 400 and above means, and what to do."""
-        status, model, words = error.status_code, shown(self._model), self._words(error)
+        status, model, words = error.status_code, clip(self._model), self._words(error)
         if status == 401:
             return ModelError(f"the server refused the API key for {model} (401); check {self._key} or api_key=...")
         if status == 403:
@@ -224,7 +224,7 @@ class Connection:
         if not isinstance(message, str):
             return ""
         key = getattr(self._client, "api_key", None)
-        return f": {shown(message.replace(key, '[key]') if key else message, 300)}"
+        return f": {clip(message.replace(key, '[key]') if key else message, 300)}"
 
     def _address(self) -> str:
         """The server's address, without what may be secret in it."""
@@ -233,7 +233,7 @@ class Connection:
         return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
-async def _closing(client: Any) -> AsyncGenerator[None, None]:
+async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
     """Close the client when its event loop shuts down: a loop finishes the asynchronous generators begun in it."""
     try:
         yield
@@ -253,13 +253,13 @@ def _retry_after(headers: Any) -> float | None:
             seconds = parsedate_to_datetime(value).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    return min(max(seconds, 0.0), _LONGEST_WAIT) if math.isfinite(seconds) else None
+    return min(max(seconds, 0.0), _MAX_WAIT) if math.isfinite(seconds) else None
 
 
-def received(text: str, finish: str, prompt_tokens: object = None, completion_tokens: object = None) -> Reply:
-    """A reply, bounded: text beyond `LONGEST_REPLY` is cut and the reply says so by `finish="length"`."""
-    if len(text) > LONGEST_REPLY:
-        text, finish = text[:LONGEST_REPLY], "length"
+def make_reply(text: str, finish: str, prompt_tokens: object = None, completion_tokens: object = None) -> Reply:
+    """A reply, bounded: text beyond `MAX_REPLY_CHARS` is cut and the reply says so by `finish="length"`."""
+    if len(text) > MAX_REPLY_CHARS:
+        text, finish = text[:MAX_REPLY_CHARS], "length"
     return Reply(encodable(text), _count(prompt_tokens), _count(completion_tokens), finish)
 
 
@@ -267,7 +267,9 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def named(kind: str, model: str, options: Mapping[str, object], *, base_url: str | None = None, **usual: object) -> str:
+def model_name(
+    kind: str, model: str, options: Mapping[str, object], *, base_url: str | None = None, **usual: object
+) -> str:
     """`kind:model`, then the server if it is named, then the options that are not as usual.
 
     Accounts and the response cache know a model by this name, and the same name at another server, or with other

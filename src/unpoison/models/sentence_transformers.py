@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import check_published, encodable, named, opening
+from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, model_name
 from unpoison.models.hub import from_disk
 from unpoison.utils.checks import among
 from unpoison.utils.extras import require
@@ -59,10 +59,12 @@ class SentenceTransformerEncoder:
         self.similarity = among("similarity", similarity, ("cosine", "dot"))
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
-        self.name = named(f"st:{name_or_path}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
+        self.name = model_name(
+            f"st:{name_or_path}", pooling=pooling, similarity=similarity, query_encoder=query_encoder
+        )
         self.batch_size = batch_size
-        self._model = _opened(str(name_or_path), pooling, device)
-        self._questions = self._model if query_encoder is None else _opened(query_encoder, pooling, device)
+        self._model = _load_model(str(name_or_path), pooling, device)
+        self._questions = self._model if query_encoder is None else _load_model(query_encoder, pooling, device)
         if query_encoder is not None:
             self.encode_queries = self._encode_queries
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
@@ -114,14 +116,14 @@ class SentenceTransformerEncoder:
         return f"SentenceTransformerEncoder({self.name.removeprefix('st:')!r})"
 
 
-def _opened(path: str, pooling: str | None, device: str | None) -> Any:
+def _load_model(path: str, pooling: str | None, device: str | None) -> Any:
     """The library's model of a checkpoint, pooled as asked.
 
     Raises:
         ModelError: It cannot be loaded, or holds a tower of DPR in its authors' form.
     """
     library = require("sentence_transformers", "SentenceTransformerEncoder")
-    with opening(path):
+    with checkpoint_errors(path):
         model = library.SentenceTransformer(path, device=device, local_files_only=from_disk(path))
     transformer = next((part for part in model if hasattr(part, "auto_model")), None)
     kind = getattr(getattr(getattr(transformer, "auto_model", None), "config", None), "model_type", "")

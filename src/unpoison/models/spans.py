@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, shown
-from unpoison.models.checkpoints import check_published, encodable, opening
+from unpoison.errors import ModelError, clip
+from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable
 from unpoison.models.hub import from_disk
 from unpoison.models.onnx import open_session
 from unpoison.utils.extras import require
@@ -38,7 +38,7 @@ __all__ = [
     "load_answerer",
 ]
 
-LONGEST_ANSWER = 30
+MAX_ANSWER_TOKENS = 30
 """Tokens of an answer."""
 
 OVERLAP = 64
@@ -47,7 +47,7 @@ OVERLAP = 64
 ANSWER = 32
 """Tokens of an answer that is compared with another."""
 
-LONGEST_SPAN = 400
+MAX_SPAN_CHARS = 400
 """Characters of an answer: one token may stand for any number of blanks or letters."""
 
 Logits = NDArray[np.float32]
@@ -143,7 +143,7 @@ class Settings:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
-                f"{name} has an unusable reader.json ({type(error).__name__}: {shown(str(error), 100)}); "
+                f"{name} has an unusable reader.json ({type(error).__name__}: {clip(str(error), 100)}); "
                 "install the package again"
             ) from error
         if not settings.usable():
@@ -179,7 +179,7 @@ class WindowCutter:
             marked = self._pairs.encode("a", "a").sequence_ids[:1] == [None]
         except Exception as error:  # the library raises bare exceptions
             raise ModelError(
-                f"{name} has an unusable tokenizer.json ({shown(str(error), 200)}); save the model again"
+                f"{name} has an unusable tokenizer.json ({clip(str(error), 200)}); save the model again"
             ) from error
         if not marked:
             raise ModelError(f"{name} has a tokenizer.json that puts no mark before a question; save the model again")
@@ -189,23 +189,24 @@ class WindowCutter:
     def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[Window]]:
         """For each (question, passage) its windows, in order; at least one. Offsets count the passage's characters."""
         clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
-        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encoded(clean)]
+        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encode_pairs(clean)]
 
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
         """The question with one answer, and the other answer, as one window each: for the relation of the two."""
         question_part = self._first(encodable(question), self._longest)
         rows = [[self._first(encodable(answer), ANSWER) for answer in pair] for pair in pairs]
         return [
-            _window(whole) for whole in self._encoded([(f"{question_part} {first}", second) for first, second in rows])
+            _window(whole)
+            for whole in self._encode_pairs([(f"{question_part} {first}", second) for first, second in rows])
         ]
 
-    def _encoded(self, pairs: list[tuple[str, str]]) -> list[Any]:
+    def _encode_pairs(self, pairs: list[tuple[str, str]]) -> list[Any]:
         try:
             with self._lock:
                 encodings: list[Any] = self._pairs.encode_batch(pairs)
         except Exception as error:  # the library raises bare exceptions
             raise ModelError(
-                f"{self._name} cannot cut a text into tokens ({shown(str(error), 120)}); leave the text out"
+                f"{self._name} cannot cut a text into tokens ({clip(str(error), 120)}); leave the text out"
             ) from error
         return encodings
 
@@ -230,16 +231,16 @@ def _window(encoded: Any) -> Window:
 
 
 def best_span(window: Window, marks: Marks) -> Span | None:
-    """The likeliest span of at most `LONGEST_ANSWER` tokens, widened to whole words.
+    """The likeliest span of at most `MAX_ANSWER_TOKENS` tokens, widened to whole words.
 
-    None for an empty passage, and where the tokens stand for more than `LONGEST_SPAN` characters.
+    None for an empty passage, and where the tokens stand for more than `MAX_SPAN_CHARS` characters.
 
     Time and memory are linear in the window.
     """
     first, size = window.first, window.last - window.first
     if size < 1:
         return None
-    reach = min(LONGEST_ANSWER, size)
+    reach = min(MAX_ANSWER_TOKENS, size)
     end = np.concatenate([marks.end[first : window.last], np.full(reach - 1, -np.inf, np.float32)])
     joint = marks.start[first : window.last, None] + np.lib.stride_tricks.sliding_window_view(end, reach)
     begin, length = np.unravel_index(int(joint.argmax()), joint.shape)
@@ -252,7 +253,7 @@ def best_span(window: Window, marks: Marks) -> Span | None:
     ):
         right += 1
     span = Span(window.offsets[left][0], window.offsets[right][1], odds)
-    return span if span.end - span.start <= LONGEST_SPAN else None
+    return span if span.end - span.start <= MAX_SPAN_CHARS else None
 
 
 class OnnxSpans:
@@ -275,7 +276,7 @@ class OnnxSpans:
         self._session = open_session(file, name, ("CPUExecutionProvider",), threads=1)
         self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
         outputs = [put.name for put in self._session.get_outputs()]
-        wanted = [_named(outputs, kind) for kind in ("start", "end")]
+        wanted = [_find_output(outputs, kind) for kind in ("start", "end")]
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
             raise ModelError(
                 f"{name} has the inputs {', '.join(self._inputs)} and the outputs {', '.join(outputs)}; a graph for "
@@ -300,8 +301,8 @@ class OnnxSpans:
         try:
             parts = [part[0] for part in self._session.run(self._outputs, feed)]
         except Exception as error:  # onnxruntime raises bare exceptions of its own
-            raise ModelError(f"{self.name} failed ({shown(str(error), 200)}); export the model again") from error
-        return _checked(Marks(*parts), len(window.ids), self.name)
+            raise ModelError(f"{self.name} failed ({clip(str(error), 200)}); export the model again") from error
+        return _check_marks(Marks(*parts), len(window.ids), self.name)
 
 
 class TorchSpans:
@@ -318,7 +319,7 @@ class TorchSpans:
         self._torch = require("torch", name)
         library = require("transformers", name)
         self.name, self._batch_size = name, batch_size
-        with opening(path):
+        with checkpoint_errors(path):
             where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = load_answerer(library, path, where)
@@ -350,7 +351,7 @@ class TorchSpans:
         outputs = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
         start, end = (part.float().cpu().numpy() for part in (outputs.start_logits, outputs.end_logits))
         sizes = [len(window.ids) for window in windows]
-        return [_checked(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
+        return [_check_marks(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
 
 
 def load_answerer(library: Any, path: str, where: dict[str, Any]) -> Any:
@@ -365,17 +366,17 @@ def load_answerer(library: Any, path: str, where: dict[str, Any]) -> Any:
     if info["missing_keys"] or getattr(model.config, "num_labels", 2) != 2:
         lacking = ", ".join(sorted(info["missing_keys"])) or "start and end"
         raise ModelError(
-            f"{shown(path, 200)} is no extractive question-answering model: it has no weights for "
-            f"{shown(lacking, 120)}; use one that was trained on data such as SQuAD 2"
+            f"{clip(path, 200)} is no extractive question-answering model: it has no weights for "
+            f"{clip(lacking, 120)}; use one that was trained on data such as SQuAD 2"
         )
     return model
 
 
-def _named(outputs: Sequence[str], kind: str) -> str | None:
+def _find_output(outputs: Sequence[str], kind: str) -> str | None:
     return next((name for name in outputs if name.lower().startswith(kind)), None)
 
 
-def _checked(marks: Marks, size: int, name: str) -> Marks:
+def _check_marks(marks: Marks, size: int, name: str) -> Marks:
     if marks.start.shape != (size,) or marks.end.shape != (size,):
         raise ModelError(f"{name} made logits of shape {marks.start.shape} for {size} tokens; export the model again")
     if not all(np.isfinite(part).all() for part in marks if part is not None):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, Self
 
 from unpoison.core.registry import parse, read_options
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.wordings import PAPERS, wording
 from unpoison.utils.checks import among, flag
 
@@ -61,7 +61,7 @@ class Style:
             return spec
         name, texts = parse(str(spec))
         if name not in ("safe", "plain") or "safe" in texts:
-            raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {shown(spec)}")
+            raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {clip(spec)}")
         return cls(safe=name == "safe", **read_options(cls, texts, name))
 
     def __str__(self) -> str:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import opening
+from unpoison.models.checkpoints import checkpoint_errors
 from unpoison.models.codec import Codec
 from unpoison.models.hub import from_disk
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import named, received
+from unpoison.models.remote import make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.extras import require
 
@@ -66,10 +66,10 @@ class TransformersGenerator:
         self._torch = require("torch", "TransformersGenerator")
         library = require("transformers", "TransformersGenerator")
         path = str(name_or_path)
-        self.name = named("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
+        self.name = model_name("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
         self._path = path
         self.batch_size, self.max_tokens = batch_size, max_tokens
-        with opening(path):
+        with checkpoint_errors(path):
             where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
@@ -99,7 +99,7 @@ class TransformersGenerator:
             ModelError: A prompt and its reply do not fit into the model's context, or the time is up.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        with self._locked(timeout):
+        with self._hold_lock(timeout):
             encoded = [self._codec.prompt(prompt) for prompt in prompts]
             longest = [self.max_tokens or prompt.max_tokens for prompt in prompts]
             for tokens, extra in zip(encoded, longest, strict=True):
@@ -108,7 +108,9 @@ class TransformersGenerator:
             replies: dict[int, Reply] = {}
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
-                continued = self._continue([encoded[i] for i in batch], [longest[i] for i in batch], self._left(end))
+                continued = self._continue(
+                    [encoded[i] for i in batch], [longest[i] for i in batch], self._time_left(end)
+                )
                 replies.update(zip(batch, continued, strict=True))
         return [replies[i] for i in range(len(prompts))]
 
@@ -123,7 +125,7 @@ class TransformersGenerator:
             shape (0,) for a text without tokens.
         """
         width = min(self.context or _WINDOW_TOKENS, _WINDOW_TOKENS)
-        with self._locked(None):
+        with self._hold_lock(None):
             tokens = [self._codec.text(text) for text in texts]
             windows = [(i, *window) for i, ids in enumerate(tokens) for window in _windows(len(ids), width)]
             windows.sort(key=lambda window: window[2] - window[1])
@@ -141,7 +143,7 @@ class TransformersGenerator:
 
     def tokens(self, text: str, /) -> list[int]:
         """A piece of a reply as tokens."""
-        with self._locked(None):
+        with self._hold_lock(None):
             return self._codec.plain(text)
 
     def token_id(self, name: str, /) -> int | None:
@@ -165,7 +167,7 @@ class TransformersGenerator:
             ModelError: A prompt and its reply do not fit into the model's context.
         """
         torch, prefix = self._torch, tuple(tokens)
-        with self._locked(None):
+        with self._hold_lock(None):
             state, self._so_far = self._so_far, None
             if state is None or not prefix or state.prompts != tuple(prompts) or state.tokens != prefix[:-1]:
                 rows = [self._codec.prompt(prompt) + list(prefix) for prompt in prompts]
@@ -248,7 +250,7 @@ class TransformersGenerator:
         if stop is None and late and len(new) < longest:
             raise ModelError(f"{self.name} did not finish its reply in time; raise the deadline or lower max_tokens")
         kept = new[: longest if stop is None else stop]
-        return received(self._codec.decode(kept), "length" if stop is None else "stop", prompt_tokens, len(kept))
+        return make_reply(self._codec.decode(kept), "length" if stop is None else "stop", prompt_tokens, len(kept))
 
     def _require_room(self, tokens: int, extra: int) -> None:
         if self.context is not None and tokens + extra > self.context:
@@ -257,7 +259,7 @@ class TransformersGenerator:
                 f"{self.context:,}; send fewer or shorter passages, or lower max_tokens"
             )
 
-    def _left(self, end: float | None) -> float | None:
+    def _time_left(self, end: float | None) -> float | None:
         if end is None:
             return None
         left = end - time.monotonic()
@@ -266,7 +268,7 @@ class TransformersGenerator:
         return left
 
     @contextmanager
-    def _locked(self, timeout: float | None) -> Iterator[None]:
+    def _hold_lock(self, timeout: float | None) -> Iterator[None]:
         if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
             raise ModelError(f"{self.name} was busy with another call for {timeout:g} s", retryable=True)
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unpoison.models.sentences import split
 from unpoison.text.answers import relation
 
-__all__ = ["GivenAnswer", "alike", "central", "sentence", "supported"]
+__all__ = ["GivenAnswer", "alike", "central", "heaviest_group", "sentence"]
 
 SAME = 0.5
 """Answers that say the same with at least this probability are one."""
@@ -29,7 +29,7 @@ class GivenAnswer(NamedTuple):
     weight: float
 
 
-def supported(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
+def heaviest_group(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
     """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
     same = alike(question, [answer.answer for answer in given])
     groups = [[supporter for j, supporter in enumerate(given) if same[i, j]] for i in range(len(given))]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.screenings import Screening
-from unpoison.utils.plain_text import escaped
+from unpoison.utils.plain_text import escape_html
 
 __all__ = ["counts", "figure"]
 
@@ -55,7 +55,7 @@ def figure(screening: Screening, owner: str) -> str:
         f'<figure>\n<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{label}"{crowded}>\n'
         f"{edges}\n{dots}\n</svg>\n"
         '<figcaption><span class="kept">● kept</span> <span class="dropped">■ dropped</span> '
-        f"A larger node has a higher score; a thicker line is a higher value of “{escaped(name)}”, at most "
+        f"A larger node has a higher score; a thicker line is a higher value of “{escape_html(name)}”, at most "
         f"{weights.max(initial=0):.4g} here. Similar passages stand close together.{left_out}</figcaption>\n</figure>"
     )
 
@@ -130,7 +130,7 @@ def _nodes(screening: Screening, nodes: NDArray[np.int64], points: NDArray[np.fl
             shape = (
                 f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}" rx="3"/>'
             )
-        title = f"passage {index}, {'kept' if verdict.kept else 'dropped'}: {escaped(verdict.reason)}"
+        title = f"passage {index}, {'kept' if verdict.kept else 'dropped'}: {escape_html(verdict.reason)}"
         yield (
             f'<a href="#{owner}-passage-{index}" class="{"kept" if verdict.kept else "dropped"}"><title>{title}</title>'
             f'{shape}<text x="{x}" y="{y}">{index}</text></a>\n'

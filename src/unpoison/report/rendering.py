@@ -20,9 +20,20 @@ from unpoison.core.screenings import Screening
 from unpoison.core.spans import Span
 from unpoison.core.verdicts import Verdict
 from unpoison.report.graph_picture import counts, figure
-from unpoison.utils.plain_text import escaped, excerpt, plain
+from unpoison.utils.plain_text import escape_html, excerpt, plain
 
-__all__ = ["STATUS", "claim_line", "cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
+__all__ = [
+    "STATUS",
+    "claim_line",
+    "cut_of",
+    "excerpt",
+    "explain",
+    "figure",
+    "highlight_spans",
+    "page",
+    "plain",
+    "sides",
+]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -98,12 +109,12 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     links = "".join(
-        f'<li><a href="#screening-{number}" dir="auto">{escaped(screening.query, 120)}</a> '
-        f"<small>{escaped(screening.defense)}: {counts(screening)}</small></li>"
+        f'<li><a href="#screening-{number}" dir="auto">{escape_html(screening.query, 120)}</a> '
+        f"<small>{escape_html(screening.defense)}: {counts(screening)}</small></li>"
         for number, screening in enumerate(screenings, 1)
     )
     index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
-    remarks = f"<p>{escaped(remark, 1000)}</p>" if remark else ""
+    remarks = f"<p>{escape_html(remark, 1000)}</p>" if remark else ""
     if kinds:
         remarks += f"<p>{LEGEND}</p>"
     body = "\n".join(
@@ -139,15 +150,15 @@ def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> st
     cards = "\n".join(
         _card(screening.verdicts[i], screening.passages[i], owner, kinds[i] if kinds else "") for i in order
     )
-    claims = "".join(f"<li>{escaped(claim_line(claim), 500)}</li>" for claim in screening.claims)
+    claims = "".join(f"<li>{escape_html(claim_line(claim), 500)}</li>" for claim in screening.claims)
     contested = "".join(
-        f"<li>{escaped(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
+        f"<li>{escape_html(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
     )
-    notes = "".join(f"<li>{escaped(note)}</li>" for note in screening.evidence.notes)
+    notes = "".join(f"<li>{escape_html(note)}</li>" for note in screening.evidence.notes)
     return (
         f'<section id="{owner}" aria-labelledby="{owner}-query">\n'
-        f'<h2 id="{owner}-query" dir="auto">{escaped(screening.query)}</h2>\n'
-        f'<p class="counts"><strong>{escaped(screening.defense)}</strong> '
+        f'<h2 id="{owner}-query" dir="auto">{escape_html(screening.query)}</h2>\n'
+        f'<p class="counts"><strong>{escape_html(screening.defense)}</strong> '
         f'<span class="kept">{len(screening.kept_indices)} kept</span> '
         f'<span class="dropped">{len(screening.dropped_indices)} dropped</span></p>\n'
         + (f'<ul class="notes contested" dir="auto">{contested}</ul>\n' if contested else "")
@@ -161,25 +172,25 @@ def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> st
 def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
     numbers = ""
     if verdict.reason.code:
-        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(verdict.reason)}</details>'
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{escape_html(verdict.reason)}</details>'
     emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
     state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
-    origin = " · ".join(escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
+    origin = " · ".join(escape_html(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{escaped(verdict.reason.plain)}</p>{numbers}'
+        f'<p class="reason">{escape_html(verdict.reason.plain)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
         + "".join(
-            f'<p class="reason"><mark class="suspicious">the title</mark> {escaped(span.reason)}</p>'
+            f'<p class="reason"><mark class="suspicious">the title</mark> {escape_html(span.reason)}</p>'
             for span in verdict.spans
             if span.field == "title"
         )
-        + f'<blockquote dir="auto"{emphasis}>{marked(passage.text, verdict, 400)}</blockquote></li>'
+        + f'<blockquote dir="auto"{emphasis}>{highlight_spans(passage.text, verdict, 400)}</blockquote></li>'
     )
 
 
-def marked(text: str, verdict: Verdict, limit: int) -> str:
+def highlight_spans(text: str, verdict: Verdict, limit: int) -> str:
     """The beginning of a hostile text as HTML, escaped, the verdict's spans highlighted; with spans, what is near them.
 
     A span is a `mark` element: `cut` where the passage is kept without it, with probability and reason as its title.
@@ -197,8 +208,8 @@ def marked(text: str, verdict: Verdict, limit: int) -> str:
     for span in spans:
         pieces.append(_between(text[end : span.start], around, first=end == 0))
         name = "cut" if span in verdict.cuts else "suspicious"
-        title = f"{span.probability:.2f}: {escaped(span.reason)}"
-        shown = _shortened(text[span.start : span.end], limit)
+        title = f"{span.probability:.2f}: {escape_html(span.reason)}"
+        shown = _span_excerpt(text[span.start : span.end], limit)
         pieces.append(f'<mark class="{name}" title="{title}">{shown}</mark>')
         end = span.end
     pieces.append(escape(excerpt(text[end:], around)) if text[end:].strip() else "")
@@ -213,7 +224,7 @@ def _between(text: str, limit: int, *, first: bool) -> str:
     return escape(f"{start} … {plain(text[-limit:])}".strip())
 
 
-def _shortened(text: str, limit: int) -> str:
+def _span_excerpt(text: str, limit: int) -> str:
     """A span whose characters may all be invisible."""
     return escape(excerpt(text, limit)) or f"<i>{len(text):,} characters that nobody sees</i>"
 

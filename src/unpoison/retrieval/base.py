@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_query
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
 from unpoison.models.requests import encode
@@ -23,11 +23,11 @@ __all__ = [
     "BATCH",
     "Retriever",
     "VectorRetriever",
-    "aembedded_query",
-    "aretrieved",
-    "checked_count",
-    "checked_encoder",
-    "embedded_query",
+    "aembed_query",
+    "aretrieve_passages",
+    "check_count",
+    "check_encoder",
+    "embed_query",
     "unit_rows",
     "vectors_of",
 ]
@@ -72,13 +72,13 @@ class VectorRetriever(Retriever):
     sources: Sources | None = None
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        count = checked_count(k)
-        question, vector = embedded_query(query, self.encoder)
+        count = check_count(k)
+        question, vector = embed_query(query, self.encoder)
         return by_trust(self.sources, question.text, self._nearest(vector, depth(self.sources, count)), count)
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        count = checked_count(k)
-        question, vector = await aembedded_query(query, self.encoder)
+        count = check_count(k)
+        question, vector = await aembed_query(query, self.encoder)
         candidates = await self._anearest(vector, depth(self.sources, count))
         return by_trust(self.sources, question.text, candidates, count)
 
@@ -91,7 +91,7 @@ class VectorRetriever(Retriever):
         return await on_thread(lambda: self._nearest(vector, count))
 
 
-async def aretrieved(retriever: Retriever, query: str | Query, k: int) -> Iterable[Any]:
+async def aretrieve_passages(retriever: Retriever, query: str | Query, k: int) -> Iterable[Any]:
     """What a retriever finds, for asyncio; one that has no `aretrieve` is asked on a thread."""
     native = getattr(retriever, "aretrieve", None)
     if native is None:
@@ -99,7 +99,7 @@ async def aretrieved(retriever: Retriever, query: str | Query, k: int) -> Iterab
     return await native(query, k)  # type: ignore[no-any-return]
 
 
-def checked_count(k: int) -> int:
+def check_count(k: int) -> int:
     """The `k` of `retrieve`, if it is one.
 
     Raises:
@@ -107,11 +107,11 @@ def checked_count(k: int) -> int:
     """
     whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
     if not whole or not 0 <= k <= MAX_PASSAGES:
-        raise OptionError(f"k must be a whole number from 0 to {MAX_PASSAGES:,}, got {shown(k)}")
+        raise OptionError(f"k must be a whole number from 0 to {MAX_PASSAGES:,}, got {clip(k)}")
     return int(k)
 
 
-def checked_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
+def check_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
     """An encoder whose vectors can be kept.
 
     Args:
@@ -125,18 +125,18 @@ def checked_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
     model = load_encoder(encoder) if isinstance(encoder, str) else encoder
     if getattr(model, "per_set", False):
         raise OptionError(
-            f"the vectors of the encoder {shown(model.name)} hold for the texts of one call only, so no index can keep "
+            f"the vectors of the encoder {clip(model.name)} hold for the texts of one call only, so no index can keep "
             "them; use another encoder, such as 'minilm', or BM25Retriever, which needs none"
         )
     if not dot and getattr(model, "similarity", "cosine") == "dot":
         raise OptionError(
-            f"the vectors of {shown(model.name)} are compared by their dot product, and this index compares by cosine; "
+            f"the vectors of {clip(model.name)} are compared by their dot product, and this index compares by cosine; "
             "use DenseRetriever, or an encoder with similarity=cosine"
         )
     return model
 
 
-def embedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
+def embed_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
     """The query with its embedding, and the embedding, shape (d,)."""
     question = as_query(query)
     if question.embedding is None:
@@ -145,8 +145,8 @@ def embedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]
     return question, question.embedding  # type: ignore[return-value]
 
 
-async def aembedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
-    """`embedded_query` for asyncio."""
+async def aembed_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
+    """`embed_query` for asyncio."""
     question = as_query(query)
     if question.embedding is None:
         (vector,), _ = await arun(encode([question.text], "query", queries=True), Models(encoder=encoder))
@@ -180,8 +180,8 @@ def vectors_of(passages: Sequence[Passage], encoder: Encoder, width: int | None 
         width = vector.size if width is None else width
         if vector.size != width:
             raise InputError(
-                f"the embedding of passage {shown(passage.id)} has {vector.size} dimensions and the index {width}; "
-                f"encode all passages with the encoder {shown(encoder.name)}, or leave their embeddings out"
+                f"the embedding of passage {clip(passage.id)} has {vector.size} dimensions and the index {width}; "
+                f"encode all passages with the encoder {clip(encoder.name)}, or leave their embeddings out"
             )
     return np.array(vectors, np.float32)
 

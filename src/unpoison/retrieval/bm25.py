@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import Passage, Query, as_query
-from unpoison.retrieval.base import Retriever, checked_count
+from unpoison.retrieval.base import Retriever, check_count
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.trusted import by_trust, depth
 from unpoison.sources.sources import Sources, SourcesOption
@@ -133,7 +133,7 @@ class BM25Retriever(Retriever):
             InputError: An unusable passage, or an id that is taken.
         """
         with self._lock:
-            new = self._collection.prepared(passages)
+            new = self._collection.prepare(passages)
             documents = [self._tokenize(passage.text) for passage in new]
             for tokens in documents:
                 self._index.add(tokens)
@@ -149,7 +149,7 @@ class BM25Retriever(Retriever):
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` of the passages that share a token with the query; ties go to the one added first."""
-        question, count = as_query(query).text, checked_count(k)
+        question, count = as_query(query).text, check_count(k)
         tokens = self._tokenize(question)
         with self._lock:
             scores = self._index.scores(tokens)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["Collection"]
 
@@ -19,7 +19,7 @@ class Collection:
         self._passages: list[Passage | None] = []
         self._ids: dict[str, int] = {}
 
-    def prepared(self, passages: Iterable[Any]) -> list[Passage]:
+    def prepare(self, passages: Iterable[Any]) -> list[Passage]:
         """Passages as they can be added; nothing is added yet.
 
         A passage without an id is named by its place in the collection, counted from 0.
@@ -28,7 +28,7 @@ class Collection:
             InputError: An unusable passage, or an id that is taken; the message names it.
         """
         if isinstance(passages, (str, bytes)):
-            raise InputError(f"passages must be a list of passages, got {shown(passages)}; wrap it in a list")
+            raise InputError(f"passages must be a list of passages, got {clip(passages)}; wrap it in a list")
         prepared, new = list[Passage](), set[str]()
         for position, value in enumerate(passages):
             passage = Passage.of(value, position)
@@ -37,14 +37,14 @@ class Collection:
             name = passage.id or ""
             if name in self._ids or name in new:
                 raise InputError(
-                    f"passages[{position}].id is {shown(name)}, which another passage has; give each an id of its own"
+                    f"passages[{position}].id is {clip(name)}, which another passage has; give each an id of its own"
                 )
             new.add(name)
             prepared.append(passage)
         return prepared
 
     def extend(self, prepared: Iterable[Passage]) -> None:
-        """Add what `prepared` returned."""
+        """Add what `prepare` returned."""
         for passage in prepared:
             self._ids[passage.id or ""] = len(self._passages)
             self._passages.append(passage)

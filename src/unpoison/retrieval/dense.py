@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
+from unpoison.retrieval.base import VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.index_file import read_index, write_index
 from unpoison.sources.sources import Sources, SourcesOption
@@ -51,7 +51,7 @@ class DenseRetriever(VectorRetriever):
 
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, sources: SourcesOption = None) -> None:
         self.sources = Sources.of(sources)
-        self.encoder = checked_encoder(encoder, dot=True)
+        self.encoder = check_encoder(encoder, dot=True)
         self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
         self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
         self._lock = Lock()
@@ -68,7 +68,7 @@ class DenseRetriever(VectorRetriever):
         """
         with self._lock:
             collection, matrix = self._state
-            new = collection.prepared(passages)
+            new = collection.prepare(passages)
             if not new:
                 return
             vectors = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
@@ -118,11 +118,11 @@ class DenseRetriever(VectorRetriever):
         name, matrix, passages = read_index(path, unit=not retriever._dot)
         if name != retriever.encoder.name:
             raise InputError(
-                f"{shown(str(path), 200)} was made with the encoder {shown(name)} and cannot be searched with "
-                f"{shown(retriever.encoder.name)}; give that encoder, or index the passages anew"
+                f"{clip(str(path), 200)} was made with the encoder {clip(name)} and cannot be searched with "
+                f"{clip(retriever.encoder.name)}; give that encoder, or index the passages anew"
             )
         collection = Collection()
-        collection.extend(collection.prepared(passages))
+        collection.extend(collection.prepare(passages))
         retriever._state = collection, matrix
         return retriever
 
@@ -133,7 +133,7 @@ class DenseRetriever(VectorRetriever):
         if vector.size != matrix.shape[1]:
             raise InputError(
                 f"the query's embedding has {vector.size} dimensions and the index {matrix.shape[1]}; "
-                f"encode the query with the encoder {shown(self.encoder.name)}"
+                f"encode the query with the encoder {clip(self.encoder.name)}"
             )
         positions, scores = (largest if self._dot else nearest)(matrix, vector, count)
         return tuple(

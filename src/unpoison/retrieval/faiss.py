@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
+from unpoison.retrieval.base import VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
@@ -51,7 +51,7 @@ class FaissRetriever(VectorRetriever):
     ) -> None:
         self.sources = Sources.of(sources)
         self._faiss = require("faiss", "searching with FAISS")
-        self.encoder = checked_encoder(encoder)
+        self.encoder = check_encoder(encoder)
         self.index = index
         self._scaled = index is None
         self._collection = Collection()
@@ -59,7 +59,7 @@ class FaissRetriever(VectorRetriever):
         if index is None:
             self.add(passages)
             return
-        self._collection.extend(self._collection.prepared(passages))
+        self._collection.extend(self._collection.prepare(passages))
         if len(self) != index.ntotal:
             raise InputError(
                 f"the index holds {index.ntotal:,} vectors and {len(self):,} passages were given; "
@@ -74,7 +74,7 @@ class FaissRetriever(VectorRetriever):
             ModelError: The encoder failed.
         """
         with self._lock:
-            new = self._collection.prepared(passages)
+            new = self._collection.prepare(passages)
             if not new:
                 return
             if self.index is not None and not self.index.is_trained:
@@ -113,7 +113,7 @@ class FaissRetriever(VectorRetriever):
             if vector.size != self.index.d:
                 raise InputError(
                     f"the query's embedding has {vector.size} dimensions and the index {self.index.d}; "
-                    f"encode the query with the encoder {shown(self.encoder.name)}"
+                    f"encode the query with the encoder {clip(self.encoder.name)}"
                 )
             query_vector = unit_rows(vector[None]) if self._scaled else vector[None]
             try:

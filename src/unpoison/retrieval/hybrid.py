@@ -10,7 +10,7 @@ from typing import Any
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import Retriever, aembedded_query, aretrieved, checked_count, embedded_query
+from unpoison.retrieval.base import Retriever, aembed_query, aretrieve_passages, check_count, embed_query
 from unpoison.retrieval.trusted import by_trust
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.checks import at_least
@@ -44,7 +44,7 @@ class HybridRetriever(Retriever):
             raise OptionError("HybridRetriever fuses what others find; pass at least one retriever")
         self.retrievers = retrievers
         self.constant = at_least("constant", constant, 0)
-        self.depth = checked_count(at_least("depth", depth, 1))
+        self.depth = check_count(at_least("depth", depth, 1))
         named = [getattr(retriever, "encoder", None) for retriever in retrievers]
         encoders: dict[str, Encoder] = {encoder.name: encoder for encoder in named if encoder is not None}
         self.encoder = next(iter(encoders.values())) if len(encoders) == 1 else None
@@ -52,9 +52,9 @@ class HybridRetriever(Retriever):
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` of what any of them finds."""
-        count = checked_count(k)
-        question = embedded_query(query, self.encoder)[0] if self.encoder else self._plain(query)
-        return self._fused(
+        count = check_count(k)
+        question = embed_query(query, self.encoder)[0] if self.encoder else self._plain(query)
+        return self._fuse(
             [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers],
             question,
             count,
@@ -62,18 +62,18 @@ class HybridRetriever(Retriever):
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """`retrieve`, with all of them at the same time."""
-        count = checked_count(k)
-        question = (await aembedded_query(query, self.encoder))[0] if self.encoder else self._plain(query)
+        count = check_count(k)
+        question = (await aembed_query(query, self.encoder))[0] if self.encoder else self._plain(query)
         lists = await asyncio.gather(
-            *(aretrieved(retriever, question, max(self.depth, count)) for retriever in self.retrievers)
+            *(aretrieve_passages(retriever, question, max(self.depth, count)) for retriever in self.retrievers)
         )
-        return self._fused(lists, question, count)
+        return self._fuse(lists, question, count)
 
     def _plain(self, query: str | Query) -> Query:
         """A given embedding is in nobody's space, or in one of several."""
         return Query(as_query(query).text)
 
-    def _fused(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
+    def _fuse(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
         rankings = [
             as_passages([*ranking]) if vectors else [replace(p, embedding=None) for p in as_passages([*ranking])]
             for ranking, vectors in zip(lists, self._vectors, strict=True)

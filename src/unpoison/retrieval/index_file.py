@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["read_index", "write_index"]
 
 FORMAT = 1
 """Of the file; one of another format is refused."""
 NAMES = ("index.json", "vectors.npy", "passages.jsonl")
-LONGEST_HEADER = 10_000
+MAX_HEADER_BYTES = 10_000
 """Bytes of `index.json`; it holds a format and a name."""
 
 Matrix = NDArray[np.float32]
@@ -84,14 +84,14 @@ def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Ma
         except (_UnusableError, InputError, BadZipFile, ValueError, KeyError, EOFError, RuntimeError, OSError) as error:
             problem = " ".join(str(error).split())
             raise InputError(
-                f"{shown(str(path), 200)} is no saved index: {shown(problem, 200)}; index the passages anew"
+                f"{clip(str(path), 200)} is no saved index: {clip(problem, 200)}; index the passages anew"
             ) from None
 
 
 def _members(file: IO[bytes], unit: bool) -> tuple[str, Matrix, list[Passage]]:
     with ZipFile(file) as archive:
         if sorted(archive.namelist()) != sorted(NAMES):
-            raise _UnusableError(f"it holds {shown(archive.namelist())}")
+            raise _UnusableError(f"it holds {clip(archive.namelist())}")
         if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
             raise _UnusableError("it is compressed")
         encoder = _header(archive)
@@ -116,11 +116,11 @@ def _line(passage: Passage) -> bytes:
 
 def _header(archive: ZipFile) -> str:
     with archive.open(NAMES[0]) as member:
-        header: Any = json.loads(member.read(LONGEST_HEADER))
+        header: Any = json.loads(member.read(MAX_HEADER_BYTES))
     if not isinstance(header, dict) or not isinstance(header.get("encoder"), str):
         raise _UnusableError("index.json names no encoder")
     if header.get("format") != FORMAT:
-        raise _UnusableError(f"its format is {shown(header.get('format'))}, and this version knows {FORMAT}")
+        raise _UnusableError(f"its format is {clip(header.get('format'))}, and this version knows {FORMAT}")
     return str(header["encoder"])
 
 
@@ -156,6 +156,6 @@ def _passages(member: IO[bytes]) -> Iterator[Passage]:
         ):
             raise _UnusableError(f"line {number} of passages.jsonl is no passage")
         if row["id"] in seen:
-            raise _UnusableError(f"line {number} of passages.jsonl has the id {shown(row['id'])} again")
+            raise _UnusableError(f"line {number} of passages.jsonl has the id {clip(row['id'])} again")
         seen.add(row["id"])
         yield Passage(**row)

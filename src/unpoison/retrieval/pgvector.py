@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
+from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
 
@@ -54,7 +54,7 @@ class PgvectorRetriever(VectorRetriever):
     ) -> None:
         self.sources = Sources.of(sources)
         self._psycopg = require("psycopg", "searching in PostgreSQL")
-        self.encoder = checked_encoder(encoder)
+        self.encoder = check_encoder(encoder)
         self.table = table
         self._connection = connection
         self._turn, self._aturn = Lock(), asyncio.Lock()  # the transactions of one connection only nest
@@ -63,7 +63,7 @@ class PgvectorRetriever(VectorRetriever):
         if not {"id", "text", "embedding"} <= named.keys() <= {*FIELDS, "embedding"}:
             raise OptionError(
                 "columns must name those of id, text and embedding, and may name those of title and source, got "
-                f"{shown(sorted(named))}"
+                f"{clip(sorted(named))}"
             )
         self._fields = [field for field in FIELDS if field in named]
         self._search, self._insert, self._delete = self._statements(named)
@@ -84,7 +84,7 @@ class PgvectorRetriever(VectorRetriever):
         for position, passage in enumerate(new):
             if passage.id is None:
                 raise InputError(f"passages[{position}] has no id, which a row of {self!r} needs; give it one")
-        with self._turn, self._reached(), self._connection.transaction(), self._connection.cursor() as cursor:
+        with self._turn, self._translate_errors(), self._connection.transaction(), self._connection.cursor() as cursor:
             for start in range(0, len(new), BATCH):
                 some = new[start : start + BATCH]
                 rows = zip(some, vectors_of(some, self.encoder), strict=True)
@@ -99,13 +99,13 @@ class PgvectorRetriever(VectorRetriever):
             StoreError: The server cannot be reached.
         """
         self._must_be_synchronous("remove")
-        with self._turn, self._reached(), self._connection.transaction():
+        with self._turn, self._translate_errors(), self._connection.transaction():
             return int(self._connection.execute(self._delete, [list(ids)]).rowcount)
 
     async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         if not self._asynchronous:
             return await super()._anearest(vector, count)
-        with self._reached():
+        with self._translate_errors():
             async with self._aturn, self._connection.transaction():
                 cursor = await self._connection.execute(self._search, self._parameters(vector, count))
                 rows = await cursor.fetchall()
@@ -113,7 +113,7 @@ class PgvectorRetriever(VectorRetriever):
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
-        with self._turn, self._reached(), self._connection.transaction():
+        with self._turn, self._translate_errors(), self._connection.transaction():
             rows = self._connection.execute(self._search, self._parameters(vector, count)).fetchall()
         return tuple(map(self._passage, rows))
 
@@ -147,24 +147,24 @@ class PgvectorRetriever(VectorRetriever):
         fields = dict(zip(self._fields, values, strict=True))
         if fields["text"] is None:
             raise InputError(
-                f"the row {shown(fields['id'])} of {self!r} has no text; fill it, or search a view without it"
+                f"the row {clip(fields['id'])} of {self!r} has no text; fill it, or search a view without it"
             )
         score = 0.0 if np.isnan(distance) else 1.0 - distance  # a vector of length 0 has no cosine
         return Passage(**fields, score=score, embedding=embedding)
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """What psycopg raises, as our own errors."""
         errors = self._psycopg
         try:
             yield
         except (errors.OperationalError, errors.InterfaceError) as error:
             raise StoreError(
-                f"{self!r} cannot be reached ({_line(error)}); see whether the server runs and lets you in"
+                f"{self!r} cannot be reached ({_error_line(error)}); see whether the server runs and lets you in"
             ) from error
         except (errors.Error, UnicodeError) as error:  # texts that are no UTF-8
             raise InputError(
-                f"{self!r} refuses this ({_line(error)}); see the table's columns and the vectors' size"
+                f"{self!r} refuses this ({_error_line(error)}); see the table's columns and the vectors' size"
             ) from error
 
     def _must_be_synchronous(self, method: str) -> None:
@@ -181,8 +181,8 @@ class PgvectorRetriever(VectorRetriever):
 FIELDS = ("id", "text", "title", "source")
 
 
-def _line(error: Exception) -> str:
-    return shown(" ".join(str(error).split()), 200)
+def _error_line(error: Exception) -> str:
+    return clip(" ".join(str(error).split()), 200)
 
 
 _SEARCH = """

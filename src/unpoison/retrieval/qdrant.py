@@ -9,9 +9,9 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
+from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
@@ -51,7 +51,7 @@ class QdrantRetriever(VectorRetriever):
     ) -> None:
         self.sources = Sources.of(sources)
         self._library = require("qdrant_client", "searching with Qdrant")
-        self.encoder = checked_encoder(encoder)
+        self.encoder = check_encoder(encoder)
         self.collection = collection
         self._client = client
         self._asynchronous = inspect.iscoroutinefunction(client.query_points)
@@ -75,7 +75,7 @@ class QdrantRetriever(VectorRetriever):
         for start in range(0, len(new), BATCH):
             some = new[start : start + BATCH]
             points = [self._point(p, vector) for p, vector in zip(some, vectors_of(some, self.encoder), strict=True)]
-            with self._reached():
+            with self._translate_errors():
                 self._client.upsert(self.collection, points)
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -89,14 +89,14 @@ class QdrantRetriever(VectorRetriever):
         self._must_be_synchronous("remove")
         points = self._library.models.PointIdsList(points=[_point_id(Passage("", id=name)) for name in ids])
         if points.points:
-            with self._reached():
+            with self._translate_errors():
                 self._client.delete(self.collection, points)
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
         if not count:
             return ()
-        with self._reached():
+        with self._translate_errors():
             response = self._client.query_points(self.collection, **self._question(vector, count))
         return tuple(map(self._passage, response.points))
 
@@ -105,7 +105,7 @@ class QdrantRetriever(VectorRetriever):
             return await super()._anearest(vector, count)
         if not count:
             return ()
-        with self._reached():
+        with self._translate_errors():
             response = await self._client.query_points(self.collection, **self._question(vector, count))
         return tuple(map(self._passage, response.points))
 
@@ -136,8 +136,8 @@ class QdrantRetriever(VectorRetriever):
         text = payload.get(self._text)
         if not isinstance(text, str):
             raise InputError(
-                f"point {shown(point.id)} of {self!r} has no text in the payload field {shown(self._text)}, got "
-                f"{shown(text)}; name the field that holds it with text=..."
+                f"point {clip(point.id)} of {self!r} has no text in the payload field {clip(self._text)}, got "
+                f"{clip(text)}; name the field that holds it with text=..."
             )
         named: dict[str, Any] = {"title": payload["title"]} if isinstance(payload.get("title"), str) else {}
         vector = point.vector.get(self._vector) if isinstance(point.vector, Mapping) else point.vector
@@ -154,13 +154,13 @@ class QdrantRetriever(VectorRetriever):
         )
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """What the client raises, as our own errors."""
         errors = self._library.http.exceptions
         try:
             yield
         except (errors.ApiException, ValueError) as error:  # the local mode raises ValueError
-            line = shown(" ".join(str(error).split()), 200)
+            line = clip(" ".join(str(error).split()), 200)
             status = getattr(error, "status_code", None)
             if isinstance(error, ValueError) or (status is not None and 400 <= status < 500):
                 raise InputError(

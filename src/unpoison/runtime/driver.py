@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 from unpoison.errors import DeadlineError, ModelError, OptionError, UnpoisonError
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
-from unpoison.runtime.flows import as_requests, explained
+from unpoison.runtime.flows import as_requests, explain_error
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.types import Call, Reply
-from unpoison.utils.threads import on_thread, started
-from unpoison.utils.tracing import Mark, called
+from unpoison.utils.threads import on_thread, start_thread
+from unpoison.utils.tracing import Mark, model_call_span
 
 __all__ = ["Limits", "arun", "run"]
 
@@ -71,7 +71,7 @@ class Limits:
                 raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
 
 
-_USUAL = Limits()
+_DEFAULT_LIMITS = Limits()
 
 
 class _Clock:
@@ -82,7 +82,7 @@ class _Clock:
         self.stopped = Event()
         self.end = None if limits.deadline is None else time.monotonic() + limits.deadline
 
-    def remaining(self) -> float | None:
+    def time_left(self) -> float | None:
         if self.end is None:
             return None
         left = self.end - time.monotonic()
@@ -92,7 +92,7 @@ class _Clock:
 
     def for_call(self, job: Job) -> float | None:
         """The seconds that one call may take."""
-        left, timeout = self.remaining(), None if job.patient else self.limits.timeout
+        left, timeout = self.time_left(), None if job.patient else self.limits.timeout
         return min((bound for bound in (left, timeout) if bound is not None), default=None)
 
     def late(self) -> DeadlineError:
@@ -109,7 +109,7 @@ class _Clock:
         if wait is None:
             wait = self.limits.backoff * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311  jitter, not a secret
         wait = min(wait, self.limits.longest_wait)
-        left = self.remaining()
+        left = self.time_left()
         if left is not None and wait >= left:
             raise error
         return wait
@@ -126,7 +126,7 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
         DeadlineError: The deadline passed.
         OptionError: The flow asked for a model that was not given.
     """
-    clock, calls = _Clock(limits or _USUAL), list[Call]()
+    clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
@@ -147,14 +147,14 @@ async def arun(
 
     A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
     """
-    clock, calls = _Clock(limits or _USUAL), list[Call]()
+    clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
             for request in step:
                 if listener is not None and isinstance(request, Generate) and request.final is not None:
-                    listener.screened(request.final)
+                    listener.on_screening(request.final)
             plans = [plan(request, models, listener) for request in step]
             done = await _all_of_async([job for planned in plans for job in planned.jobs], clock, gate)
             step = _advance(flow, _replies(plans, done, calls))
@@ -176,7 +176,7 @@ def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, .
     except UnpoisonError:
         raise
     except Exception as error:
-        raise explained(error) from error.__cause__
+        raise explain_error(error) from error.__cause__
     return as_requests(step)
 
 
@@ -198,17 +198,17 @@ def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call
 
 def _attempt(job: Job, clock: _Clock) -> _JobResult:
     """Call once, and again while that may help and the answer is still wanted."""
-    with called(job.kind, job.model, job.purpose, job.items) as mark:
-        return _marked(_tried(job, clock), mark)
+    with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
+        return _trace_call(_try_job(job, clock), mark)
 
 
-def _tried(job: Job, clock: _Clock) -> _JobResult:
+def _try_job(job: Job, clock: _Clock) -> _JobResult:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
             value = job.check(job.do(clock.for_call(job)))
             if not job.local:
-                clock.remaining()  # a model that swallows its cancellation comes back late
+                clock.time_left()  # a model that swallows its cancellation comes back late
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:
@@ -219,11 +219,11 @@ def _tried(job: Job, clock: _Clock) -> _JobResult:
 
 
 async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
-    with called(job.kind, job.model, job.purpose, job.items) as mark:
-        return _marked(await _tried_async(job, clock, gate), mark)
+    with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
+        return _trace_call(await _try_job_async(job, clock, gate), mark)
 
 
-async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
+async def _try_job_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -231,7 +231,7 @@ async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Job
                 timeout = clock.for_call(job)
                 value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
             if job.ado:
-                clock.remaining()  # a model that swallows its cancellation comes back late
+                clock.time_left()  # a model that swallows its cancellation comes back late
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:
@@ -240,7 +240,7 @@ async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Job
         attempt += 1
 
 
-def _marked(result: _JobResult, mark: Mark) -> _JobResult:
+def _trace_call(result: _JobResult, mark: Mark) -> _JobResult:
     """Tell the trace what a call took."""
     call = result.call
     mark("unpoison.attempts", call.attempts)
@@ -269,9 +269,9 @@ def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
                 future.set_exception(error)
 
     for _ in range(min(clock.limits.in_flight, len(jobs))):
-        started(work)
-    wait(futures, clock.remaining(), FIRST_EXCEPTION)
-    return _finished(futures, clock)
+        start_thread(work)
+    wait(futures, clock.time_left(), FIRST_EXCEPTION)
+    return _collect_results(futures, clock)
 
 
 async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaphore) -> list[_JobResult]:
@@ -279,8 +279,8 @@ async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaph
         return []
     tasks = [asyncio.create_task(_attempt_async(job, clock, gate)) for job in jobs]
     try:
-        await asyncio.wait(tasks, timeout=clock.remaining(), return_when=asyncio.FIRST_EXCEPTION)
-        return _finished(tasks, clock)
+        await asyncio.wait(tasks, timeout=clock.time_left(), return_when=asyncio.FIRST_EXCEPTION)
+        return _collect_results(tasks, clock)
     finally:
         if unfinished := [task for task in tasks if task.cancel()]:
             await asyncio.wait(unfinished, timeout=_LEAVE)
@@ -289,7 +289,7 @@ async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaph
                 task.exception()  # asyncio logs exceptions that nobody looked at
 
 
-def _finished(
+def _collect_results(
     futures: Sequence[Future[_JobResult]] | Sequence[asyncio.Task[_JobResult]], clock: _Clock
 ) -> list[_JobResult]:
     """All outcomes, or the failure of the first that failed, or the deadline."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from types import FrameType, GeneratorType
 from typing import Any, TypeVar, get_args
 
-from unpoison.errors import FlowError, shown
+from unpoison.errors import FlowError, clip
 from unpoison.models import requests
 from unpoison.models.requests import Flow, Request
 
-__all__ = ["as_flow", "as_requests", "explained", "result_of"]
+__all__ = ["as_flow", "as_requests", "explain_error", "result_of"]
 
 T = TypeVar("T")
 
@@ -68,11 +68,11 @@ def as_requests(step: Any) -> tuple[Request, ...]:
     return tuple(step)
 
 
-def explained(error: Exception) -> Exception:
+def explain_error(error: Exception) -> Exception:
     """The error of a flow, or what it comes from: the call of a request whose `yield from` was forgotten."""
     for frame, line in _frames(error):
         for name, value in frame.f_locals.items():
-            if _unasked(value):
+            if _is_pending_request(value):
                 return FlowError(
                     f"{value.__name__}(...) was called without yield from, so {name!r} holds no reply; write "
                     f"{name} = yield from {value.__name__}(...) (line {line} of {frame.f_code.co_name} failed: "
@@ -83,7 +83,7 @@ def explained(error: Exception) -> Exception:
     return error
 
 
-def _unasked(value: object) -> bool:
+def _is_pending_request(value: object) -> bool:
     """Whether this is a request of ours that nobody has yielded from."""
     return (
         isinstance(value, GeneratorType)
@@ -103,4 +103,4 @@ def _frames(error: Exception) -> Iterator[tuple[FrameType, int]]:
 
 
 def _article(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}, {shown(value, 40)}"
+    return "None" if value is None else f"a {type(value).__name__}, {clip(value, 40)}"

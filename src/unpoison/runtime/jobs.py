@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
+from unpoison.errors import ModelError, OptionError, UnpoisonError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
     AsyncGenerator,
@@ -91,11 +91,11 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
     """
     match request:
         case Encode(texts, purpose, queries):
-            encoder = _given(models.encoder, "encoder")
+            encoder = _require_model(models.encoder, "encoder")
             call = encoder.encode_queries if queries and isinstance(encoder, TwoTowers) else encoder.encode
             return _plan_items("encode", encoder, call, texts, purpose)
         case Judge(pairs, purpose):
-            nli = _given(models.nli, "nli")
+            nli = _require_model(models.nli, "nli")
             return _plan_items("judge", nli, nli.judge, pairs, purpose)
         case Read(question, passages, purpose):
             reader = _reader(models, "read")
@@ -104,28 +104,28 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
             reader = _reader(models, "relations")
             return _plan_items("relate", reader, lambda items: reader.relations(question, items), pairs, purpose)
         case Compare(pairs, purpose):
-            scorer = _given(models.cross_encoder, "cross_encoder")
+            scorer = _require_model(models.cross_encoder, "cross_encoder")
             return _plan_items("compare", scorer, scorer.score, pairs, purpose)
         case Classify(texts, purpose):
-            classifier = _given(models.injection, "injection_model")
+            classifier = _require_model(models.injection, "injection_model")
             return _plan_items("classify", classifier, classifier.probabilities, texts, purpose)
         case Likelihood(texts, purpose):
-            language_model = _given(models.language_model, "language_model")
+            language_model = _require_model(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
         case Generate(prompts, purpose, final):
-            styled = tuple(prompt.styled(models.style) for prompt in prompts)
+            styled = tuple(prompt.with_style(models.style) for prompt in prompts)
             heard = listener if final is not None and len(styled) == 1 else None
             return _plan_generation(styled, purpose, models, heard)
         case NextToken(prompts, tokens, purpose):
-            return _plan_token(tuple(prompt.styled(models.style) for prompt in prompts), tokens, purpose, models)
+            return _plan_token(tuple(prompt.with_style(models.style) for prompt in prompts), tokens, purpose, models)
         case Retrieve(questions, purpose):
             return _plan_retrieval(questions, purpose, models)
 
 
 def _reader(models: Models, method: str) -> Any:
-    generator = _given(models.generator, "generator")
+    generator = _require_model(models.generator, "generator")
     if not callable(getattr(generator, method, None)):
-        raise OptionError(f"{shown(generator.name)} is no reader, it has no {method}(); pass generator='reader'")
+        raise OptionError(f"{clip(generator.name)} is no reader, it has no {method}(); pass generator='reader'")
     return generator
 
 
@@ -157,7 +157,7 @@ def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: 
 def _plan_generation(
     prompts: tuple[Prompt, ...], purpose: str, models: Models, listener: Listener | None = None
 ) -> Plan:
-    generator = _given(models.generator, "generator")
+    generator = _require_model(models.generator, "generator")
     if listener is not None and isinstance(generator, StreamingGenerator):
         return _plan_stream(prompts[0], purpose, generator, listener)
     keys, where = _distinct([(prompt.task, prompt.max_tokens, prompt.text()) for prompt in prompts])
@@ -197,10 +197,10 @@ def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, li
                     if isinstance(piece, Reply):
                         return piece
                     heard = True
-                    listener.said(piece)
+                    listener.on_text(piece)
         except Exception as error:
             if heard:
-                raise ModelError(f"{shown(name)} broke off in its reply; ask again") from error
+                raise ModelError(f"{clip(name)} broke off in its reply; ask again") from error
             raise
         return None  # which is no reply, and said so
 
@@ -210,10 +210,10 @@ def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, li
 
 
 def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: str, models: Models) -> Plan:
-    generator = _given(models.generator, "generator")
+    generator = _require_model(models.generator, "generator")
     if not isinstance(generator, TokenByToken):
         raise OptionError(
-            f"{shown(generator.name)} does not say how likely the next token is, which this defense needs; "
+            f"{clip(generator.name)} does not say how likely the next token is, which this defense needs; "
             "use a local model, hf:NAME_OR_PATH"
         )
     do = lambda _: generator.next_token(prompts, tokens)  # noqa: E731  a call that is made later
@@ -225,19 +225,19 @@ def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: s
 
 def _plan_retrieval(questions: tuple[str | Query, ...], purpose: str, models: Models) -> Plan:
     """One call for each distinct question, all at the same time."""
-    retriever = _given(models.retriever, "retriever")
+    retriever = _require_model(models.retriever, "retriever")
     name = str(getattr(retriever, "name", None) or getattr(retriever, "__name__", type(retriever).__name__))
     distinct, where = _distinct(questions)
 
     def job(question: str | Query) -> Job:
         ado = (lambda _: retriever.acall(question)) if isinstance(retriever, AsyncRetriever) else None
-        do = lambda _: _listed(retriever(question), name)  # noqa: E731  beside its twin
-        return Job("retrieve", name, purpose, 1, do, lambda listed: _listed(listed, name), ado, local=False)
+        do = lambda _: _as_list(retriever(question), name)  # noqa: E731  beside its twin
+        return Job("retrieve", name, purpose, 1, do, lambda listed: _as_list(listed, name), ado, local=False)
 
     return Plan([job(question) for question in distinct], lambda done: [done[i] for i in where])
 
 
-def _given(model: T | None, name: str) -> T:
+def _require_model(model: T | None, name: str) -> T:
     if model is None:
         raise OptionError(f"this defense needs a model here and was given none; pass {name}=...")
     return model
@@ -257,16 +257,16 @@ def model_error(error: Exception, job: Job) -> ModelError:
     if isinstance(error, UnpoisonError):
         raise error
     failure = ModelError(
-        f"{job.kind} model {shown(job.model)} raised {type(error).__name__}: {shown(str(error), 200)}",
+        f"{job.kind} model {clip(job.model)} raised {type(error).__name__}: {clip(str(error), 200)}",
         retryable=isinstance(error, (TimeoutError, ConnectionError)),
     )
     failure.__cause__ = error
     return failure
 
 
-def _listed(value: Any, model: str) -> list[Any]:
+def _as_list(value: Any, model: str) -> list[Any]:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise ModelError(f"retrieve model {shown(model)} must return a list of passages, got {shown(value)}")
+        raise ModelError(f"retrieve model {clip(model)} must return a list of passages, got {clip(value)}")
     return list(value)
 
 
@@ -274,14 +274,14 @@ def _reply(value: object, model: str) -> Reply:
     if isinstance(value, str):
         return Reply(value)
     if not isinstance(value, Reply) or not isinstance(value.text, str):
-        raise ModelError(f"generate model {shown(model)} must return a Reply or a string, got {shown(value)}")
+        raise ModelError(f"generate model {clip(model)} must return a Reply or a string, got {clip(value)}")
     return value
 
 
 def _all_replies(value: object, count: int, model: str) -> list[Reply]:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
-        length = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else shown(value)
-        raise ModelError(f"generate model {shown(model)} must return {count} replies for {count} prompts, got {length}")
+        length = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else clip(value)
+        raise ModelError(f"generate model {clip(model)} must return {count} replies for {count} prompts, got {length}")
     return [_reply(reply, model) for reply in value]
 
 
@@ -306,7 +306,7 @@ def _probabilities(kind: str, model: str, values: NDArray[Any]) -> NDArray[np.fl
     rows = values.astype(np.float64, copy=False)
     if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
         raise ModelError(
-            f"{kind} model {shown(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
+            f"{kind} model {clip(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
             f"{rows.max():g}; apply a softmax to its logits"
         )
     return np.clip(rows, 0.0, 1.0)
@@ -320,19 +320,19 @@ def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
 def _next_tokens(value: object, count: int, model: str) -> NDArray[np.float64]:
     rows = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
     if rows.max() > _TOLERANCE:
-        raise ModelError(f"{shown(model)} must return logarithms of probabilities, got {rows.max():g}")
+        raise ModelError(f"{clip(model)} must return logarithms of probabilities, got {rows.max():g}")
     return np.minimum(rows.astype(np.float64), 0.0)
 
 
 def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
     if not isinstance(value, list) or len(value) != count:
-        raise ModelError(f"likelihood model {shown(model)} must return a list of {count} arrays, got {shown(value)}")
+        raise ModelError(f"likelihood model {clip(model)} must return a list of {count} arrays, got {clip(value)}")
     arrays = []
     for row in value:
         values = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
         if values.max(initial=-1.0) > _TOLERANCE:
             raise ModelError(
-                f"likelihood model {shown(model)} must return logarithms of probabilities, got {values.max():g}"
+                f"likelihood model {clip(model)} must return logarithms of probabilities, got {values.max():g}"
             )
         arrays.append(np.minimum(values.astype(np.float64), 0.0))
     return arrays
@@ -344,7 +344,7 @@ def _readings(value: object, count: int, model: str) -> list[Any]:
 
     if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
         raise ModelError(
-            f"read model {shown(model)} must return a list of {count} Reading for {count} passages, got {shown(value)}"
+            f"read model {clip(model)} must return a list of {count} Reading for {count} passages, got {clip(value)}"
         )
     return value
 
@@ -352,7 +352,7 @@ def _readings(value: object, count: int, model: str) -> list[Any]:
 def _relations(value: object, count: int, model: str) -> list[Relation]:
     if not isinstance(value, list) or len(value) != count or not all(isinstance(item, Relation) for item in value):
         raise ModelError(
-            f"relate model {shown(model)} must return a list of {count} Relation for {count} pairs, got {shown(value)}"
+            f"relate model {clip(model)} must return a list of {count} Relation for {count} pairs, got {clip(value)}"
         )
     return value
 
@@ -366,14 +366,14 @@ def _array(
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "fiu" or array.shape[:1] != (count,) or not fits(array.shape):
-        got = f"shape {array.shape}" if array.dtype.kind in "fiu" else shown(value)
+        got = f"shape {array.shape}" if array.dtype.kind in "fiu" else clip(value)
         raise ModelError(
-            f"{kind} model {shown(model)} must return numbers of shape {form} with n = {count}, one row for each item, "
+            f"{kind} model {clip(model)} must return numbers of shape {form} with n = {count}, one row for each item, "
             f"got {got}"
         )
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise ModelError(f"{kind} model {shown(model)} returned a value that is not finite, for item {row} of {count}")
+        raise ModelError(f"{kind} model {clip(model)} returned a value that is not finite, for item {row} of {count}")
     return array
 
 

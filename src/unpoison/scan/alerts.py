@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Self
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 
 __all__ = ["MEASURES", "AlertRule"]
 
@@ -48,7 +48,7 @@ class AlertRule:
         except ValueError:  # two points
             pass
         raise OptionError(
-            f"alert must be a measure, > or >=, and a number, such as documents>=1, got {shown(text)}; "
+            f"alert must be a measure, > or >=, and a number, such as documents>=1, got {clip(text)}; "
             f"measures: {', '.join(MEASURES)}"
         )
 
@@ -56,7 +56,7 @@ class AlertRule:
         """Whether the rule raises an alarm."""
         return bool(_COMPARE[self.comparison](measures[self.measure], self.limit))
 
-    def described(self, measures: Mapping[str, float]) -> str:
+    def describe(self, measures: Mapping[str, float]) -> str:
         """Such as "documents is 5, and the rule is documents >= 1"."""
         return f"{self.measure} is {measures[self.measure]:g}, and the rule is {self}"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unpoison.errors import InputError
-from unpoison.scan.audit_rates import FEWEST, put_rates
+from unpoison.scan.audit_rates import MIN_DISTINCT, put_rates
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.scan.audit_rows import moment, read_event
 from unpoison.scan.audit_store import AuditStore, chance
@@ -21,7 +21,7 @@ from unpoison.scan.topics import topics
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 
-__all__ = ["Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audited", "since"]
+__all__ = ["Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audit_rows", "since"]
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
@@ -140,7 +140,7 @@ def _document(row: tuple[Any, ...]) -> AuditedDocument:
     name, label, source, author, seen, dropped, expected, suspicion, orders, first, since, last, *_ = row
     questions, attacking = row[14:]
     p = _independent(questions, dropped, seen, expected)
-    flagged = bool(attacking) or (questions >= FEWEST and p < CHANCE)
+    flagged = bool(attacking) or (questions >= MIN_DISTINCT and p < CHANCE)
     return AuditedDocument(
         name, label, source, author, seen, dropped, expected, p, suspicion / max(seen, 1), questions, orders, first,
         since, last, flagged,
@@ -160,14 +160,14 @@ def _documents(store: AuditStore, top: int) -> tuple[list[AuditedDocument], int]
     """The most remarkable, and how many are flagged in all."""
     flagged = 0
 
-    def counted() -> Iterator[AuditedDocument]:
+    def count_documents() -> Iterator[AuditedDocument]:
         nonlocal flagged
         for row in store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0"):
             document = _document(row)
             flagged += document.flagged
             yield document
 
-    return heapq.nsmallest(top, counted(), key=_remarkable), flagged
+    return heapq.nsmallest(top, count_documents(), key=_remarkable), flagged
 
 
 def _remarkable(entry: AuditedDocument | AuditedQuestion | Origin) -> tuple[Any, ...]:
@@ -185,7 +185,7 @@ def _questions(store: AuditStore, top: int) -> tuple[list[AuditedQuestion], int]
         store.ask(statement)
     attacked = 0
 
-    def counted() -> Iterator[AuditedQuestion]:
+    def count_questions() -> Iterator[AuditedQuestion]:
         nonlocal attacked
         for name, question_text, rows, hit, seen, dropped, expected, first, documents in store.ask(
             "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
@@ -193,13 +193,13 @@ def _questions(store: AuditStore, top: int) -> tuple[list[AuditedQuestion], int]
             "FROM questions JOIN rates USING (defense) GROUP BY question HAVING sum(dropped) > 0"
         ):
             p = _independent(documents, dropped, seen, expected)
-            flagged = documents >= FEWEST and p < CHANCE
+            flagged = documents >= MIN_DISTINCT and p < CHANCE
             if flagged:
                 attacked += 1
                 store.ask("INSERT INTO attacked VALUES (?)", (name,))
             yield AuditedQuestion(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
 
-    return heapq.nsmallest(top, counted(), key=_remarkable), attacked
+    return heapq.nsmallest(top, count_questions(), key=_remarkable), attacked
 
 
 def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
@@ -211,13 +211,13 @@ def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
         f"WHERE {column} != '' GROUP BY {column} HAVING sum(dropped) > 0"
     )
 
-    def counted() -> Iterator[Origin]:
+    def count_origins() -> Iterator[Origin]:
         for name, documents, hit, seen, dropped, expected, first in rows:
             p = chance(dropped, seen, expected)
-            flagged = dropped >= FEWEST and p < CHANCE
+            flagged = dropped >= MIN_DISTINCT and p < CHANCE
             yield Origin(kind, name, documents, hit, seen, dropped, expected, p, first, flagged)
 
-    return heapq.nsmallest(top, counted(), key=_remarkable)
+    return heapq.nsmallest(top, count_origins(), key=_remarkable)
 
 
 def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
@@ -265,7 +265,7 @@ def since(text: str, now: float) -> float:
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
-def audited(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
+def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
     """The report on rows that all hold a screening; for logs with other rows use `Audit`.
 
     Raises:

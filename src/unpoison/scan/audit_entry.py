@@ -20,17 +20,17 @@ from unpoison.models.questions import read_question
 from unpoison.models.sentences import STOP_WORDS, split, stem
 from unpoison.scan.stating import says
 from unpoison.types import Answer, Screening, Verdict
-from unpoison.utils.fences import keyed
+from unpoison.utils.fences import digest_text
 
 __all__ = ["VERSION", "agreement", "detail", "entry", "terms"]
 
 VERSION = 1
 """Readers of the log read what they know of newer ones."""
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 """Words of a question that are kept, as hashes or as they are."""
 
-LONGEST_NAME = 512
+MAX_NAME = 512
 """Characters of an id, a source or an author that are written."""
 
 
@@ -76,7 +76,7 @@ def entry(
 
 def terms(question: str) -> list[str]:
     """The stems by which questions are compared, rising."""
-    return sorted(read_question(question).content)[:MOST_TERMS]
+    return sorted(read_question(question).content)[:MAX_TERMS]
 
 
 def detail(passage: Passage, name: str) -> str | None:
@@ -85,7 +85,7 @@ def detail(passage: Passage, name: str) -> str | None:
     for holder in (own, _field(own, "metadata"), _field(own, "meta")):
         value = _field(holder, name)
         if isinstance(value, str) and value.strip():
-            return value[:LONGEST_NAME]
+            return value[:MAX_NAME]
     return None
 
 
@@ -99,7 +99,7 @@ def agreement(question: str, texts: Sequence[str], kept: Sequence[int]) -> NDArr
         Shape (k,), in [0, 1]; nan where a text has none, or there is nothing to compare with.
     """
     question_words = read_question(question).content
-    named = [_telling(text) - question_words for text in texts]
+    named = [_distinctive_stems(text) - question_words for text in texts]
     holders: dict[str, int] = {}
     for i in kept:
         for word in named[i]:
@@ -112,7 +112,7 @@ def agreement(question: str, texts: Sequence[str], kept: Sequence[int]) -> NDArr
     return shares
 
 
-def _telling(text: str) -> frozenset[str]:
+def _distinctive_stems(text: str) -> frozenset[str]:
     """The names and numbers of a text, as stems; all its words in scripts without capitals."""
     words = [word for sentence in split(text) for word in sentence.words]
     names = {word for word in words if word[:1].isupper() or word[:1].isdecimal()}
@@ -122,23 +122,23 @@ def _telling(text: str) -> frozenset[str]:
 
 
 def _question(text: str, reading: str, *, texts: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"query_hash": keyed("query", reading)}
+    fields: dict[str, Any] = {"query_hash": digest_text("query", reading)}
     if texts:
         return {"query": text, **fields}
-    return {**fields, "terms": [keyed("term", term)[:8] for term in terms(reading)]}
+    return {**fields, "terms": [digest_text("term", term)[:8] for term in terms(reading)]}
 
 
 def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bool) -> dict[str, Any]:
     passage = screening.passages[verdict.index]
     probability, injections = (screening.evidence.get(name) for name in ("probability", PROMPT_INJECTION))
     fields: dict[str, Any] = {
-        **{name: value[:LONGEST_NAME] for name in ("id", "source") if (value := getattr(passage, name))},
+        **{name: value[:MAX_NAME] for name in ("id", "source") if (value := getattr(passage, name))},
         **{name: value for name in ("author", "added_at") if (value := detail(passage, name))},
-        "hash": keyed("passage", passage.reading),
+        "hash": digest_text("passage", passage.reading),
         "kept": verdict.kept,
-        "score": _rounded(verdict.score),
-        "probability": None if probability is None else _rounded(float(probability[verdict.index])),
-        "order": True if injections is not None and not verdict.kept and _ordered(verdict) else None,
+        "score": _round(verdict.score),
+        "probability": None if probability is None else _round(float(probability[verdict.index])),
+        "order": True if injections is not None and not verdict.kept and _is_injection(verdict) else None,
         "agrees": None if np.isnan(agrees) else round(agrees, 3),
     }
     if texts:
@@ -146,7 +146,7 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _ordered(verdict: Verdict) -> bool:
+def _is_injection(verdict: Verdict) -> bool:
     return PROMPT_INJECTION in verdict.reason.codes
 
 
@@ -157,7 +157,7 @@ def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, question: str, *, texts: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"abstained": answer.abstained, "hash": keyed("answer", answer.text)}
+    fields: dict[str, Any] = {"abstained": answer.abstained, "hash": digest_text("answer", answer.text)}
     if not answer.abstained:
         passages = answer.screening.passages
         fields["stated_by"] = [i for i, p in enumerate(passages) if says(question, p.reading, answer.text)]
@@ -169,12 +169,12 @@ def _field(holder: object, name: str) -> Any:
 
 
 def _number(value: NDArray[Any] | None) -> float | None:
-    return None if value is None or value.ndim else _rounded(float(value))
+    return None if value is None or value.ndim else _round(float(value))
 
 
 def _name(value: NDArray[Any] | None) -> str | None:
     return None if value is None or value.ndim else str(value)
 
 
-def _rounded(value: float) -> float | None:
+def _round(value: float) -> float | None:
     return round(value, 6) if np.isfinite(value) else None

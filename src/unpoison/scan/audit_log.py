@@ -12,7 +12,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from unpoison.io.file_rows import encoded
+from unpoison.io.file_rows import json_line
 from unpoison.scan.audit_entry import entry
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.locks import lock_file
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditLog", "parts_of"]
 
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 """Parts of a log that are looked for."""
 
 
@@ -63,7 +63,7 @@ class AuditLog:
         self.path = Path(path)
         self.texts = among("texts", texts, ("hash", "keep"))
         self.size = at_least("size", size, 1)
-        self.files = at_least("files", files, 1, MOST_PARTS)
+        self.files = at_least("files", files, 1, MAX_PARTS)
         self._lock = Lock()
         self._open()
 
@@ -80,7 +80,7 @@ class AuditLog:
         Raises:
             OSError: It could not be written.
         """
-        line = encoded(entry(result, texts=self.texts == "keep", time=time, action=action, request=request))
+        line = json_line(entry(result, texts=self.texts == "keep", time=time, action=action, request=request))
         with self._lock:
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
@@ -142,7 +142,7 @@ class AuditLog:
 def parts_of(path: str | PathLike[str]) -> list[Path]:
     """The files of a rotated log, the oldest first: NAME.2, NAME.1, NAME."""
     own = Path(path)
-    older = (own.with_name(f"{own.name}.{number}") for number in range(MOST_PARTS, 0, -1))
+    older = (own.with_name(f"{own.name}.{number}") for number in range(MAX_PARTS, 0, -1))
     return [*(part for part in older if part.is_file()), own]
 
 

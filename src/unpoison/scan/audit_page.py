@@ -30,7 +30,7 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
     style = _style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    notes = "".join(f"<li>{_shown(note, 400)}</li>" for note in report.notes)
+    notes = "".join(f"<li>{_excerpt_html(note, 400)}</li>" for note in report.notes)
     note_list = f'<ul class="notes">{notes}</ul>' if notes else ""
     body = "\n".join(
         (
@@ -51,7 +51,7 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>unpoison: what was dropped</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>What was dropped</h1><p>{_shown(remark, 400)}</p></header>\n"
+        f"<header><h1>What was dropped</h1><p>{_excerpt_html(remark, 400)}</p></header>\n"
         f"{_totals(report)}\n{note_list}\n<main>\n{body}\n</main>\n"
         "</body>\n</html>\n"
     )
@@ -69,7 +69,7 @@ def _style() -> str:
     )
 
 
-def _shown(text: str, limit: int = 160) -> str:
+def _excerpt_html(text: str, limit: int = 160) -> str:
     return escape(excerpt(text, limit))
 
 
@@ -123,9 +123,10 @@ _ALARM = ("document", "topics", "agrees with the others", "dropped")
 
 def _document(document: AuditedDocument) -> tuple[bool, Sequence[str]]:
     orders = f" <small>{document.orders:,} for prompt injection</small>" if document.orders else ""
-    origin = ", ".join(filter(None, (_shown(document.source, 80), _shown(document.author, 80))))
+    origin = ", ".join(filter(None, (_excerpt_html(document.source, 80), _excerpt_html(document.author, 80))))
     return document.flagged, (
-        f'<b dir="auto">{_shown(document.id, 80)}</b><blockquote dir="auto">{_shown(document.label)}</blockquote>',
+        f'<b dir="auto">{_excerpt_html(document.id, 80)}</b>'
+        f'<blockquote dir="auto">{_excerpt_html(document.label)}</blockquote>',
         f"{document.dropped:,} of {document.seen:,}{orders}",
         f"{document.expected:.1f}",
         f"{document.questions:,}",
@@ -138,7 +139,7 @@ def _document(document: AuditedDocument) -> tuple[bool, Sequence[str]]:
 
 def _origin(entry: Origin) -> tuple[bool, Sequence[str]]:
     return entry.flagged, (
-        f'<b dir="auto">{_shown(entry.name, 120)}</b> <small>{entry.kind}</small>',
+        f'<b dir="auto">{_excerpt_html(entry.name, 120)}</b> <small>{entry.kind}</small>',
         f"{entry.dropped_documents:,} of {entry.documents:,}",
         f"{entry.dropped:,} of {entry.seen:,}",
         f"{entry.expected:.1f}",
@@ -148,7 +149,7 @@ def _origin(entry: Origin) -> tuple[bool, Sequence[str]]:
 
 def _question(question: AuditedQuestion) -> tuple[bool, Sequence[str]]:
     return question.flagged, (
-        f'<span dir="auto">{_shown(question.asked) or _shown(question.id)}</span>',
+        f'<span dir="auto">{_excerpt_html(question.asked) or _excerpt_html(question.id)}</span>',
         f"{question.rows:,}",
         f"{question.attacked:,}",
         f"{question.documents:,}",
@@ -159,7 +160,8 @@ def _question(question: AuditedQuestion) -> tuple[bool, Sequence[str]]:
 def _alarm(alarm: FalseAlarm) -> tuple[bool, Sequence[str]]:
     document = alarm.document
     return False, (
-        f'<b dir="auto">{_shown(document.id, 80)}</b><blockquote dir="auto">{_shown(document.label)}</blockquote>',
+        f'<b dir="auto">{_excerpt_html(document.id, 80)}</b>'
+        f'<blockquote dir="auto">{_excerpt_html(document.label)}</blockquote>',
         f"{alarm.topics:,}",
         "unknown" if alarm.agrees is None else f"{alarm.agrees:.0%}",
         f"{document.dropped:,} of {document.seen:,}",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from unpoison.scan.audit_store import AuditStore
 
-__all__ = ["FEWEST", "put_rates"]
+__all__ = ["MIN_DISTINCT", "put_rates"]
 
-FEWEST = 2
+MIN_DISTINCT = 2
 """From so many different questions, or documents, something is flagged; one drop may always be a false alarm."""
 
 ORDINARY = 0.05
@@ -44,5 +44,5 @@ def put_rates(store: AuditStore, totals: Mapping[str, tuple[int, int]]) -> None:
 
 def _lower(store: AuditStore, ordinary: str) -> None:
     """Set the rates to those of what is ordinary, where these are lower."""
-    for name, seen, dropped in list(store.ask(ordinary, (FEWEST, ORDINARY))):
+    for name, seen, dropped in list(store.ask(ordinary, (MIN_DISTINCT, ORDINARY))):
         store.ask("UPDATE rates SET rate = min(rate, ?) WHERE defense = ?", ((dropped + 0.5) / (seen + 1), name))

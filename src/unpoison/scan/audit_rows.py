@@ -10,21 +10,21 @@ from typing import Any
 
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.reasons import PROMPT_INJECTION, Reason
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_entry import VERSION, agreement, detail, terms
-from unpoison.utils.fences import keyed
+from unpoison.utils.fences import digest_text
 
 __all__ = ["Event", "Sighting", "moment", "read_event"]
 
-LONGEST_KEY = 200
+MAX_KEY = 200
 """Characters of an id; what stands in place of a longer one is its hash."""
 
-LONGEST_SOURCE = 500
+MAX_SOURCE = 500
 """Characters of a source or an author."""
 
-LONGEST = 1_000_000
+MAX_TEXT = 1_000_000
 """Characters of a text that are read."""
 
 SHOWN = 160
@@ -90,18 +90,18 @@ def read_event(fields: Mapping[str, Any]) -> Event:
     """
     try:
         if "audit" in fields:
-            return _logged(fields)
+            return _read_log_line(fields)
         if isinstance(fields.get("screening"), Mapping):
-            return _saved(fields, fields["screening"])
+            return _read_saved_row(fields, fields["screening"])
         if "verdicts" in fields and "passages" in fields:
-            return _saved(fields, fields)
+            return _read_saved_row(fields, fields)
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(f"the screening cannot be read: {type(error).__name__}: {shown(str(error))}") from None
+        raise InputError(f"the screening cannot be read: {type(error).__name__}: {clip(str(error))}") from None
     if isinstance(fields.get("error"), str):
         raise InputError(f"was not screened: {fields['error'][:SHOWN]}")
     raise InputError(
         f"no screening: a row needs 'audit', or 'screening' with 'passages', got the fields "
-        f"{shown(sorted(map(str, fields)))}"
+        f"{clip(sorted(map(str, fields)))}"
     )
 
 
@@ -123,39 +123,39 @@ def _time(fields: Mapping[str, Any]) -> float | None:
     return next((time for name in TIME_FIELDS if (time := moment(fields.get(name))) is not None), None)
 
 
-def _logged(fields: Mapping[str, Any]) -> Event:
+def _read_log_line(fields: Mapping[str, Any]) -> Event:
     """A line of the audit log; of a newer version the fields that this version knows."""
     version = fields["audit"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise InputError(f"audit must be the version of the row, 1 or more, got {shown(version)}")
+        raise InputError(f"audit must be the version of the row, 1 or more, got {clip(version)}")
     passages = fields["passages"]
     if not isinstance(passages, list) or not all(isinstance(p, Mapping) for p in passages):
-        raise InputError(f"passages must be a list of objects, got {shown(passages)}")
+        raise InputError(f"passages must be a list of objects, got {clip(passages)}")
     query = _text(fields, "query")
     given = fields.get("terms")
     words = [term for term in given if isinstance(term, str)][:64] if isinstance(given, list) else []
     return Event(
         _time(fields),
-        _text(fields, "query_hash")[:LONGEST_KEY] or _question(query),
+        _text(fields, "query_hash")[:MAX_KEY] or _question(query),
         excerpt(query, SHOWN),
         tuple(map(_sound, words or terms(Query(query).reading))),
-        _text(fields, "defense")[:LONGEST_KEY] or "unnamed",
-        tuple(map(_sighting, passages)),
+        _text(fields, "defense")[:MAX_KEY] or "unnamed",
+        tuple(map(_read_sighting, passages)),
         newer=version > VERSION,
     )
 
 
-def _sighting(fields: Mapping[str, Any]) -> Sighting:
+def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
     kept = fields["kept"]
     if not isinstance(kept, bool):
-        raise InputError(f"kept must be true or false, got {shown(kept)}")
+        raise InputError(f"kept must be true or false, got {clip(kept)}")
     text = _text(fields, "text")
-    name = _text(fields, "id") or (f"#{_text(fields, 'hash') or keyed('passage', Passage(text).reading)}")
+    name = _text(fields, "id") or (f"#{_text(fields, 'hash') or digest_text('passage', Passage(text).reading)}")
     return Sighting(
         _key(name),
         excerpt(text, SHOWN),
-        _text(fields, "source")[:LONGEST_SOURCE],
-        _text(fields, "author")[:LONGEST_SOURCE],
+        _text(fields, "source")[:MAX_SOURCE],
+        _text(fields, "author")[:MAX_SOURCE],
         not kept,
         _probability(fields.get("probability"), kept=kept),
         fields.get("order") is True,
@@ -163,14 +163,14 @@ def _sighting(fields: Mapping[str, Any]) -> Sighting:
     )
 
 
-def _saved(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
+def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
     """A row with its passages and the summary of a screening; older ones have the kept positions alone."""
     query = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
     if query is None or fields.get("passages") is None:
         raise InputError("a saved screening needs 'query' and 'passages' beside it; audit the rows that screen wrote")
     passages, reading = as_passages(fields["passages"]), Query(query).reading
-    kept = _kept(screening, len(passages))
-    defense = _text(screening, "defense")[:LONGEST_KEY] or "unnamed"
+    kept = _kept_positions(screening, len(passages))
+    defense = _text(screening, "defense")[:MAX_KEY] or "unnamed"
     chances = _chances(screening, defense, len(passages))
     agrees = agreement(reading, [p.reading for p in passages], kept) if len(kept) < len(passages) else None
     return Event(
@@ -181,13 +181,13 @@ def _saved(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
         defense,
         tuple(
             Sighting(
-                _key(passage.id or f"#{keyed('passage', passage.reading)}"),
+                _key(passage.id or f"#{digest_text('passage', passage.reading)}"),
                 excerpt(passage.text, SHOWN),
-                _sound(passage.source or "")[:LONGEST_SOURCE],
+                _sound(passage.source or "")[:MAX_SOURCE],
                 _sound(detail(passage, "author") or ""),
                 i not in kept,
                 _probability(chances[i], kept=i in kept),
-                _orders(screening, i),
+                _is_injection(screening, i),
                 None if agrees is None or isnan(agrees[i]) else float(agrees[i]),
             )
             for i, passage in enumerate(passages)
@@ -195,14 +195,14 @@ def _saved(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
     )
 
 
-def _kept(screening: Mapping[str, Any], k: int) -> list[int]:
+def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
     """The kept positions, by their list or by the verdicts."""
     if isinstance(screening.get("kept"), list):
         kept = screening["kept"]
     else:
         kept = [verdict["index"] for verdict in screening["verdicts"] if verdict["kept"]]
     if not all(type(i) is int and 0 <= i < k for i in kept):
-        raise InputError(f"the screening keeps {shown(kept)}, but the row has {k} passages")
+        raise InputError(f"the screening keeps {clip(kept)}, but the row has {k} passages")
     return sorted(set(kept))
 
 
@@ -218,22 +218,22 @@ def _chances(screening: Mapping[str, Any], defense: str, k: int) -> Sequence[Any
     return listed if isinstance(listed, list) and len(listed) == k else [None] * k
 
 
-def _orders(screening: Mapping[str, Any], position: int) -> bool:
+def _is_injection(screening: Mapping[str, Any], position: int) -> bool:
     verdicts = screening.get("verdicts") or ()
     dropped = (v for v in verdicts if v["index"] == position and not v["kept"])
     try:
         return any(PROMPT_INJECTION in Reason.from_dict({"reason": "", **verdict}).codes for verdict in dropped)
     except ValueError as error:
-        raise InputError(f"the reason of passage {position} cannot be read: {shown(str(error), 200)}") from None
+        raise InputError(f"the reason of passage {position} cannot be read: {clip(str(error), 200)}") from None
 
 
 def _question(text: str) -> str:
-    return keyed("query", Query(text).reading)
+    return digest_text("query", Query(text).reading)
 
 
 def _key(name: str) -> str:
     name = _sound(name)
-    return name if len(name) <= LONGEST_KEY else f"{name[:40]}…{keyed('id', name)}"
+    return name if len(name) <= MAX_KEY else f"{name[:40]}…{digest_text('id', name)}"
 
 
 def _probability(value: object, *, kept: bool) -> float:
@@ -248,7 +248,7 @@ def _share(value: object) -> float | None:
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
-    return _sound(value)[:LONGEST] if isinstance(value, str) else ""
+    return _sound(value)[:MAX_TEXT] if isinstance(value, str) else ""
 
 
 def _sound(text: str) -> str:

@@ -14,10 +14,10 @@ from unpoison.scan.neighbours import Positions
 
 __all__ = ["Batch", "sudden_batches"]
 
-FEWEST = 3
+MIN_DOCUMENTS = 3
 """Documents of a batch."""
 
-LARGEST_SHARE = 0.1
+MAX_SHARE = 0.1
 """A larger share of the collection is how it was made, and no sudden batch."""
 
 INSIDE = 0.34
@@ -55,9 +55,9 @@ def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near
     for number, document in enumerate(documents):
         for name in _origins(document):
             groups.setdefault(name, []).append(number)
-    batches, most = list[Batch](), LARGEST_SHARE * len(documents)
+    batches, most = list[Batch](), MAX_SHARE * len(documents)
     units = defaultdict[int, list[int]](list)
-    wanted = {name: members for name, members in groups.items() if FEWEST <= len(members) <= most}
+    wanted = {name: members for name, members in groups.items() if MIN_DOCUMENTS <= len(members) <= most}
     concerned = {number for members in wanted.values() for number in members}
     for unit, number in enumerate(owner.tolist()):
         if number in concerned:

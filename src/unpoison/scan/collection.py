@@ -14,10 +14,10 @@ from unpoison.scan.documents import Document, documents_of
 from unpoison.scan.neighbours import NEAREST, Positions, by_vectors, by_words
 from unpoison.scan.probes import Probe, probe
 from unpoison.scan.signs import likeness
-from unpoison.scan.terms import Terms, rarest, table, unit_length, weighted
+from unpoison.scan.terms import Terms, rarest, table, unit_length, weigh_stems
 from unpoison.scan.units import Unit, units_of
 
-__all__ = ["Collection", "collected"]
+__all__ = ["Collection", "collect_documents"]
 
 KEYWORDS = 8
 """Words of a question that is put to the defense."""
@@ -52,7 +52,7 @@ class Collection:
     @cached_property
     def weights(self) -> tuple[Any, NDArray[np.float32]]:
         """BM25's weights, and how rare every stem is."""
-        return weighted(self.terms.counts)
+        return weigh_stems(self.terms.counts)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Collection:
         return merged
 
 
-def collected(values: Iterable[object]) -> Collection:
+def collect_documents(values: Iterable[object]) -> Collection:
     """Read documents: O(n) time and memory for n words in all.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from unpoison.text.pages import ended
+from unpoison.text.pages import escape_open_tags
 
-__all__ = ["Page", "concealed", "read_page"]
+__all__ = ["Page", "concealed_texts", "read_page"]
 
 _HIDING = re.compile(
     r"display:none|visibility:hidden|opacity:0(?:\.0+)?(?:;|$)|font-size:0*(?:\.\d+|[0-2])?(?:px|pt|em|rem|%)?(?:;|$)"
@@ -38,7 +38,7 @@ BLOCKS = frozenset(
     )
 )
 
-FEWEST_WORDS = 4
+MIN_WORDS = 4
 """Shorter hidden texts are labels, such as "skip to content"."""
 
 DEEPEST = 10_000
@@ -103,18 +103,18 @@ class Page(HTMLParser):
     @property
     def unseen(self) -> tuple[str, ...]:
         """Texts of four words and more that no reader sees."""
-        return tuple(line for line in _lines(self._unseen).split("\n") if len(line.split()) >= FEWEST_WORDS)
+        return tuple(line for line in _lines(self._unseen).split("\n") if len(line.split()) >= MIN_WORDS)
 
 
 def read_page(markup: str) -> Page:
     """Read a page, however broken. O(n) time."""
     page = Page()
-    page.feed(ended(markup))
+    page.feed(escape_open_tags(markup))
     page.close()
     return page
 
 
-def concealed(text: str) -> tuple[str, ...]:
+def concealed_texts(text: str) -> tuple[str, ...]:
     """What markup inside a text keeps from a reader's eyes; nothing where there is no such markup."""
     if "<" not in text or not _MAY_HIDE.search(text):
         return ()

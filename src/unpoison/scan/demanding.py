@@ -15,25 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.scan.units import Unit
-from unpoison.text.demands import ORDERS, VOUCHES, Demand, demands
+from unpoison.text.demands import ORDERS, VOUCHES, Imperative, find_imperatives
 from unpoison.text.prompt_injection import Injection
 
-__all__ = ["TOO_FEW", "Demanding", "Strengths", "demanding", "ordering", "strengths"]
+__all__ = ["TOO_FEW", "Imperatives", "Strengths", "imperative_signs", "injection_suspicion", "strengths"]
 
-Strengths = dict[str, tuple[float, Demand | None]]
+Strengths = dict[str, tuple[float, Imperative | None]]
 """By form, how strong a unit's strongest demand is, and which it is."""
 
 AKIN, RELATED = 0.35, 0.15
 """The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
 other."""
 
-ORDERLY = (-3.0, -1.5)
+INJECTION_LOG_ODDS = (-3.0, -1.5)
 """Log-odds of an order that add to a demand's strength."""
 
-MOST_SPEECH = 2
+MAX_SPEECH_WORDS = 2
 """Words on answers, models and users that add to it."""
 
-USUAL = 0.008
+MAX_IMPERATIVE_SHARE = 0.008
 """What so many of the documents do says nothing. Half of it is the most that can be flagged for their demands."""
 
 SEEN, FEWEST = 2.0, 280
@@ -54,7 +54,7 @@ strongly: where a form is the custom, as in manuals, its strongest example is no
 
 
 @dataclass(frozen=True)
-class Demanding:
+class Imperatives:
     """What is strange in the demands of n units.
 
     Attributes:
@@ -63,15 +63,17 @@ class Demanding:
     """
 
     probability: NDArray[np.float64]
-    strangest: list[Demand | None]
+    strangest: list[Imperative | None]
 
 
-def demanding(units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]) -> Demanding:
+def imperative_signs(
+    units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
+) -> Imperatives:
     """How unusual the demands of each unit are among the documents.
 
     Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
-    then those are counted that are at least so strange. So whatever the collection is made of, at most `USUAL` / 2 of
-    its documents get a probability of 0.5 and more.
+    then those are counted that are at least so strange. So whatever the collection is made of, at most half of
+    `MAX_IMPERATIVE_SHARE` of its documents get a probability of 0.5 and more.
 
     Args:
         units: n of them.
@@ -82,7 +84,7 @@ def demanding(units: Sequence[Unit], unit_strengths: Sequence[Strengths], refere
     """
     owner = np.array([unit.document for unit in units], np.intp)
     rarest, custom = np.ones(len(units)), np.zeros(len(units))
-    strangest = list[Demand | None]([None] * len(units))
+    strangest = list[Imperative | None]([None] * len(units))
     for form in sorted({form for own in unit_strengths for form in own}):
         strength = np.array([own[form][0] if form in own else -np.inf for own in unit_strengths])
         usual = (
@@ -92,14 +94,14 @@ def demanding(units: Sequence[Unit], unit_strengths: Sequence[Strengths], refere
         for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
             rarest[i], custom[i], strangest[i] = share[i], usual, unit_strengths[i][form][1]
     share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
-    return Demanding(np.where(rarest < 1, np.maximum(0.0, 1 - share / USUAL), 0.0), strangest)
+    return Imperatives(np.where(rarest < 1, np.maximum(0.0, 1 - share / MAX_IMPERATIVE_SHARE), 0.0), strangest)
 
 
-def ordering(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
+def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
     """How suspicious orders are by themselves, shape of `probability`.
 
-    An uncertain one is believed where it is rare, which `demanding` says; where documents are too few to say so, it is
-    believed from 0.5 on.
+    An uncertain one is believed where it is rare, which `imperative_signs` says; where documents are too few to say
+    so, it is believed from 0.5 on.
 
     Args:
         probability: That a unit holds an injection (`text.prompt_injection`).
@@ -118,13 +120,13 @@ def strengths(unit: Unit, order: Injection) -> Strengths:
     """
     bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
     odds = log(bounded / (1 - bounded))
-    strongest: Strengths = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
+    strongest: Strengths = {"signs": (odds, None)} if odds > INJECTION_LOG_ODDS[0] else {}
     before = len(unit.text) - len(unit.body)
-    for demand in demands(unit.body, unit.title):
+    for demand in find_imperatives(unit.body, unit.title):
         foreign = (demand.kinship < AKIN) + (demand.kinship < RELATED)
         inside = order.start < demand.end + before and order.end > demand.start + before
-        like = sum(odds > bound for bound in ORDERLY) if inside else 0
-        strength = float(foreign + min(demand.speech, MOST_SPEECH + 2 * (demand.form == VOUCHES)) + like)
+        like = sum(odds > bound for bound in INJECTION_LOG_ODDS) if inside else 0
+        strength = float(foreign + min(demand.speech, MAX_SPEECH_WORDS + 2 * (demand.form == VOUCHES)) + like)
         strange = demand.form == VOUCHES or foreign + min(demand.speech, 1) > (demand.form != ORDERS)
         if strange and (demand.form not in strongest or strength > strongest[demand.form][0]):
             strongest[demand.form] = strength, demand

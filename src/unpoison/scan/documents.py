@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, Self
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
 __all__ = ["Document", "documents_of", "moment"]
 
@@ -82,7 +82,7 @@ class Document:
         time = next((metadata[name] for name in TIMES if metadata.get(name) is not None), None)
         added_at = None if time is None else moment(time)
         if time is not None and added_at is None:
-            notes = (*notes, f"its time {shown(time)} cannot be read")
+            notes = (*notes, f"its time {clip(time)} cannot be read")
         author = next((str(metadata[name])[:200] for name in AUTHORS if metadata.get(name)), None)
         return cls(replace(passage, **named), added_at, author, notes=notes)
 
@@ -94,13 +94,13 @@ def documents_of(values: Iterable[object]) -> Iterator[Document]:
         InputError: A value that is no document.
     """
     if isinstance(values, (str, bytes, Mapping)):
-        raise InputError(f"documents must be a list of documents, got {shown(values)}; wrap it in a list")
+        raise InputError(f"documents must be a list of documents, got {clip(values)}; wrap it in a list")
     taken = dict[str, int]()
     for position, value in enumerate(values):
-        yield named_apart(Document.of(value, position), taken)
+        yield unique_name(Document.of(value, position), taken)
 
 
-def named_apart(document: Document, taken: dict[str, int]) -> Document:
+def unique_name(document: Document, taken: dict[str, int]) -> Document:
     """The document, renamed where its name is taken; `taken` counts names and is added to."""
     name, number = document.id, taken.get(document.id, 0)
     if not number:
@@ -111,7 +111,7 @@ def named_apart(document: Document, taken: dict[str, int]) -> Document:
     taken[name] = number + 1
     taken[f"{name}#{number + 1}"] = 1
     renamed = replace(document.passage, id=f"{name}#{number + 1}")
-    return replace(document, passage=renamed, notes=(*document.notes, f"another document has its id {shown(name)}"))
+    return replace(document, passage=renamed, notes=(*document.notes, f"another document has its id {clip(name)}"))
 
 
 def moment(value: object) -> datetime | None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import shown
+from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
 from unpoison.scan.batches import Batch
 from unpoison.scan.collection import Collection
-from unpoison.scan.demanding import Demanding
+from unpoison.scan.demanding import Imperatives
 from unpoison.scan.findings import Finding
 from unpoison.scan.rivals import RivalCopy
 from unpoison.scan.signs import COLUMNS, ScreeningOdds, UnitSigns
@@ -53,7 +53,7 @@ class ScanEvidence:
     signs: UnitSigns
     claimed: NDArray[np.float64]
     orders: list[Injection]
-    strange: Demanding
+    strange: Imperatives
     hidden: NDArray[np.float64]
     unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
@@ -74,12 +74,12 @@ def findings(
     by_document, start = list[Finding](), 0
     for number, end in enumerate(last.tolist()):
         if chosen[number]:
-            by_document.append(_finding(collection, evidence, number, range(start, end), threshold, members))
+            by_document.append(_make_finding(collection, evidence, number, range(start, end), threshold, members))
         start = end
     return tuple(sorted(by_document, key=lambda finding: -finding.suspicion))
 
 
-def _finding(
+def _make_finding(
     collection: Collection,
     evidence: ScanEvidence,
     number: int,
@@ -97,7 +97,7 @@ def _finding(
                 spans += [Span(*span, round(weight, 4), reason)] if span is not None and span[0] < span[1] else []
     together = [name for name in members.get(group or "", ()) if name != document.id]
     if together:
-        weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_listed(together)}"))
+        weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_join_names(together)}"))
     weighted_reasons += [
         (WORTH_NAMING, f"{len(batch.members)} documents share {batch.name} and agree mostly with each other")
         for batch in evidence.batches
@@ -139,7 +139,7 @@ def _reasons(
         if unit in evidence.rivals:
             rival = evidence.rivals[unit]
             copy = collection.documents[rival.document].id
-            reason = f"it says {shown(rival.ours)} where its near-copy {shown(copy)} says {shown(rival.theirs)}"
+            reason = f"it says {clip(rival.ours)} where its near-copy {clip(copy)} says {clip(rival.theirs)}"
             weighted_reasons.append((claimed * 0.9, reason, _region(raw, piece, rival.ours.partition(", ")[0])))
     demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
     if demand is not None and rarity >= WORTH_NAMING:
@@ -186,6 +186,6 @@ def _region(raw: str, unit: Unit, words: str) -> tuple[int, int]:
     return (unit.start, unit.end) if at < 0 else (at, at + len(words))
 
 
-def _listed(names: list[str]) -> str:
-    some = ", ".join(shown(name) for name in names[:NAMED])
+def _join_names(names: list[str]) -> str:
+    some = ", ".join(clip(name) for name in names[:NAMED])
     return some if len(names) <= NAMED else f"{some} and {len(names) - NAMED:,} more"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, MissingExtraError, shown
+from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.scan.concealed import read_page
 from unpoison.scan.documents import Document
 from unpoison.scan.word_files import read_word_file
@@ -23,16 +23,16 @@ __all__ = ["folder_documents"]
 TEXTS = (".txt", ".text", ".md", ".markdown", ".rst")
 PAGES = (".html", ".htm", ".xhtml")
 
-LARGEST = 256 * 2**20
+MAX_FILE_BYTES = 256 * 2**20
 """Bytes of one file."""
 
-MOST_PAGES = 10_000
+MAX_PAGES = 10_000
 """Pages of a PDF file that are read."""
 
-LARGEST_PAGE = 4 * 2**20
+MAX_PAGE_BYTES = 4 * 2**20
 """Bytes of drawing commands of one page, unpacked: a page of letters has some ten thousand."""
 
-LONGEST = 64 * 2**20
+MAX_TEXT = 64 * 2**20
 """Characters of one PDF file that are read."""
 
 
@@ -60,8 +60,8 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Se
             failed(Failure(name, why))
             continue
         try:
-            if path.stat().st_size > LARGEST:
-                failed(Failure(name, f"it is larger than {LARGEST // 2**20} MiB; split it"))
+            if path.stat().st_size > MAX_FILE_BYTES:
+                failed(Failure(name, f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"))
                 continue
             document = _document(path, name, kind)
         except MissingExtraError:
@@ -79,7 +79,7 @@ def _unread(path: Path, kind: str) -> str:
     if not path.is_file():
         return "it is no file"
     if kind not in (*TEXTS, *PAGES, ".pdf", ".docx"):
-        return f"a file of the kind {shown(kind)} is not read; save it as text, or leave it out with --ignore"
+        return f"a file of the kind {clip(kind)} is not read; save it as text, or leave it out with --ignore"
     return ""
 
 
@@ -107,13 +107,13 @@ def _pdf(path: Path) -> tuple[str | None, str, str | None, tuple[str, ...]]:
     library: Any = require("pypdf", "reading PDF files")
     reader = library.PdfReader(path)
     texts, left_out, length = list[str](), list[int](), 0
-    for number, page in enumerate(reader.pages[:MOST_PAGES], 1):
-        if length > LONGEST:
+    for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
+        if length > MAX_TEXT:
             left_out.append(number)
             continue
         try:
             contents = page.get_contents()
-            small = contents is None or len(contents.get_data()) <= LARGEST_PAGE
+            small = contents is None or len(contents.get_data()) <= MAX_PAGE_BYTES
             texts.append(page.extract_text() if small else "")
         except Exception:  # the library raises whatever it likes on hostile pages; the others are read
             small = False
@@ -125,8 +125,8 @@ def _pdf(path: Path) -> tuple[str | None, str, str | None, tuple[str, ...]]:
     notes = [
         f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
     ] * bool(left_out)
-    if len(reader.pages) > MOST_PAGES:
-        notes.append(f"only the first {MOST_PAGES:,} of its {len(reader.pages):,} pages are read")
+    if len(reader.pages) > MAX_PAGES:
+        notes.append(f"only the first {MAX_PAGES:,} of its {len(reader.pages):,} pages are read")
     about = reader.metadata
     title = str(about.title) if about is not None and about.title else None
     author = str(about.author)[:200] if about is not None and about.author else None

@@ -14,7 +14,7 @@ __all__ = ["Groups"]
 COPY = 0.45
 """TF-IDF cosine from which two suspicious documents state one claim."""
 
-LARGEST = 1_000
+MAX_DOCUMENTS = 1_000
 """Documents of one group; what would make it larger begins another."""
 
 
@@ -28,7 +28,7 @@ class Groups:
     def join(self, left: int, right: int) -> None:
         """Put two documents, and theirs, into one group, unless it grew too large."""
         first, second = sorted((self.find(left), self.find(right)))
-        if first != second and self._size[first] + self._size[second] <= LARGEST:
+        if first != second and self._size[first] + self._size[second] <= MAX_DOCUMENTS:
             self._parent[second] = first
             self._size[first] += self._size[second]
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, OptionError
-from unpoison.scan.collection import collected
+from unpoison.scan.collection import collect_documents
 from unpoison.scan.documents import Document, documents_of
 from unpoison.scan.explaining import findings
 from unpoison.scan.findings import Finding
 from unpoison.scan.probes import probe
-from unpoison.scan.scanning import judged
+from unpoison.scan.scanning import judge_documents
 from unpoison.scan.screens import Engine
 from unpoison.scan.units import units_of
 from unpoison.utils.checks import at_least, within
@@ -138,10 +138,10 @@ class Ingest:
             return Ingested(())
         indexed = self._beside(new, beside)
         chosen = np.array([True] * len(new) + [False] * len(indexed))
-        collection = collected([*new, *indexed])
+        collection = collect_documents([*new, *indexed])
         if collection.documents[: len(new)] != tuple(new):
             raise InputError("new documents and those of the index have the same ids; give each an id of its own")
-        evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=0)
+        evidence = judge_documents(collection, chosen, self._engine, lambda step, done, total: None, companions=0)
         if evidence.failed:
             raise InputError(f"{evidence.failed} of the questions could not be screened, so nothing was decided")
         by_id = {finding.id: finding for finding in findings(collection, evidence, chosen, self.threshold)}
@@ -179,7 +179,7 @@ class Ingest:
         own = {(document.id, document.passage.text) for document in new}
         names = {document.id for document in new}
         neighbours = dict[str, Document]()
-        for indexed in (*documents_of(given), *self._retrieved(new)):
+        for indexed in (*documents_of(given), *self._retrieve_neighbors(new)):
             if (indexed.id, indexed.passage.text) in own:
                 continue  # it is in the index already, unchanged
             name = indexed.id
@@ -188,7 +188,7 @@ class Ingest:
             neighbours.setdefault(name, replace(indexed, passage=replace(indexed.passage, id=name, score=None)))
         return list(neighbours.values())
 
-    def _retrieved(self, new: Sequence[Document]) -> Iterator[Document]:
+    def _retrieve_neighbors(self, new: Sequence[Document]) -> Iterator[Document]:
         if self.store is not None:
             for number, document in enumerate(new):
                 for query in _queries(document, number):

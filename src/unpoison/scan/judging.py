@@ -16,7 +16,7 @@ from unpoison.scan.signs import COLUMNS
 from unpoison.scan.units import Unit
 from unpoison.text.canonical import Hidden
 
-__all__ = ["CLAIM", "WEIGHED", "HidingShares", "claims", "concealment", "weighed"]
+__all__ = ["CLAIM", "WEIGHED", "HidingShares", "claims", "concealment", "weigh"]
 
 Matrix = NDArray[np.float64]
 
@@ -34,13 +34,13 @@ WEIGHED = ("own", "others", "mates", "echo", "style", "common")
 INNOCENT = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
 
-FEWEST_UNITS = 30
+MIN_UNITS = 30
 """Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
 
-USUAL = 0.04
+MAX_HIDING_SHARE = 0.04
 """Where this share of the documents hides something of a kind, that kind says nothing."""
 
-FEWEST = 100
+MIN_DOCUMENTS = 100
 """Of fewer documents than this the share counts as if there were so many."""
 
 STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
@@ -60,13 +60,13 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
         rows: Of `signs`, for n units.
         reference: The units that say what is usual in the collection, shape (n,).
     """
-    return np.asarray(weighed(rows, reference) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
+    return np.asarray(weigh(rows, reference) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
 
 
-def weighed(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
+def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
     signs = dict(zip(COLUMNS, rows.T))
-    usual = np.sort(np.concatenate([signs["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
+    usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_UNITS, INNOCENT)]))
     upper = float(usual[3 * (len(usual) - 1) // 4])
     columns = {
         **signs,
@@ -98,12 +98,12 @@ class HidingShares:
         kinds = (*STRENGTH, "messages")
         hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
         hiding["unseen"] = set(unseen)
-        size = max(int(reference.sum()), FEWEST)
+        size = max(int(reference.sum()), MIN_DOCUMENTS)
         return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
     def weight(self, kind: str) -> float:
-        """1 where no other document hides anything of this kind, 0 where the share `USUAL` of them do."""
-        return max(0.0, 1 - self.shares[kind] / USUAL)
+        """1 where no other document hides anything of this kind, 0 where the share `MAX_HIDING_SHARE` of them do."""
+        return max(0.0, 1 - self.shares[kind] / MAX_HIDING_SHARE)
 
 
 def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:

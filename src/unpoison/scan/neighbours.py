@@ -161,12 +161,12 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
                 keys = np.rint(cosines * -(10.0**DECIMALS)).astype(np.int64) * len(rows) + np.arange(len(rows))
                 near = np.argpartition(keys, count - 1, axis=1)[:, :count]
                 near_scores = np.take_along_axis(cosines, near, axis=1)
-                nearest[rows], score[rows] = _merged(nearest[rows], score[rows], rows[near], near_scores)
+                nearest[rows], score[rows] = _merge(nearest[rows], score[rows], rows[near], near_scores)
             progress(len(rows))
     return np.where(score > 0, nearest, -1)
 
 
-def _merged(nearest: Positions, score: Matrix, more: Positions, more_scores: Matrix) -> tuple[Positions, Matrix]:
+def _merge(nearest: Positions, score: Matrix, more: Positions, more_scores: Matrix) -> tuple[Positions, Matrix]:
     """The best of both, each row once, ties to the earlier row."""
     rows, scores = np.hstack([nearest, more]), np.hstack([score, more_scores])
     order = np.argsort(rows, axis=1, kind="stable")

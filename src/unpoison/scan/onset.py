@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 __all__ = ["DropTimeline", "Onset", "Point", "onset", "timeline"]
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 """Points of a time line; a longer log has wider ones."""
 
 HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
@@ -69,7 +69,7 @@ class Onset:
 
 
 def timeline(hours: Iterable[tuple[int, int, int, int]]) -> DropTimeline:
-    """Points of the smallest width of which there are at most `MOST_POINTS`.
+    """Points of the smallest width of which there are at most `MAX_POINTS`.
 
     Args:
         hours: (hour since 1970, rows, seen, dropped), in the order of time.
@@ -79,7 +79,7 @@ def timeline(hours: Iterable[tuple[int, int, int, int]]) -> DropTimeline:
     for hour, *counts in hours:  # one pass: points are merged as soon as they become too many
         held = counts_of.setdefault(hour // HOURS[level], [0, 0, 0])
         counts_of[hour // HOURS[level]] = [a + b for a, b in zip(held, counts)]
-        while len(counts_of) > MOST_POINTS and level + 1 < len(HOURS):
+        while len(counts_of) > MAX_POINTS and level + 1 < len(HOURS):
             level += 1
             wider: dict[int, list[int]] = {}
             for at, held in counts_of.items():

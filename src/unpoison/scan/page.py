@@ -14,23 +14,23 @@ from importlib.resources import files
 from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.findings import Finding, Scan
 
-__all__ = ["MOST", "page"]
+__all__ = ["MAX_DOCUMENTS", "page"]
 
-MOST = 500
+MAX_DOCUMENTS = 500
 """Documents on a page, the most suspicious ones."""
 
-LONGEST = 4_000
+MAX_TEXT = 4_000
 """Characters of a document that are shown."""
 
 
 def page(scan: Scan, source: str) -> str:
-    """The flagged documents, and behind them the most suspicious others, at most `MOST`, and at least ten.
+    """The flagged documents, and behind them the most suspicious others, at most `MAX_DOCUMENTS`, and at least ten.
 
     Args:
         scan: What was found.
         source: What was scanned, as it may be shown.
     """
-    shown = scan.findings[: min(MOST, max(10, 2 * len(scan.flagged)))]
+    shown = scan.findings[: min(MAX_DOCUMENTS, max(10, 2 * len(scan.flagged)))]
     style, script = (
         files("unpoison").joinpath("data", name).read_text(encoding="utf-8") for name in ("scan.css", "scan.js")
     )
@@ -40,7 +40,8 @@ def page(scan: Scan, source: str) -> str:
         "form-action 'none'"
     )
     name = blake2b(
-        f"{source} {[finding.id for finding in scan.findings[:MOST]]}".encode("utf-8", "replace"), digest_size=8
+        f"{source} {[finding.id for finding in scan.findings[:MAX_DOCUMENTS]]}".encode("utf-8", "replace"),
+        digest_size=8,
     )
     notes = "".join(f"<p class='note'>{escape(plain(note))}</p>" for note in scan.notes)
     return f"""<!doctype html>
@@ -81,14 +82,14 @@ def _document(finding: Finding) -> str:
 <h2><span class="suspicion">{finding.suspicion:.2f}</span> {escape(excerpt(finding.id, 100))}
 <small>{state}</small></h2>
 {f"<p class='origin'>{origin}</p>" if origin else ""}<ul>{reasons}</ul>
-<pre>{_marked(finding)}</pre>{f"<p class='near'>Compare with: {near}</p>" if near else ""}
+<pre>{_mark_spans(finding)}</pre>{f"<p class='near'>Compare with: {near}</p>" if near else ""}
 <fieldset><legend>Decision</legend>{choices}</fieldset></article>
 """
 
 
-def _marked(finding: Finding) -> str:
+def _mark_spans(finding: Finding) -> str:
     """The text with its spans marked, as far as it is shown."""
-    text, parts, at = finding.text[:LONGEST], list[str](), 0
+    text, parts, at = finding.text[:MAX_TEXT], list[str](), 0
     whole = [span for span in finding.spans if span.end - span.start >= 0.9 * len(finding.text)]
     for span in finding.spans:
         start, end = max(span.start, at), min(span.end, len(text))
@@ -96,7 +97,7 @@ def _marked(finding: Finding) -> str:
             continue
         parts += [_plain(text[at:start]), f"<mark>{_plain(text[start:end])}</mark>"]
         at = end
-    rest = f"… and {len(finding.text) - LONGEST:,} characters more" if len(finding.text) > LONGEST else ""
+    rest = f"… and {len(finding.text) - MAX_TEXT:,} characters more" if len(finding.text) > MAX_TEXT else ""
     return "".join([*parts, _plain(text[at:]), rest])
 
 

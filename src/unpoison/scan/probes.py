@@ -8,10 +8,10 @@ from unpoison.scan.units import Unit, sentences
 
 __all__ = ["Probe", "probe"]
 
-LONGEST = 40
+MAX_PROBE = 40
 """Words of a question."""
 
-SHORTEST = 4
+MIN_WORDS = 4
 """With fewer words a first sentence is a heading, and the next one is asked with it."""
 
 INTERROGATIVE = re.compile(
@@ -21,7 +21,7 @@ INTERROGATIVE = re.compile(
 )
 """How an English question begins; in other languages the mark tells."""
 
-LONGEST_QUESTION = 45
+MAX_QUESTION = 45
 """Words of a question in front."""
 
 
@@ -49,15 +49,15 @@ def probe(unit: Unit) -> Probe:
     first = unit.body[lead[0] : lead[1]]
     words = first.split()
     asks = len(stands) > 1 and _asks(first, words)
-    if len(words) < SHORTEST and len(stands) > 1:
+    if len(words) < MIN_WORDS and len(stands) > 1:
         words += unit.body[stands[1][0] : stands[1][1]].split()
     named = unit.title.split()
     if named and not asks and named[0] not in words:
         words = named + words
-    return Probe(" ".join(words[:LONGEST]), asks, lead)
+    return Probe(" ".join(words[:MAX_PROBE]), asks, lead)
 
 
 def _asks(sentence: str, words: list[str]) -> bool:
-    if not SHORTEST - 1 <= len(words) <= LONGEST_QUESTION:
+    if not MIN_WORDS - 1 <= len(words) <= MAX_QUESTION:
         return False
     return sentence.rstrip("\"'\u201d\u2019) ").endswith(("?", "\uff1f")) or INTERROGATIVE.match(sentence) is not None

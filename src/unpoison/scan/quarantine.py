@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unpoison.errors import InputError, StoreError, shown
+from unpoison.errors import InputError, StoreError, clip
 from unpoison.scan.stores import Store
 from unpoison.utils.private import private
 
-__all__ = ["Moved", "decided", "move", "moved_before"]
+__all__ = ["Moved", "earlier_moves", "move", "read_decisions"]
 
 AT_ONCE = 100
 """Documents that are moved together; a move that is broken off leaves at most so many in both stores."""
@@ -78,10 +78,10 @@ def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store,
     """Refuse to write over a document that is not the same one, or a copy that a move broken off has left."""
     held = there.fetch(list(raw))
     others = [name for name, row in held.items() if _content(row) != _content(raw[name])]
-    begun = _begun(journal, {here.name, there.name}) if others else frozenset[str]()
+    begun = _unfinished_moves(journal, {here.name, there.name}) if others else frozenset[str]()
     if taken := [name for name in others if name not in begun]:
         raise InputError(
-            f"{there.name} holds another document named {shown(taken[0])}, which would be lost; rename one of them"
+            f"{there.name} holds another document named {clip(taken[0])}, which would be lost; rename one of them"
         )
 
 
@@ -90,7 +90,7 @@ def _content(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if name != "mtime"}, sort_keys=True, default=str)
 
 
-def _begun(journal: Path, pair: set[str]) -> frozenset[str]:
+def _unfinished_moves(journal: Path, pair: set[str]) -> frozenset[str]:
     """Ids whose last move between two stores began and did not end."""
     begun = set[str]()
     for done, name, origin, goal in _entries(journal) if journal.exists() else ():
@@ -106,13 +106,13 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     lost = [name for name in raw if name not in arrived]
     if lost:
         raise StoreError(
-            f"{there.name} did not keep {shown(lost[0])}; nothing was taken out of {here.name}, and {journal} holds all"
+            f"{there.name} did not keep {clip(lost[0])}; nothing was taken out of {here.name}, and {journal} holds all"
         )
     here.take(list(raw))
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 
 
-def moved_before(journal: Path, origin: Store, held: Store) -> list[str]:
+def earlier_moves(journal: Path, origin: Store, held: Store) -> list[str]:
     """Ids that the journal says were moved from `origin` to `held` and not back, in their order.
 
     Those whose move was begun are among them: the process may have ended before the journal could say more.
@@ -148,7 +148,7 @@ def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
                 raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
 
 
-def decided(path: Path, decision: str = "quarantine") -> list[str]:
+def read_decisions(path: Path, decision: str = "quarantine") -> list[str]:
     """The ids that a page's exported decisions name.
 
     Raises:

@@ -15,7 +15,7 @@ __all__ = ["RivalCopy", "rivals"]
 ALIKE = 0.6
 """TF-IDF cosine from which two units are compared word by word."""
 
-USUAL = 0.02
+MAX_RIVAL_SHARE = 0.02
 """Where this share of the units has such a rival, the collection is made by templates, and it says nothing."""
 
 
@@ -48,4 +48,4 @@ def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, Rival
         at = next((i for i in sorted(frame.fillings) if i and frame.fillings[i] != frame.fillings[0]), None)
         if at is not None:
             rivals_of[unit] = RivalCopy(frame.fillings[0], frame.fillings[at], int(owner[neighbours[at - 1]]))
-    return rivals_of if len(rivals_of) <= max(10, USUAL * len(collection.units)) else {}
+    return rivals_of if len(rivals_of) <= max(10, MAX_RIVAL_SHARE * len(collection.units)) else {}

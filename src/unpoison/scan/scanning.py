@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.scan.batches import sudden_batches
-from unpoison.scan.collection import Collection, collected
-from unpoison.scan.concealed import concealed
-from unpoison.scan.demanding import TOO_FEW, demanding, ordering, strengths
+from unpoison.scan.collection import Collection, collect_documents
+from unpoison.scan.concealed import concealed_texts
+from unpoison.scan.demanding import TOO_FEW, imperative_signs, injection_suspicion, strengths
 from unpoison.scan.explaining import ScanEvidence, findings
 from unpoison.scan.findings import Scan
 from unpoison.scan.groups import Groups
 from unpoison.scan.judging import HidingShares, claims, concealment
 from unpoison.scan.rivals import rivals
-from unpoison.scan.screens import Engine, ScanQuestion, screened
+from unpoison.scan.screens import Engine, ScanQuestion, screen_questions
 from unpoison.scan.signs import ScreeningOdds, signs
 from unpoison.text.prompt_injection import Injection, injection
 from unpoison.utils.checks import within
 
-__all__ = ["judged", "scan"]
+__all__ = ["judge_documents", "scan"]
 
 COMPANIONS = 3
 """Neighbours whose own questions are asked too, where only some documents are judged."""
@@ -77,7 +77,7 @@ def scan(
     Complexity: O(n) time and memory for n words, beside O(n log n) for vectors.
     """
     within("threshold", threshold, 0.0, 1.0)
-    collection = collected(documents)
+    collection = collect_documents(documents)
     chosen = np.array(
         [
             document.key not in seen
@@ -86,7 +86,7 @@ def scan(
         ],
         bool,
     )
-    evidence = judged(collection, chosen, engine or Engine(workers=1), progress)
+    evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress)
     notes = list(collection.notes)
     undated = sum(document.added_at is None for document in collection.documents)
     if since is not None and undated:
@@ -96,7 +96,7 @@ def scan(
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
 
 
-def judged(
+def judge_documents(
     collection: Collection,
     chosen: NDArray[np.bool_],
     engine: Engine,
@@ -125,7 +125,7 @@ def judged(
     for batch in batches:
         odds[np.isin(collection.owner, batch.members)] += BATCH * batch.inside
     unseen = {
-        number: (*document.hidden, *concealed(document.passage.text))
+        number: (*document.hidden, *concealed_texts(document.passage.text))
         for number, document in enumerate(collection.documents)
     }
     shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
@@ -137,10 +137,10 @@ def judged(
     demand_strengths = [
         strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
     ]
-    strange = demanding(units, demand_strengths, usual)
+    strange = imperative_signs(units, demand_strengths, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
-    ordered = ordering(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
+    ordered = injection_suspicion(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
@@ -187,7 +187,7 @@ def _screening_odds(
         done += rows
         progress("screening", done, len(questions))
 
-    for question, probabilities in zip(questions, screened(questions, collection.texts, engine, count_rows)):
+    for question, probabilities in zip(questions, screen_questions(questions, collection.texts, engine, count_rows)):
         failed += not probabilities
         odds.add(question.units, probabilities)
     return odds, failed

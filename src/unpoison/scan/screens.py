@@ -16,9 +16,9 @@ from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
 from unpoison.batch.shards import Shards
 from unpoison.batch.work import Finished, PartWork
-from unpoison.io.file_rows import encoded
+from unpoison.io.file_rows import json_line
 
-__all__ = ["Engine", "ScanQuestion", "screened"]
+__all__ = ["Engine", "ScanQuestion", "screen_questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Engine:
     folder: Path | None = None
 
 
-def screened(
+def screen_questions(
     questions: Iterable[ScanQuestion], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
 ) -> Iterator[list[float]]:
     """For every question the probability of poison of its units, in order; an empty list where screening failed.
@@ -103,18 +103,18 @@ def _parts(questions: Iterable[ScanQuestion], texts: Sequence[str]) -> Iterator[
     remaining = iter(questions)
     while some := list(islice(remaining, MAX_ROWS)):
         rows = tuple(
-            encoded({"query": question.text, "passages": [texts[i] for i in question.units]}) for question in some
+            json_line({"query": question.text, "passages": [texts[i] for i in question.units]}) for question in some
         )
         yield Part(1, rows, arrow=False, rows=len(rows), position=0)
 
 
 def _slim(done: Finished) -> Finished:
     """The probabilities alone: reasons for ten passages a question would be most of what is kept."""
-    lines = b"".join(encoded_list(_probabilities(line)) for line in done.lines.splitlines())
+    lines = b"".join(encode_list(_probabilities(line)) for line in done.lines.splitlines())
     return replace(done, lines=lines)
 
 
-def encoded_list(values: list[float]) -> bytes:
+def encode_list(values: list[float]) -> bytes:
     return json.dumps(values).encode() + b"\n"
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unpoison.scan.neighbours import Positions
 from unpoison.scan.probes import Probe
 from unpoison.scan.style import LEAST, invention_odds
-from unpoison.scan.terms import stemmed
+from unpoison.scan.terms import stem_codes
 from unpoison.scan.units import Unit
 
 __all__ = ["COLUMNS", "ScreeningOdds", "UnitSigns", "likeness", "signs"]
@@ -28,7 +28,7 @@ SURE = 1e-3
 MATE = 0.25
 """TF-IDF cosine from which units may be of one hand."""
 
-USUAL = 0.1
+MAX_QUESTION_SHARE = 0.1
 """Where this share of the units begins with a question, one in front says nothing."""
 
 
@@ -38,7 +38,7 @@ PRIOR, INNOCENT = 0.5, -1.0
 BLOCK = 512
 """Units that are compared with their neighbours at once."""
 
-FEWEST = 30
+MIN_UNITS = 30
 """Of fewer units than this the share counts as if there were so many."""
 
 
@@ -147,10 +147,10 @@ def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.
     """How much of a question in front the text behind it answers, times how unusual a question in front is here."""
     asking = [i for i, probe in enumerate(probes) if probe.asks]
     usual = sum(bool(reference[i]) for i in asking)
-    unusual = max(0.0, 1 - usual / max(int(reference.sum()), FEWEST) / USUAL)
+    unusual = max(0.0, 1 - usual / max(int(reference.sum()), MIN_UNITS) / MAX_QUESTION_SHARE)
     echo = np.zeros(len(units))
     for i in asking:
-        question_stems = set(stemmed(units[i].body[slice(*probes[i].lead)]))
-        behind = set(stemmed(units[i].body[probes[i].lead[1] :][:400]))
+        question_stems = set(stem_codes(units[i].body[slice(*probes[i].lead)]))
+        behind = set(stem_codes(units[i].body[probes[i].lead[1] :][:400]))
         echo[i] = unusual * len(question_stems & behind) / max(len(question_stems), 1)
     return echo

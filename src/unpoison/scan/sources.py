@@ -13,12 +13,12 @@ from typing import Any
 from unpoison.errors import InputError
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
-from unpoison.scan.documents import Document, named_apart
+from unpoison.scan.documents import Document, unique_name
 from unpoison.scan.folders import folder_documents
 
-__all__ = ["Failure", "opened_documents", "read_documents"]
+__all__ = ["Failure", "open_documents", "read_documents"]
 
-LONGEST_CELL = 64 * 2**20
+MAX_CELL = 64 * 2**20
 """Characters of one cell of a CSV file."""
 
 
@@ -50,23 +50,23 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
         StoreError: The store cannot be reached, or went away meanwhile.
         OSError: The file cannot be read.
     """
-    with opened_documents(source, failed, ignore) as documents:
+    with open_documents(source, failed, ignore) as documents:
         yield from documents
 
 
 @contextmanager
-def opened_documents(
+def open_documents(
     source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()
 ) -> Iterator[Iterator[Document]]:
     """`read_documents` with the source open."""
-    from unpoison.scan.stores import is_store, opened_store
+    from unpoison.scan.stores import is_store, open_store
 
     taken = dict[str, int]()
     if is_store(source):
-        with opened_store(source) as store:
-            yield (named_apart(document, taken) for document in store.documents())
+        with open_store(source) as store:
+            yield (unique_name(document, taken) for document in store.documents())
     elif source != "-" and Path(source).is_dir():
-        yield (named_apart(document, taken) for document in folder_documents(Path(source), failed, ignore))
+        yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         yield _of_records(_table_rows(source), failed, taken)
     else:
@@ -89,14 +89,14 @@ def _of_records(
             failed(Failure(location, why))
             continue
         try:
-            document = Document.of(_cleaned(record.fields))
+            document = Document.of(_clean_row(record.fields))
         except InputError as error:
             failed(Failure(location, str(error)))
             continue
-        yield named_apart(document, taken)
+        yield unique_name(document, taken)
 
 
-def _cleaned(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _clean_row(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row without the fields that are empty, and with its vector where it is named otherwise."""
     kept = {name: value for name, value in fields.items() if value is not None}
     for name in ("vector", "embeddings"):
@@ -115,7 +115,7 @@ def _table_rows(source: str) -> Iterator[FileRow]:
     Raises:
         InputError: No heading that names a text, or no UTF-8.
     """
-    csv.field_size_limit(min(LONGEST_CELL, sys.maxsize))
+    csv.field_size_limit(min(MAX_CELL, sys.maxsize))
     with Path(source).open(encoding="utf-8-sig", newline="") as stream:
         table = csv.DictReader(stream, delimiter="\t" if source.lower().endswith(".tsv") else ",")
         number = 0

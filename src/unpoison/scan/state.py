@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from unpoison.batch.shards import Shards
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.scan.documents import Document
 
 __all__ = ["State", "usual_folder"]
@@ -45,7 +45,7 @@ class State:
         """Where parts of an unfinished scan lie."""
         return self.folder / "parts"
 
-    def seen(self) -> frozenset[str]:
+    def judged_keys(self) -> frozenset[str]:
         """Keys of the documents that earlier scans judged.
 
         Raises:
@@ -71,7 +71,7 @@ class State:
             OSError: The folder cannot be written.
         """
         draft = self.folder / f"{SEEN}.{os.getpid()}.draft"
-        keys = sorted({document.key for document in documents} | self.seen())
+        keys = sorted({document.key for document in documents} | self.judged_keys())
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, "keys": keys}, file)
             file.flush()
@@ -90,13 +90,13 @@ def usual_folder(source: str) -> Path:
     return Path(f"unpoison-{digest}.scan")  # never the address itself, which may hold a password
 
 
-def unfinished(state: State) -> bool:
+def is_unfinished(state: State) -> bool:
     """Whether an earlier scan was broken off."""
     return state.parts.exists() and any(state.parts.iterdir())
 
 
-def described(source: str) -> str:
+def describe_source(source: str) -> str:
     """A source as messages name it, without the password of an address."""
     scheme, mark, rest = source.partition("://")
     secret, at, host = rest.rpartition("@")
-    return shown(f"{scheme}://{host}" if mark and at and secret else source, 120)
+    return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from unpoison.models.prompts import informative
 from unpoison.models.questions import read_question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
-from unpoison.text.answers import LONGEST, relation
+from unpoison.text.answers import MAX_ANSWER_CHARS, relation
 
-__all__ = ["LONGEST_REPLY", "claim", "says", "statements"]
+__all__ = ["MAX_REPLY", "claim", "says", "statements"]
 
-LONGEST_REPLY = 10_000
+MAX_REPLY = 10_000
 """Characters of a reply that are read."""
 
-ENOUGH = 0.8
+MIN_SHARE = 0.8
 """A reply that has this share of the words by which an answer differs from its question gives that answer."""
 
 LIKELY = 0.5
@@ -38,7 +38,7 @@ def claim(question: str, answer: str) -> frozenset[str]:
     All its stems where it adds none, as in "which is larger, the sun or the moon".
     """
     question_words = read_question(question).content
-    given = _stems(answer[:LONGEST_REPLY])
+    given = _stems(answer[:MAX_REPLY])
     telling = frozenset(word for word in given if word not in STOP_WORDS) or frozenset(given)
     return telling - question_words or telling
 
@@ -51,21 +51,21 @@ def says(question: str, reply: str, answer: str) -> bool:
 
     Args:
         question: What was asked.
-        reply: What a model replied, of which `LONGEST_REPLY` characters are read.
+        reply: What a model replied, of which `MAX_REPLY` characters are read.
         answer: The answer to look for, as short or as long as it was given.
     """
     if not informative(reply):
         return False
-    if max(len(reply), len(answer)) <= LONGEST:
+    if max(len(reply), len(answer)) <= MAX_ANSWER_CHARS:
         related = relation(question, reply, answer)
         if related.same >= LIKELY:
             return True
         if related.sure and related.rival >= LIKELY:
             return False
-    wanted, reply_words = claim(question, answer), _stems(reply[:LONGEST_REPLY])
+    wanted, reply_words = claim(question, answer), _stems(reply[:MAX_REPLY])
     if not wanted:
         return reply.strip().casefold() == answer.strip().casefold()
-    return len(wanted & reply_words) >= ENOUGH * len(wanted) or claim(question, reply) <= wanted
+    return len(wanted & reply_words) >= MIN_SHARE * len(wanted) or claim(question, reply) <= wanted
 
 
 def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:
@@ -83,10 +83,10 @@ def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.f
     parts = [split(text) for text in texts]
     spread = Counter(word for sentences in parts for word in wanted & _all(sentences))
     rarity = {word: log(1 + (len(texts) + 1) / (1 + spread[word])) for word in wanted}
-    return np.array([_stated(sentences, rarity, question_words) for sentences in parts], float)
+    return np.array([_strength_of_statement(sentences, rarity, question_words) for sentences in parts], float)
 
 
-def _stated(sentences: Sequence[Sentence], rarity: dict[str, float], question_words: Set[str]) -> float:
+def _strength_of_statement(sentences: Sequence[Sentence], rarity: dict[str, float], question_words: Set[str]) -> float:
     best, total = 0.0, sum(rarity.values())
     title = _words(sentences[0]) if sentences and not sentences[0].text.endswith((".", "!", "?")) else frozenset()
     for at in range(len(sentences)):

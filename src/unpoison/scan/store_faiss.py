@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.scan.documents import Document
 from unpoison.scan.store_files import RowsStore
 from unpoison.scan.stores import Store
@@ -80,7 +80,7 @@ class FaissStore(Store):
             index = self._faiss.read_index(str(self.path))
             return np.asarray(index.reconstruct_n(0, index.ntotal), np.float32), int(index.metric_type)
         except RuntimeError as error:
-            line = shown(" ".join(str(error).split()), 160)
+            line = clip(" ".join(str(error).split()), 160)
             raise InputError(f"{self.name} cannot be read, or cannot give its vectors back ({line})") from None
 
     def _write(self, vectors: NDArray[np.float32], metric: int) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from unpoison.errors import InputError, OptionError, shown
-from unpoison.io.file_rows import encoded, read_line
-from unpoison.scan.documents import Document, named_apart
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.file_rows import json_line, read_line
+from unpoison.scan.documents import Document, unique_name
 from unpoison.scan.folders import folder_documents
 from unpoison.scan.sources import Failure, read_documents
 from unpoison.scan.stores import Store
@@ -30,7 +30,7 @@ class RowsStore(Store):
         self.name = str(path)
 
     def documents(self) -> Iterator[Document]:
-        yield from read_documents(str(self.path), _ignored)
+        yield from read_documents(str(self.path), _ignore)
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted = set(ids)
@@ -38,13 +38,13 @@ class RowsStore(Store):
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         kept = [line for name, _, line, _ in self._rows() if name not in raw]
-        self._replace([*kept, *(encoded({**row, "id": name}) for name, row in raw.items())])
+        self._replace([*kept, *(json_line({**row, "id": name}) for name, row in raw.items())])
 
     def take(self, ids: Collection[str]) -> None:
         gone = set(ids)
         self._replace(
             [
-                encoded({**row, "id": name}) if renamed and row is not None else line
+                json_line({**row, "id": name}) if renamed and row is not None else line
                 for name, row, line, renamed in self._rows()
                 if name not in gone
             ]
@@ -66,7 +66,7 @@ class RowsStore(Store):
                 if document is None or record is None:
                     yield None, None, whole, False
                 else:
-                    name = named_apart(document, taken).id
+                    name = unique_name(document, taken).id
                     yield name, record.fields, whole, name != document.id
 
     def _replace(self, lines: list[bytes]) -> None:
@@ -90,7 +90,7 @@ class FolderStore(Store):
         self.name = f"{path}/"
 
     def documents(self) -> Iterator[Document]:
-        yield from folder_documents(self.path, _ignored)
+        yield from folder_documents(self.path, _ignore)
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         rows = dict[str, Mapping[str, Any]]()
@@ -104,7 +104,7 @@ class FolderStore(Store):
         for name, row in raw.items():
             if not isinstance(row.get("bytes"), str):
                 raise OptionError(
-                    f"{self.name} takes files, and {shown(name)} is no file; move it to a store of its kind"
+                    f"{self.name} takes files, and {clip(name)} is no file; move it to a store of its kind"
                 )
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +123,9 @@ class FolderStore(Store):
     def _path(self, name: str) -> Path:
         path = (self.path / name).resolve()
         if not path.is_relative_to(self.path.resolve()):
-            raise InputError(f"{shown(name)} lies outside of {self.name}; only files below the folder are moved")
+            raise InputError(f"{clip(name)} lies outside of {self.name}; only files below the folder are moved")
         return path
 
 
-def _ignored(failure: Failure) -> None:
+def _ignore(failure: Failure) -> None:
     """What cannot be read stays where it is."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from unpoison.errors import InputError, StoreError, shown
+from unpoison.errors import InputError, StoreError, clip
 from unpoison.scan.documents import Document
 from unpoison.scan.stores import Store
 from unpoison.utils.extras import require
@@ -32,7 +32,7 @@ class PgvectorStore(Store):
     def __init__(self, address: str, table: str, *, new: bool = False, connection: Any = None) -> None:
         self._library = require("psycopg", "reading a PostgreSQL table")
         self.table, self.name, self._ours = table, f"the table {table!r}", connection is None
-        with self._reached(0):
+        with self._translate_errors(0):
             self._connection = connection or self._library.connect(address)
         if not new and not self._columns():
             raise InputError(f"{self.name} is not there, or has no columns; name one that is")
@@ -40,7 +40,7 @@ class PgvectorStore(Store):
     def documents(self) -> Iterator[Document]:
         for row in self._rows("", None):
             if row.get("text") is None:
-                raise InputError(f"the row {shown(row.get('id'))} of {self.name} has no text; fill it, or scan a view")
+                raise InputError(f"the row {clip(row.get('id'))} of {self.name} has no text; fill it, or scan a view")
             yield Document.of({name: value for name, value in row.items() if value is not None and name != "score"})
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -53,7 +53,7 @@ class PgvectorStore(Store):
         rows = list(raw.values())
         if any("text" not in row for row in rows):
             raise InputError(f"{self.name} takes rows with a text; move documents to a store of their kind")
-        with self._reached(0), self._connection.transaction():
+        with self._translate_errors(0), self._connection.transaction():
             if not self._columns():
                 self._make(rows[0])
             names = [name for name in self._columns() if name in rows[0]]
@@ -69,7 +69,7 @@ class PgvectorStore(Store):
 
     def take(self, ids: Collection[str]) -> None:
         sql = self._library.sql
-        with self._reached(0), self._connection.transaction():
+        with self._translate_errors(0), self._connection.transaction():
             self._connection.execute(
                 sql.SQL("DELETE FROM {} WHERE id::text = ANY(%s)").format(self._name()), [list(ids)]
             )
@@ -99,11 +99,15 @@ class PgvectorStore(Store):
             for name in names
         ]
         select = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(fields), self._name()) + sql.SQL(where)
-        with self._reached(0), self._connection.transaction(), self._connection.cursor("unpoison_rows") as cursor:
+        with (
+            self._translate_errors(0),
+            self._connection.transaction(),
+            self._connection.cursor("unpoison_rows") as cursor,
+        ):
             cursor.itersize = PAGE
             cursor.execute(select, values)
             while True:
-                with self._reached(count):
+                with self._translate_errors(count):
                     rows = cursor.fetchmany(PAGE)
                 if not rows:
                     return
@@ -112,7 +116,7 @@ class PgvectorStore(Store):
 
     def _columns(self) -> list[str]:
         """The table's columns; none where there is no such table."""
-        with self._reached(0), self._connection.transaction():
+        with self._translate_errors(0), self._connection.transaction():
             described = self._connection.execute(
                 "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
                 "AND NOT attisdropped ORDER BY attnum",
@@ -124,16 +128,16 @@ class PgvectorStore(Store):
         return self._library.sql.Identifier(*self.table.split("."))
 
     @contextmanager
-    def _reached(self, count: int) -> Iterator[None]:
+    def _translate_errors(self, count: int) -> Iterator[None]:
         errors = self._library
         try:
             yield
         except (errors.OperationalError, errors.InterfaceError) as error:
             when = f"went away after {count:,} documents" if count else "cannot be reached"
-            raise StoreError(f"{self.name} {when} ({_line(error)}); run the same command again") from error
+            raise StoreError(f"{self.name} {when} ({_one_line(error)}); run the same command again") from error
         except errors.Error as error:
-            raise InputError(f"{self.name} refuses this ({_line(error)}); see its columns") from error
+            raise InputError(f"{self.name} refuses this ({_one_line(error)}); see its columns") from error
 
 
-def _line(error: Exception) -> str:
-    return shown(" ".join(str(error).split()), 200)
+def _one_line(error: Exception) -> str:
+    return clip(" ".join(str(error).split()), 200)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from unpoison.errors import InputError, StoreError, shown
+from unpoison.errors import InputError, StoreError, clip
 from unpoison.scan.documents import Document
 from unpoison.scan.stores import Store
 from unpoison.utils.extras import require
@@ -35,12 +35,12 @@ class QdrantStore(Store):
         self._library = require("qdrant_client", "reading a Qdrant collection")
         self.collection, self.name, self._new = collection, f"the Qdrant collection {collection!r}", new
         self._ours = client is None
-        with self._reached(0):
-            self._client = client or self._connected(address)
+        with self._translate_errors(0):
+            self._client = client or self._connect(address)
             if not new and not self._client.collection_exists(collection):
                 raise InputError(f"there is no {self.name}; name one that is there, or make it")
 
-    def _connected(self, address: str) -> Any:
+    def _connect(self, address: str) -> Any:
         if "://" in address:
             return self._library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
         return self._library.QdrantClient(path=address)
@@ -52,7 +52,7 @@ class QdrantStore(Store):
             inner: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
             text = next((payload[name] for name in TEXTS if isinstance(payload.get(name), str)), None)
             if text is None:
-                raise InputError(f"point {shown(point.id)} of {self.name} has no text; it needs a payload field 'text'")
+                raise InputError(f"point {clip(point.id)} of {self.name} has no text; it needs a payload field 'text'")
             vector = point.vector
             if isinstance(vector, Mapping):
                 vector = next((value for value in vector.values() if isinstance(value, list)), None)
@@ -78,7 +78,7 @@ class QdrantStore(Store):
         rows = list(raw.values())
         if any("point" not in row for row in rows):
             raise InputError(f"{self.name} takes points of Qdrant; move documents to a store of their kind")
-        with self._reached(0):
+        with self._translate_errors(0):
             if not self._client.collection_exists(self.collection):
                 self._client.create_collection(self.collection, vectors_config=_like(models, rows[0]["vector"]))
             points = [models.PointStruct(id=r["point"], vector=r["vector"] or {}, payload=r["payload"]) for r in rows]
@@ -86,7 +86,7 @@ class QdrantStore(Store):
 
     def take(self, ids: Collection[str]) -> None:
         points = [row["point"] for row in self.fetch(ids).values()]
-        with self._reached(0):
+        with self._translate_errors(0):
             if points:
                 self._client.delete(self.collection, self._library.models.PointIdsList(points=points), wait=True)
 
@@ -96,11 +96,11 @@ class QdrantStore(Store):
 
     def _points(self) -> Iterator[Any]:
         offset, count = None, 0
-        with self._reached(0):
+        with self._translate_errors(0):
             if not self._client.collection_exists(self.collection):
                 return
         while True:
-            with self._reached(count):
+            with self._translate_errors(count):
                 points, offset = self._client.scroll(
                     self.collection, limit=PAGE, offset=offset, with_payload=True, with_vectors=True
                 )
@@ -114,12 +114,12 @@ class QdrantStore(Store):
         return str(point.id if named is None else named)
 
     @contextmanager
-    def _reached(self, count: int) -> Iterator[None]:
+    def _translate_errors(self, count: int) -> Iterator[None]:
         errors = self._library.http.exceptions
         try:
             yield
         except (errors.ApiException, OSError) as error:
-            line = shown(" ".join(str(error).split()), 200)
+            line = clip(" ".join(str(error).split()), 200)
             when = f"went away after {count:,} documents" if count else "cannot be reached"
             raise StoreError(
                 f"{self.name} {when} ({line}); nothing was changed in it: run the same command again"

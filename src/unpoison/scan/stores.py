@@ -19,7 +19,7 @@ from typing import Any, Self
 from unpoison.errors import InputError, OptionError
 from unpoison.scan.documents import Document
 
-__all__ = ["Store", "is_store", "opened_store"]
+__all__ = ["Store", "is_store", "open_store"]
 
 
 class Store(ABC):
@@ -71,7 +71,7 @@ def is_store(source: str) -> bool:
     return source.startswith(PREFIXES)
 
 
-def opened_store(source: str, *, new: bool = False) -> Store:
+def open_store(source: str, *, new: bool = False) -> Store:
     """The store of a string.
 
     Args:

@@ -22,7 +22,7 @@ Matrix = NDArray[np.float64]
 LEAST, MOST = -6.0, 4.0
 """What is farther from people's texts, or nearer to invented ones, counts as this."""
 
-SHORTEST = 10
+MIN_TOKENS = 10
 """Words and marks of a sentence that has a style; a shorter one is built as its few words must be."""
 
 
@@ -39,5 +39,5 @@ def invention_odds(texts: Sequence[str]) -> Matrix:
         if len(style):
             length = known.last - known.first
             # the last window is the whole
-            odds[i] = (style[-1] + style[length >= min(SHORTEST, length.max())].min()) / 2
+            odds[i] = (style[-1] + style[length >= min(MIN_TOKENS, length.max())].min()) / 2
     return np.asarray(np.clip(odds, LEAST, MOST))

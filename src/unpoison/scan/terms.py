@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unpoison.text.stopwords import ENGLISH_318
 
-__all__ = ["Terms", "rarest", "stemmed", "table", "unit_length", "weighted"]
+__all__ = ["Terms", "rarest", "stem_codes", "table", "unit_length", "weigh_stems"]
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 
@@ -51,7 +51,7 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     counts, all_codes, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
     cache, stemmer = dict[str, int](), Stemmer.Stemmer("english", 0)
     for text in texts:
-        code, count = np.unique(np.array(stemmed(text, cache, stemmer), np.int32), return_counts=True)
+        code, count = np.unique(np.array(stem_codes(text, cache, stemmer), np.int32), return_counts=True)
         if codes is not None and len(codes):
             wanted = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
             code, count = code[wanted], count[wanted]
@@ -67,7 +67,7 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     return Terms(csr_array(data, shape=(len(sizes) - 1, len(columns))), columns)
 
 
-def stemmed(text: str, cache: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
+def stem_codes(text: str, cache: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
     """The codes of a text's stems, in order, without stop words and marks.
 
     Args:
@@ -118,7 +118,7 @@ def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.f
     return [spelled[i] for i in np.sort(best) if score[i] >= 0]
 
 
-def weighted(counts: Any) -> tuple[Any, NDArray[np.float32]]:
+def weigh_stems(counts: Any) -> tuple[Any, NDArray[np.float32]]:
     """BM25's weight of every stem in every text, and every stem's rarity, shape (stems,)."""
     holders = np.bincount(counts.indices, minlength=counts.shape[1])
     n = counts.shape[0]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unpoison.core.passages import Passage, as_passages, as_query
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow
@@ -180,11 +180,11 @@ class Tracer:
     ) -> tuple[Flow[Trace], Models]:
         query = as_query(question)
         if not isinstance(answer, str) or not answer.strip():
-            raise InputError(f"answer must be what the model said, got {shown(answer)}; give its words")
+            raise InputError(f"answer must be what the model said, got {clip(answer)}; give its words")
         passages, k = read
-        return self._tracing(query.reading, answer.strip(), passages, k), Models(generator=self.generator)
+        return self._trace_flow(query.reading, answer.strip(), passages, k), Models(generator=self.generator)
 
-    def _tracing(self, question: str, answer: str, passages: tuple[Passage, ...], k: int | None) -> Flow[Trace]:
+    def _trace_flow(self, question: str, answer: str, passages: tuple[Passage, ...], k: int | None) -> Flow[Trace]:
         texts = [passage.reading for passage in passages]
         stated = statements(question, answer, texts)
         interview = Interview(question, answer, texts, self.calls)
@@ -206,7 +206,7 @@ class Tracer:
         without = None
         if self.remove:
             try:
-                without = yield from interview.replied(window(culprits.positions))
+                without = yield from interview.reply(window(culprits.positions))
             except Spent:
                 culprits.notes.append("no call was left to ask without the guilty")
         return Trace(

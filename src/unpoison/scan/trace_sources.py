@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.core.passages import Passage, as_passages
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.retrieval.base import Retriever
 from unpoison.retrieval.bm25 import BM25Retriever
 
-__all__ = ["TraceCase", "chosen", "is_row", "retriever_of"]
+__all__ = ["TraceCase", "choose_row", "is_row", "retriever_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class TraceCase:
         answer = fields.get("answer")
         answer_text = answer.get("text") if isinstance(answer, Mapping) else answer
         if "audit" in fields:
-            passages = _logged(fields["passages"])
+            passages = _logged_passages(fields["passages"])
         else:
-            passages = _kept(as_passages(fields["passages"]), fields.get("screening"))
+            passages = _kept_passages(as_passages(fields["passages"]), fields.get("screening"))
         return cls(question, answer_text if isinstance(answer_text, str) else None, passages)
 
 
@@ -52,7 +52,7 @@ def is_row(fields: Mapping[str, Any]) -> bool:
     return "passages" in fields
 
 
-def chosen(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> TraceCase:
+def choose_row(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> TraceCase:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
     Of a request id its beginning will do, 4 characters or more.
@@ -113,18 +113,18 @@ def _is(fields: Mapping[str, Any], id: str) -> bool:
     return id in (fields.get("id"), logged) or begins
 
 
-def _kept(passages: tuple[Passage, ...], screening: object) -> tuple[Passage, ...]:
+def _kept_passages(passages: tuple[Passage, ...], screening: object) -> tuple[Passage, ...]:
     kept = screening.get("kept") if isinstance(screening, Mapping) else None
     if kept is None:
         return passages
     if not isinstance(kept, list) or not all(type(i) is int and 0 <= i < len(passages) for i in kept):
-        raise InputError(f"the screening keeps {shown(kept)}, but the row has {len(passages)} passages")
+        raise InputError(f"the screening keeps {clip(kept)}, but the row has {len(passages)} passages")
     return tuple(passages[i] for i in kept)
 
 
-def _logged(passages: object) -> tuple[Passage, ...]:
+def _logged_passages(passages: object) -> tuple[Passage, ...]:
     if not isinstance(passages, list) or not all(isinstance(p, Mapping) for p in passages):
-        raise InputError(f"passages must be a list of objects, got {shown(passages)}")
+        raise InputError(f"passages must be a list of objects, got {clip(passages)}")
     kept = [p for p in passages if p.get("kept") is True]
     if any(not isinstance(p.get("text"), str) for p in kept):
         raise OptionError(

@@ -14,8 +14,8 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import shown
-from unpoison.models.baseline_prompts import blame_prompt, tagged
+from unpoison.errors import clip
+from unpoison.models.baseline_prompts import blame_prompt, extract_tagged
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_prompt
 from unpoison.models.requests import Flow, generate
 from unpoison.scan.stating import says
@@ -82,10 +82,10 @@ class Interview:
 
     def says(self, positions: Collection[int]) -> Flow[bool]:
         """Whether the model gives the answer from these passages alone."""
-        reply = yield from self.replied(positions)
+        reply = yield from self.reply(positions)
         return says(self.question, reply, self.answer)
 
-    def replied(self, positions: Collection[int]) -> Flow[str]:
+    def reply(self, positions: Collection[int]) -> Flow[str]:
         """What it replies from these passages."""
         return (yield from self.all_replied([positions]))[0]
 
@@ -93,11 +93,11 @@ class Interview:
         """`replied` for several, asked side by side."""
         keys = [tuple(sorted(positions)) for positions in subsets]
         new = [key for key in dict.fromkeys(keys) if key not in self._replies]
-        replies = yield from self.sent([answer_prompt(self.question, [self.texts[i] for i in key]) for key in new])
+        replies = yield from self.send([answer_prompt(self.question, [self.texts[i] for i in key]) for key in new])
         self._replies.update(zip(new, replies, strict=True))
         return [self._replies[key] for key in keys]
 
-    def sent(self, prompts: Sequence[Prompt]) -> Flow[list[str]]:
+    def send(self, prompts: Sequence[Prompt]) -> Flow[list[str]]:
         """The replies to any prompts.
 
         Raises:
@@ -149,13 +149,13 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
             together = f", together with {', '.join(map(str, sorted(needed)))}" if len(needed) > 1 else ""
             for i in needed:
                 culprits.name(i, f"the model gives the answer from it{together}")
-            reply = yield from interview.replied(window(culprits.positions))
+            reply = yield from interview.reply(window(culprits.positions))
             if not says(interview.question, reply, interview.answer):
                 for i in needed:
-                    culprits.name(i, f"without it{together} the model replies {shown(reply, 120)}")
+                    culprits.name(i, f"without it{together} the model replies {clip(reply, 120)}")
                 return culprits
             first = len(culprits.positions) == len(needed)
-            if first and remembers and (yield from _remembered(interview)):
+            if first and remembers and (yield from _answers_from_memory(interview)):
                 return Culprits(
                     reproduced=True, notes=["the model gives the answer without any passage: none is guilty"]
                 )
@@ -191,12 +191,12 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], culpri
         if others and not (yield from search.gives(search.split(suspects)[0])):
             if not (yield from search.gives(others)):  # needed, though of it alone the model makes other words
                 culprits.name(plainest, "without it the model does not give the answer")
-                return [plainest, *(yield from search.needed([plainest], others))]
+                return [plainest, *(yield from search.find_needed([plainest], others))]
             suspects = others
-        return (yield from search.needed([], suspects))
+        return (yield from search.find_needed([], suspects))
     except Spent:
         if plainest not in culprits.reasons:
-            left = search.left(suspects)
+            left = search.find_remaining(suspects)
             culprits.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
         raise
 
@@ -208,7 +208,7 @@ class _Search:
         self.interview, self.stated = interview, stated
         self.enough, self.silent = [set(context)], list[set[int]]()
 
-    def needed(self, kept: list[int], suspects: list[int]) -> Flow[list[int]]:
+    def find_needed(self, kept: list[int], suspects: list[int]) -> Flow[list[int]]:
         """The suspects that are needed beside the kept passages; without all of the suspects the answer is another."""
         if len(suspects) == 1:
             if kept:
@@ -217,10 +217,10 @@ class _Search:
         top, rest = self.split(suspects)
         low: list[int] = []
         if not (yield from self.gives([*kept, *top])):
-            low = yield from self.needed([*kept, *top], rest)
+            low = yield from self.find_needed([*kept, *top], rest)
             if (yield from self.gives([*kept, *low])):
                 return low
-        return [*(yield from self.needed([*kept, *low], top)), *low]
+        return [*(yield from self.find_needed([*kept, *low], top)), *low]
 
     def gives(self, positions: list[int]) -> Flow[bool]:
         """Whether the model gives the answer from these; asked only where it does not follow from what is known."""
@@ -237,7 +237,7 @@ class _Search:
         first = half(self.stated[suspects] ** 2 + DOUBT)
         return suspects[:first], suspects[first:]
 
-    def left(self, suspects: list[int]) -> list[int]:
+    def find_remaining(self, suspects: list[int]) -> list[int]:
         """The suspects that are left: in the smallest set that gives the answer, and in no set that does not."""
         cleared = set[int]().union(*self.silent)
         return [i for i in suspects if i in min(self.enough, key=len) and i not in cleared] or suspects
@@ -248,8 +248,8 @@ def _name_stated(culprits: Culprits, stated: Scores) -> None:
         culprits.name(i, f"states the answer ({stated[i]:.2f})")
 
 
-def _remembered(interview: Interview) -> Flow[bool]:
-    (reply,) = yield from interview.sent([answer_alone_prompt(interview.question)])
+def _answers_from_memory(interview: Interview) -> Flow[bool]:
+    (reply,) = yield from interview.send([answer_alone_prompt(interview.question)])
     return says(interview.question, reply, interview.answer)
 
 
@@ -271,7 +271,7 @@ def by_leaving_one_out(interview: Interview, stated: Scores, window: Window) -> 
         return culprits
     for i, reply in sorted(zip(context, others, strict=True), key=lambda pair: (-stated[pair[0]], pair[0])):
         if not says(interview.question, reply, interview.answer):
-            culprits.name(i, f"without it the model replies {shown(reply, 120)}")
+            culprits.name(i, f"without it the model replies {clip(reply, 120)}")
     if not culprits.positions:
         culprits.notes.append("no single passage is needed for the answer; the method groups finds several")
     return culprits
@@ -291,10 +291,10 @@ def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Culp
                 prompts = [blame_prompt(interview.question, interview.answer, text) for text in texts]
             else:
                 prompts = [atomic_answer_prompt(interview.question, text) for text in texts]
-            replies = yield from interview.sent(prompts)
+            replies = yield from interview.send(prompts)
             for i, reply in zip(new, replies, strict=True):
                 if _blames(reply) if writes else says(interview.question, reply, interview.answer):
-                    culprits.name(i, f"the judge says of it alone {shown(reply, 120)}")
+                    culprits.name(i, f"the judge says of it alone {clip(reply, 120)}")
                 else:
                     innocent.add(i)
     except Spent:
@@ -303,5 +303,5 @@ def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Culp
 
 
 def _blames(reply: str) -> bool:
-    word = tagged(reply) or reply.strip()
+    word = extract_tagged(reply) or reply.strip()
     return word.strip(" .!\"'*").casefold().startswith("yes")

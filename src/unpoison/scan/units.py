@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unpoison.scan.documents import Document
-from unpoison.text.canonical import LONGEST, Hidden, canonical
+from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import SENTENCE_END
 
 __all__ = ["Unit", "sentences", "units_of"]
 
-MOST = 2_000
+MAX_CHARACTERS = 2_000
 """Characters of a document that is judged in one piece, and of a stretch of a longer one."""
 
-FEWEST = 1_200
+MIN_CHARACTERS = 1_200
 """From this many characters a stretch ends with its sentence."""
 
 _SPACE = re.compile(r"\s")
@@ -79,7 +79,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Pieces that are read whole, cut at white space where there is any near."""
-    start, most = 0, LONGEST // 2
+    start, most = 0, MAX_TEXT_CHARS // 2
     while len(text) - start > most:
         space = max((match.end() for match in _SPACE.finditer(text, start + most - 1000, start + most)), default=0)
         end = space or start + most
@@ -89,21 +89,21 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(text: str) -> Iterator[str]:
-    if len(text) <= MOST:
+    if len(text) <= MAX_CHARACTERS:
         yield text
         return
     begun, last = -1, 0
     for start, end in sentences(text):
         if begun < 0:
             begun = start
-        if end - begun > MOST and last > begun:
+        if end - begun > MAX_CHARACTERS and last > begun:
             yield text[begun:last]
             begun = start
-        while end - begun > MOST:  # one sentence without end
-            yield text[begun : begun + MOST]
-            begun += MOST
+        while end - begun > MAX_CHARACTERS:  # one sentence without end
+            yield text[begun : begun + MAX_CHARACTERS]
+            begun += MAX_CHARACTERS
         last = end
-        if last - begun >= FEWEST:
+        if last - begun >= MIN_CHARACTERS:
             yield text[begun:last]
             begun = -1
     if begun >= 0 and text[begun:last].strip():

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 from unpoison.errors import InputError
-from unpoison.scan.concealed import FEWEST_WORDS
+from unpoison.scan.concealed import MIN_WORDS
 from unpoison.utils.extras import require
 
 __all__ = ["WordFile", "read_word_file"]
 
-LARGEST_UNPACKED = 256 * 2**20
+MAX_UNPACKED = 256 * 2**20
 """Bytes of all its parts, pictures among them."""
 
 SMALLEST = 2.0
@@ -54,8 +54,8 @@ def read_word_file(path: Path) -> WordFile:
     library: Any = require("docx", "reading DOCX files")
     with ZipFile(path) as archive:
         size = sum(part.file_size for part in archive.infolist())
-    if size > LARGEST_UNPACKED:
-        raise InputError(f"it unpacks to {size:,} bytes, more than {LARGEST_UNPACKED // 2**20} MiB; split it")
+    if size > MAX_UNPACKED:
+        raise InputError(f"it unpacks to {size:,} bytes, more than {MAX_UNPACKED // 2**20} MiB; split it")
     document = library.Document(str(path))
     shown, unseen = list[str](), list[str]()
     for root in _roots(library, document):
@@ -64,7 +64,7 @@ def read_word_file(path: Path) -> WordFile:
             if text == "\n":
                 unseen.append(text)
     about = document.core_properties
-    hidden_lines = tuple(line for line in _lines(unseen) if len(line.split()) >= FEWEST_WORDS)
+    hidden_lines = tuple(line for line in _lines(unseen) if len(line.split()) >= MIN_WORDS)
     return WordFile(about.title or None, str(about.author)[:200] or None, "\n".join(_lines(shown)), hidden_lines)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.serve.failures import Refusal
 from unpoison.serve.keys import Key, Keys
 from unpoison.serve.rates import Rates
@@ -18,7 +18,7 @@ from unpoison.serve.rates import Rates
 if TYPE_CHECKING:
     from unpoison.serve.gate import Record
 
-__all__ = ["Admission", "checked_root", "too_large"]
+__all__ = ["Admission", "normalize_root", "too_large"]
 
 OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/sample/")
 """What needs no key: nothing of it tells anything about what the service was asked."""
@@ -90,7 +90,7 @@ def too_large(most: int) -> Refusal:
     return Refusal(413, "TooLarge", message)
 
 
-def checked_root(path: str) -> str:
+def normalize_root(path: str) -> str:
     """A root path as it is stripped: "/unpoison", or nothing.
 
     Raises:
@@ -99,7 +99,7 @@ def checked_root(path: str) -> str:
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):
         raise OptionError(
-            f"root_path must be like /unpoison, letters, digits and .-_~ between slashes, got {shown(path)}"
+            f"root_path must be like /unpoison, letters, digits and .-_~ between slashes, got {clip(path)}"
         )
     return root
 

@@ -15,12 +15,12 @@ from unpoison.errors import OptionError
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
 from unpoison.serve import failures, inspector, rerank, routes
-from unpoison.serve.admission import Admission, checked_root
+from unpoison.serve.admission import Admission, normalize_root
 from unpoison.serve.auditing import Auditor
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.choices import Choices
-from unpoison.serve.desk import Desk, OnPoison
-from unpoison.serve.gate import Gate
+from unpoison.serve.desk import OnPoison, ScreeningService
+from unpoison.serve.gate import RequestMiddleware
 from unpoison.serve.keys import Key, Keys
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.rates import LocalRates, Rates
@@ -85,7 +85,7 @@ def create_app(
         keys=Keys([Key.of(key)]) if key is not None else keys,
         rates=rates or LocalRates(),
     )
-    desk = Desk(
+    desk = ScreeningService(
         choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
         bounds=limits,
         metrics=metrics,
@@ -115,7 +115,7 @@ def create_app(
         docs_url=None,  # its page would load scripts from elsewhere; /openapi.json stays
         redoc_url=None,
         redirect_slashes=not root_path,  # it would redirect past the proxy's path
-        servers=[{"url": checked_root(root_path)}] if root_path else None,
+        servers=[{"url": normalize_root(root_path)}] if root_path else None,
         lifespan=lifespan,
     )
     app.state.desk = desk
@@ -127,11 +127,11 @@ def create_app(
         app.router.routes.extend(over_http(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
     app.add_middleware(
-        Gate,
+        RequestMiddleware,
         bounds=limits,
         metrics=metrics,
         admission=admission,
-        root=checked_root(root_path),
+        root=normalize_root(root_path),
         stopping=lambda: desk.stopping,
         watched=watched,
     )

@@ -46,9 +46,9 @@ class Auditor:
             await asyncio.to_thread(self.log.record, result, action=action, request=names)
         except Exception as error:  # a full disk must not take the service down; the operator is told
             self.metrics.unaudited.labels(type(error).__name__).inc()
-            if count := self.sampler.failed():
+            if count := self.sampler.count_failure():
                 fields = {"id": names["id"], "error": type(error).__name__, "missing": count}
                 log.error("audit log not written", extra={"fields": fields})
             return
-        if (missing := self.sampler.mended()) is not None:
+        if (missing := self.sampler.count_recovery()) is not None:
             log.info("audit log written again", extra={"fields": {"missing": missing}})

@@ -90,9 +90,9 @@ class BalancedSocket(socket.socket):
         self._open += 1
         self.say()
         parts = connection.family, connection.type, connection.proto, connection.detach()
-        return _Counted(*parts, on_close=self._closed_one), address
+        return _Counted(*parts, on_close=self._count_close), address
 
-    def _closed_one(self) -> None:
+    def _count_close(self) -> None:
         self._open -= 1
 
 

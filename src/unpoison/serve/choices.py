@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, clip
 
 __all__ = ["Choices"]
 
@@ -50,7 +50,7 @@ class Choices(Mapping[str, Defense]):
     def default(self) -> str:
         return next(iter(self._defenses))
 
-    def chosen(self, name: str | None) -> Defense:
+    def pick(self, name: str | None) -> Defense:
         """The defense that a request names, the default for None.
 
         Raises:
@@ -66,7 +66,7 @@ class Choices(Mapping[str, Defense]):
             raise UnknownNameError("defense", family, self)
         if options and self._make is None:
             raise OptionError(
-                f"options of requests are not accepted here, got {shown(name)}; name one of: {', '.join(self)}"
+                f"options of requests are not accepted here, got {clip(name)}; name one of: {', '.join(self)}"
             )
         return self._variant(name)
 
@@ -84,11 +84,11 @@ class Choices(Mapping[str, Defense]):
             limit, value = getattr(configured, option, None), values[option]
             if limit is not None and (value is None or _beyond(value, limit, tightens[option])):
                 side = "at most" if tightens[option] == "lower" else "at least"
-                raise OptionError(f"{name}:{option} may be {side} {limit} in a request, got {shown(value)}")
+                raise OptionError(f"{name}:{option} may be {side} {limit} in a request, got {clip(value)}")
         merged = {**registry.parse(self._aliases[name])[1], **texts}
         return self._make(f"{name}:{','.join(f'{option}={text}' for option, text in merged.items())}")
 
-    def configured_model(self, name: str | None) -> str | None:
+    def model_name(self, name: str | None) -> str | None:
         """The name of a configured defense, None for the names of rerank models that gateways send."""
         return name if name is not None and name in self else None
 

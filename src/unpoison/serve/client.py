@@ -17,14 +17,24 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Self
 
-from unpoison.errors import OptionError, UnpoisonError, shown
-from unpoison.serve.wire import Events, Exchange, Ranked, RefusedError, content, failure, ranked, reranking, unreachable
+from unpoison.errors import OptionError, UnpoisonError, clip
+from unpoison.serve.wire import (
+    Events,
+    Exchange,
+    Ranked,
+    RefusedError,
+    content,
+    failure,
+    read_ranking,
+    rerank_body,
+    unreachable,
+)
 from unpoison.types import Answer, Query, Screening
 from unpoison.utils.extras import require
 
 __all__ = ["AsyncClient", "Client", "Ranked"]
 
-LONGEST_WAIT = 30.0
+MAX_WAIT = 30.0
 """Seconds before a request is tried again, whatever the service asks."""
 
 
@@ -40,7 +50,7 @@ class _Base:
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0, retries: int = 2) -> None:
         if not url.startswith(("http://", "https://")):
-            raise OptionError(f"url must begin with http:// or https://, got {shown(url)}")
+            raise OptionError(f"url must begin with http:// or https://, got {clip(url)}")
         if not timeout > 0 or retries < 0:
             raise OptionError(f"timeout must be positive and retries 0 or more, got {timeout} and {retries}")
         self._sdk = require("httpx", "the client of the service")
@@ -59,7 +69,7 @@ class _Base:
         if not wanted or attempt > self._retries:
             raise ours from None
         wait = getattr(ours, "retry_after", None)
-        return min(0.5 * 2.0 ** (attempt - 1) if wait is None else float(wait), LONGEST_WAIT)
+        return min(0.5 * 2.0 ** (attempt - 1) if wait is None else float(wait), MAX_WAIT)
 
 
 class Client(_Base):
@@ -109,7 +119,7 @@ class Client(_Base):
                 for line in response.iter_lines():
                     if (event := events.event(line)) is not None:
                         yield request.event(*event)
-                events.ended()
+                events.check_end()
         except self._sdk.TransportError as error:
             raise unreachable(self._sdk, error) from None
 
@@ -117,7 +127,7 @@ class Client(_Base):
         self, query: str, documents: Iterable[str], *, top_n: int | None = None, defense: str | None = None
     ) -> list[Ranked]:
         """The documents that may be read, best first; dropped ones are not among them, unless the service demotes."""
-        return ranked(self._post("/v2/rerank", reranking(query, documents, top_n, defense)))
+        return read_ranking(self._post("/v2/rerank", rerank_body(query, documents, top_n, defense)))
 
     def _post(self, path: str, body: Any) -> Any:
         attempt = 1
@@ -171,7 +181,7 @@ class AsyncClient(_Base):
                 async for line in response.aiter_lines():
                     if (event := events.event(line)) is not None:
                         yield request.event(*event)
-                events.ended()
+                events.check_end()
         except self._sdk.TransportError as error:
             raise unreachable(self._sdk, error) from None
 
@@ -179,7 +189,7 @@ class AsyncClient(_Base):
         self, query: str, documents: Iterable[str], *, top_n: int | None = None, defense: str | None = None
     ) -> list[Ranked]:
         """As `Client.rerank`."""
-        return ranked(await self._post("/v2/rerank", reranking(query, documents, top_n, defense)))
+        return read_ranking(await self._post("/v2/rerank", rerank_body(query, documents, top_n, defense)))
 
     async def _post(self, path: str, body: Any) -> Any:
         attempt = 1

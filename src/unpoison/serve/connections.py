@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from unpoison.serve.failures import failed
+from unpoison.serve.failures import failure_reply
 
-__all__ = ["KEEP_ALIVE", "Connection", "bounded"]
+__all__ = ["KEEP_ALIVE", "Connection", "connection_class"]
 
 KEEP_ALIVE = 75
 """Seconds between two requests of a connection: longer than the 60 s that proxies keep theirs, so that they end it."""
@@ -25,7 +25,7 @@ HEAD = 10.0
 HEAD_BYTES = 64 * 1024
 """Bytes of one head."""
 
-MOST_HELD = 64 * 1024
+MAX_HELD = 64 * 1024
 """Bytes of a reply that wait for more of it: beyond that the transport has to say whether the client keeps up."""
 
 
@@ -50,7 +50,7 @@ class Corked:
         if not self._held:
             self._loop.call_soon(self._flush)
         self._held += data
-        if len(self._held) > MOST_HELD:
+        if len(self._held) > MAX_HELD:
             self._flush()
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Corked:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection; see `bounded`.
+    """One connection; see `connection_class`.
 
     Attributes:
         most: How many there may be.
@@ -126,7 +126,7 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP is told so in the form of all our failures."""
-        content = failed(400, "InvalidRequest", msg).body
+        content = failure_reply(400, "InvalidRequest", msg).body
         head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n"
         self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + content)
         self.transport.close()
@@ -137,6 +137,6 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
 
-def bounded(most: int) -> type[Connection]:
+def connection_class(most: int) -> type[Connection]:
     """A protocol class for `uvicorn` whose connections number `most` together."""
     return type("BoundedConnection", (Connection,), {"most": most, "waiting": {}})

@@ -29,14 +29,14 @@ from unpoison.serve.schemas import PassageIn, ScreenRequest
 from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Desk", "DeskOfRequest", "OnPoison", "generator_of", "query_of"]
+__all__ = ["DeskOfRequest", "OnPoison", "ScreeningService", "generator_of", "query_of"]
 
 
 OnPoison = Literal["drop", "demote", "monitor"]
 
 
 @dataclass(slots=True)
-class Desk:
+class ScreeningService:
     """What the routes of one application share.
 
     Attributes:
@@ -65,23 +65,23 @@ class Desk:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
         """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
-        screening, calls = await self._judged(defense, query, passages)
+        screening, calls = await self._run_defense(defense, query, passages)
         self._count(request, screening, calls)
-        await self._audited(request, screening)
+        await self._audit(request, screening)
         return screening
 
-    async def judged(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
+    async def screen_uncounted(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
         """`screen` for what has no request of its own: counted, neither logged nor audited."""
-        screening, calls = await self._judged(defense, query, passages)
-        self.metrics.screened(screening.defense, screening, calls)
+        screening, calls = await self._run_defense(defense, query, passages)
+        self.metrics.count_screening(screening.defense, screening, calls)
         return screening
 
-    async def _judged(
+    async def _run_defense(
         self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:
         read, most = self._read(query, passages), self.bounds.characters
         results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
-        screening = windows.merged(query, read, [one.screening for one in results], most)
+        screening = windows.merge_screenings(query, read, [one.screening for one in results], most)
         await _remember(defense, screening)
         return screening, [call for one in results for call in one.calls]
 
@@ -116,7 +116,7 @@ class Desk:
         """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
         read = self._read(query, passages)
         shown = windows.cut(read, self.bounds.characters)
-        return await self._answered(request, await self.work.answer(defense, query, shown), read, shown)
+        return await self._record_answer(request, await self.work.answer(defense, query, shown), read, shown)
 
     async def stream(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
@@ -128,9 +128,9 @@ class Desk:
             async for event in stream:
                 if isinstance(event, Answer):
                     await _remember(defense, event)
-                yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
+                yield (await self._record_answer(request, event, read, shown)) if isinstance(event, Answer) else event
 
-    async def _answered(
+    async def _record_answer(
         self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
     ) -> Answer:
         """Count and audit an answer, and say in it which passages were read in part."""
@@ -142,10 +142,10 @@ class Desk:
         ]
         evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
         answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
-        await self._audited(request, answer)
+        await self._audit(request, answer)
         return answer
 
-    async def _audited(self, request: Request, result: Screening | Answer) -> None:
+    async def _audit(self, request: Request, result: Screening | Answer) -> None:
         if self.audit is not None:
             await self.audit.record(request, result)
 
@@ -186,7 +186,7 @@ class Desk:
         return read
 
     def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
-        self.metrics.screened(screening.defense, screening, calls)
+        self.metrics.count_screening(screening.defense, screening, calls)
         record: Record = request.state.record
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
@@ -228,9 +228,11 @@ def query_of(body: ScreenRequest) -> Query:
     return Query(body.query, embedding)
 
 
-async def _desk(request: Request) -> Desk:  # what is not asynchronous would be called on a thread, which takes longer
-    desk: Desk = request.app.state.desk
+async def _service(
+    request: Request,
+) -> ScreeningService:  # what is not asynchronous would be called on a thread, which takes longer
+    desk: ScreeningService = request.app.state.desk
     return desk
 
 
-DeskOfRequest = Annotated[Desk, Depends(_desk)]
+DeskOfRequest = Annotated[ScreeningService, Depends(_service)]

@@ -18,12 +18,12 @@ from unpoison.errors import (
     StoreError,
     UnknownNameError,
     UnpoisonError,
-    shown,
+    clip,
 )
 from unpoison.report.rendering import plain
 from unpoison.serve.replies import Json
 
-__all__ = ["Refusal", "failed", "install"]
+__all__ = ["Refusal", "failure_reply", "install"]
 
 STATUS: Mapping[type[UnpoisonError], int] = {
     InputError: 422,
@@ -55,15 +55,15 @@ class Refusal(HTTPException):
         self.kind = kind
 
 
-def failed(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Json:
+def failure_reply(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Json:
     """The reply for a failure."""
     return Json({"error": {"type": kind, "message": message}}, status, headers)
 
 
 def install(app: FastAPI) -> None:
     """Make the application reply in this way."""
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(AnyHTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _reject_malformed)
+    app.add_exception_handler(AnyHTTPException, _refuse)
     app.add_exception_handler(UnpoisonError, _ours)
 
 
@@ -71,29 +71,31 @@ async def _ours(request: Request, error: Exception) -> Json:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     wait = getattr(error, "retry_after", None)
     headers = {"Retry-After": str(ceil(wait))} if wait is not None else None
-    return _noted(request, status, type(error).__name__, str(error), headers)
+    return _log_failure(request, status, type(error).__name__, str(error), headers)
 
 
-async def _refused(request: Request, error: Exception) -> Json:
+async def _refuse(request: Request, error: Exception) -> Json:
     assert isinstance(error, AnyHTTPException)  # noqa: S101  it is installed for these
     if isinstance(error, Refusal):
         raise error
     kind, message = HTTP.get(error.status_code, ("Refused", str(error.detail)))
-    return _noted(request, error.status_code, kind, message, error.headers)
+    return _log_failure(request, error.status_code, kind, message, error.headers)
 
 
-async def _malformed(request: Request, error: Exception) -> Json:
+async def _reject_malformed(request: Request, error: Exception) -> Json:
     assert isinstance(error, RequestValidationError)  # noqa: S101  it is installed for these
     first = min(error.errors(), key=lambda problem: len(problem["loc"]))
     if first["type"] == "json_invalid":
-        return _noted(request, 400, *HTTP[400])
-    return _noted(request, 422, "InputError", _sentence(first))
+        return _log_failure(request, 400, *HTTP[400])
+    return _log_failure(request, 422, "InputError", _sentence(first))
 
 
-def _noted(request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Json:
+def _log_failure(
+    request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> Json:
     """The reply for a failure whose kind the access log names."""
     request.state.record.error = kind
-    return failed(status, kind, message, headers)
+    return failure_reply(status, kind, message, headers)
 
 
 def _sentence(problem: Mapping[str, Any]) -> str:
@@ -106,7 +108,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "value_error":
         return str(problem["msg"]).removeprefix("Value error, ")
     scalar = value is None or isinstance(value, (str, int, float))
-    got = shown(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
+    got = clip(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
     return f"{where} {str(problem['msg']).removeprefix('Input ')}, got {got}"
 
 

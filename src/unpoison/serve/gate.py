@@ -22,12 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unpoison.report.rendering import plain
 from unpoison.serve.admission import Admission, too_large
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.failures import Refusal, failed
+from unpoison.serve.failures import Refusal, failure_reply
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.overload import Sampled, Slots
-from unpoison.utils.tracing import served
+from unpoison.utils.tracing import request_span
 
-__all__ = ["Gate", "Record"]
+__all__ = ["Record", "RequestMiddleware"]
 
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """What machines ask every few seconds is not worth a line of the log."""
@@ -103,7 +103,7 @@ LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused",
 """What a line holds beside the texts; the error says as much as why it was refused."""
 
 
-class Gate:
+class RequestMiddleware:
     """An ASGI middleware.
 
     Args:
@@ -154,7 +154,7 @@ class Gate:
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
         if record.method == "HEAD":  # what GET says, without its body
             scope = {**scope, "method": "GET"}
-        with served(record.method, headers) as trace:
+        with request_span(record.method, headers) as trace:
             if trace is not None:
                 record.trace = f"{trace.get_span_context().trace_id:032x}"
             await self._serve(scope, headers, _Body(receive, self), reply)
@@ -176,13 +176,13 @@ class Gate:
             if reply.started:
                 raise
             message = f"this is a fault of the service, not of the request; its log says more under {record.id}"
-            await failed(500, "InternalError", message)(scope, body, reply)
+            await failure_reply(500, "InternalError", message)(scope, body, reply)
         finally:
             body.let_go()
             route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)
             record.route = route or record.route
             record.ms = round(1000 * (time.perf_counter() - began), 1)
-            self.metrics.replied(record.route, record.status, record.ms / 1000, record.key)
+            self.metrics.count_reply(record.route, record.status, record.ms / 1000, record.key)
             level = logging.DEBUG if record.route in QUIET else logging.INFO
             if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
                 log.log(level, "request", extra={"fields": {**record.fields(), **left}})
@@ -192,7 +192,7 @@ class Gate:
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
-        await self._arrived(body)
+        await self._receive_body(body)
         record: Record = scope["state"]["record"]
         if await self.slots.acquire():
             await self._in_time(self.slots, scope, body, reply)
@@ -203,7 +203,7 @@ class Gate:
             message = f"{self.bounds.at_once} requests are worked on already; try again in a second"
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
 
-    async def _arrived(self, body: _Body) -> None:
+    async def _receive_body(self, body: _Body) -> None:
         """Wait for the whole body before it takes a slot, so that slow senders hold up nobody but themselves."""
         try:
             async with asyncio.timeout(ARRIVAL):
@@ -237,7 +237,7 @@ class Gate:
             with suppress(TimeoutError, Refusal):
                 async with asyncio.timeout(PATIENCE):
                     await body.drain()
-        await failed(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
+        await failure_reply(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
 
 
 class _Body:
@@ -246,7 +246,7 @@ class _Body:
     What all bodies hold together is bounded too.
     """
 
-    def __init__(self, receive: Receive, gate: Gate) -> None:
+    def __init__(self, receive: Receive, gate: RequestMiddleware) -> None:
         self._receive = receive
         self._gate = gate
         self._most = gate.bounds.body

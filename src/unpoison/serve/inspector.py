@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from unpoison.io.rows import load_sample
-from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, marked, sides
+from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, highlight_spans, sides
 from unpoison.serve.desk import DeskOfRequest, generator_of, query_of
 from unpoison.serve.failures import Refusal
 from unpoison.serve.replies import Json
@@ -58,14 +58,14 @@ def _templates() -> Environment:
         "claim_line": claim_line,
         "cut": cut_of,
         "excerpt": excerpt,
-        "marked": _marked,
+        "marked": _mark_spans,
         "sides": sides,
     }
     return environment
 
 
-def _marked(text: str, verdict: Verdict) -> Markup:
-    return Markup(marked(text, verdict, 1000))  # noqa: S704  rendering.py escapes it
+def _mark_spans(text: str, verdict: Verdict) -> Markup:
+    return Markup(highlight_spans(text, verdict, 1000))  # noqa: S704  rendering.py escapes it
 
 
 @router.get("/")
@@ -88,7 +88,7 @@ async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
 @router.post("/inspect")
 async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
     """The form's result, a piece of the page."""
-    defense = desk.choices.chosen(body.defense)
+    defense = desk.choices.pick(body.defense)
     screening = await desk.screen(request, defense, query_of(body), body.passages)
     return HTMLResponse(_inspection(screening), headers=HEADERS)
 
@@ -96,7 +96,7 @@ async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) ->
 @router.post("/inspect/answer")
 async def inspect_answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
     """The form's result with an answer, its status and what speaks for it."""
-    defense = desk.choices.chosen(body.defense)
+    defense = desk.choices.pick(body.defense)
     generator_of(defense)
     answer = await desk.answer(request, defense, query_of(body), body.passages)
     return HTMLResponse(_inspection(answer.screening, answer), headers=HEADERS)

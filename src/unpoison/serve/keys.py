@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import InputError, OptionError, UnpoisonError, shown
+from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 
 __all__ = ["SCOPES", "Key", "KeyFile", "Keys", "digest", "read_keys"]
 
@@ -34,7 +34,7 @@ SCOPES = frozenset({"screen", "answer"})
 LOOK = 1.0
 """Seconds between two looks at the file."""
 
-LARGEST = 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024
 """Bytes of the file."""
 
 log = logging.getLogger("unpoison.service")
@@ -67,13 +67,13 @@ class Key:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise OptionError(f"a key's name must be 1 to 64 letters, digits, '.', '_' and '-', got {shown(self.name)}")
+            raise OptionError(f"a key's name must be 1 to 64 letters, digits, '.', '_' and '-', got {clip(self.name)}")
         if not isinstance(self.digest, str) or not _DIGEST.fullmatch(self.digest):
             raise OptionError(f"sha256 of key {self.name} must be 64 hexadecimal digits; make one by unpoison keys")
         if not self.scopes <= SCOPES:
             unknown = sorted(map(str, self.scopes - SCOPES))
             raise OptionError(
-                f"key {self.name} has the scope {shown(unknown[0])}; there are: {', '.join(sorted(SCOPES))}"
+                f"key {self.name} has the scope {clip(unknown[0])}; there are: {', '.join(sorted(SCOPES))}"
             )
         for field, least in (("rate", 0.001), ("burst", 1.0)):
             value: Any = getattr(self, field)
@@ -81,7 +81,7 @@ class Key:
                 continue
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not number or not least <= value <= 1e9:
-                raise OptionError(f"{field} of key {self.name} must be from {least:g} to 1e9, got {shown(value)}")
+                raise OptionError(f"{field} of key {self.name} must be from {least:g} to 1e9, got {clip(value)}")
         if self.burst is not None and self.rate is None:
             raise OptionError(f"key {self.name} has a burst and no rate; give both, or neither")
 
@@ -134,10 +134,10 @@ class KeyFile(Keys):
         now = self._clock()
         if now >= self._next:
             self._next = now + LOOK
-            self._look()
+            self._reload()
         return super().holder(text)
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         stamp = self._stamp()
         if stamp == self._last_stamp:
             return
@@ -168,8 +168,8 @@ def read_keys(path: Path) -> list[Key]:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        table = tomllib.loads(content.decode()) if len(content) <= LARGEST else None
+            content = file.read(MAX_FILE_BYTES + 1)
+        table = tomllib.loads(content.decode()) if len(content) <= MAX_FILE_BYTES else None
     except OSError as error:
         raise InputError(f"the key file {path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
@@ -191,8 +191,8 @@ def read_keys(path: Path) -> list[Key]:
 
 def _key(row: dict[str, Any]) -> Key:
     if unknown := sorted(set(row) - _FIELDS):
-        raise OptionError(f"a key has no field {shown(unknown[0])}; there are: {', '.join(sorted(_FIELDS))}")
+        raise OptionError(f"a key has no field {clip(unknown[0])}; there are: {', '.join(sorted(_FIELDS))}")
     scopes = row.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
-        raise OptionError(f"scopes must be a list of texts, got {shown(scopes)}")
+        raise OptionError(f"scopes must be a list of texts, got {clip(scopes)}")
     return Key(row.get("name", ""), row.get("sha256", ""), frozenset(scopes), row.get("rate"), row.get("burst"))

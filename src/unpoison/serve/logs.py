@@ -10,7 +10,7 @@ from time import monotonic
 
 from unpoison.report.rendering import plain
 
-__all__ = ["JsonLines", "Sampler", "logged"]
+__all__ = ["JsonLines", "Sampler", "log_to_stderr"]
 
 EVERY = 60.0
 """Seconds between two lines about one thing that goes wrong with every request."""
@@ -35,7 +35,7 @@ class Sampler:
         self._next = 0.0
         self._count = 0
 
-    def failed(self) -> int:
+    def count_failure(self) -> int:
         """How often it went wrong since the last line, this time included; 0 where nothing is to be said now."""
         self._count += 1
         now = monotonic()
@@ -44,7 +44,7 @@ class Sampler:
         self._next, count, self._count = now + EVERY, self._count, 0
         return count
 
-    def mended(self) -> int | None:
+    def count_recovery(self) -> int | None:
         """How often it went wrong since the last line, where it did go wrong before now; None otherwise."""
         if not self._next:
             return None
@@ -52,7 +52,7 @@ class Sampler:
         return count
 
 
-def logged(level: str, *names: str) -> None:
+def log_to_stderr(level: str, *names: str) -> None:
     """Send the loggers of these names to standard error, from a level on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

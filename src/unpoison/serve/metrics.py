@@ -63,13 +63,13 @@ class Metrics:
         if not self.several:
             ProcessCollector(registry=registry)
 
-    def replied(self, route: str, status: int, seconds: float, key: str | None = None) -> None:
+    def count_reply(self, route: str, status: int, seconds: float, key: str | None = None) -> None:
         if key is not None:
             self.keyed.labels(key, str(status)).inc()
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
-    def screened(self, defense: str, screening: Screening, calls: Iterable[Call]) -> None:
+    def count_screening(self, defense: str, screening: Screening, calls: Iterable[Call]) -> None:
         dropped = len(screening.dropped_indices)
         self.passages.labels(defense, "kept").inc(len(screening.passages) - dropped)
         self.passages.labels(defense, "dropped").inc(dropped)

@@ -32,7 +32,7 @@ from unpoison.serve.schemas import (
 )
 from unpoison.types import Query, Screening
 
-__all__ = ["PATHS", "ranked", "router"]
+__all__ = ["PATHS", "rank_documents", "router"]
 
 VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
 """Fields by which a request at /v2/rerank shows that it was written for vLLM."""
@@ -51,7 +51,7 @@ Ranking = list[tuple[int, float]]
 """(position in the request, score), best first."""
 
 
-def ranked(
+def rank_documents(
     k: int,
     screening: Screening | None,
     on_poison: OnPoison,
@@ -94,15 +94,15 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, desk)
     on_poison = desk.on_poison or "demote"
-    with _called("texts"):
-        screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts, on_poison)
+    with _field_name("texts"):
+        screening = await desk.rerank(request, desk.choices.pick(None), Query(body.query), body.texts, on_poison)
     texts = [*body.texts]
     for index, text in _cut(screening, on_poison).items():
         texts[index] = text
     return Json(
         [
             {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
-            for index, score in ranked(len(texts), screening, on_poison, with_texts=body.return_text)
+            for index, score in rank_documents(len(texts), screening, on_poison, with_texts=body.return_text)
         ]
     )
 
@@ -144,11 +144,11 @@ async def _rerank(
     request: Request, body: DocumentsRequest, desk: DeskOfRequest
 ) -> tuple[str, Ranking, Mapping[int, str]]:
     """The defense's name, the ranking, and the texts of what is redacted."""
-    defense, on_poison = desk.choices.chosen(desk.choices.configured_model(body.model)), desk.on_poison or "drop"
-    with _called("documents"):
+    defense, on_poison = desk.choices.pick(desk.choices.model_name(body.model)), desk.on_poison or "drop"
+    with _field_name("documents"):
         screening = await desk.rerank(request, defense, Query(body.query), body.documents, on_poison)
     wanted = body.return_documents is True
-    ranking = ranked(len(body.documents), screening, on_poison, body.top_n, with_texts=wanted)
+    ranking = rank_documents(len(body.documents), screening, on_poison, body.top_n, with_texts=wanted)
     return defense.name, ranking, _cut(screening, on_poison)
 
 
@@ -161,7 +161,7 @@ def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:
 
 
 @contextmanager
-def _called(field: str) -> Iterator[None]:
+def _field_name(field: str) -> Iterator[None]:
     """Errors name the field that the client sent, not ours."""
     try:
         yield

@@ -8,15 +8,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from unpoison import __version__
-from unpoison.defenses.guarantee import held, need_proof
+from unpoison.defenses.guarantee import need_proof, withhold_unproved
 from unpoison.errors import InputError
 from unpoison.io.rows import answer_fields
 from unpoison.serve.desk import DeskOfRequest, generator_of, query_of
-from unpoison.serve.failures import failed
+from unpoison.serve.failures import failure_reply
 from unpoison.serve.metrics import CONTENT_TYPE_LATEST
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import Answered, AnswerRequest, Checked, Failure, IngestRequest, Screened, ScreenRequest
-from unpoison.serve.streams import streaming
+from unpoison.serve.streams import event_response
 
 __all__ = ["REFUSALS", "router"]
 
@@ -39,7 +39,7 @@ router = APIRouter()
 @router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
 async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
     """Say which passages to trust, and why."""
-    defense = desk.choices.chosen(body.defense)
+    defense = desk.choices.pick(body.defense)
     screening = await desk.screen(request, defense, query_of(body), body.passages)
     return Json({"screening": screening.summary()})
 
@@ -47,15 +47,17 @@ async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
 @router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
 async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
-    defense = desk.choices.chosen(body.defense)
+    defense = desk.choices.pick(body.defense)
     generator = generator_of(defense)
     if body.guarantee:
         need_proof(defense, "guarantee")
     if body.stream and body.guarantee:
         raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
     if body.stream:
-        return await streaming(request, desk.stream(request, defense, query_of(body), body.passages), generator.name)
-    result = held(await desk.answer(request, defense, query_of(body), body.passages), body.guarantee)
+        return await event_response(
+            request, desk.stream(request, defense, query_of(body), body.passages), generator.name
+        )
+    result = withhold_unproved(await desk.answer(request, defense, query_of(body), body.passages), body.guarantee)
     return Json(answer_fields(result, generator.name))
 
 
@@ -129,7 +131,7 @@ async def readyz(request: Request) -> Json:
     taken out, its share would go to the others, and all would be out one after the other.
     """
     if request.app.state.desk.stopping:
-        return failed(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
+        return failure_reply(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
     return Json({"status": "ready"})
 
 

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from unpoison.errors import ModelError, StoreError
 from unpoison.serve.balance import BalancedSocket
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.connections import KEEP_ALIVE, bounded
-from unpoison.serve.logs import logged
+from unpoison.serve.connections import KEEP_ALIVE, connection_class
+from unpoison.serve.logs import log_to_stderr
 from unpoison.serve.sockets import BACKLOG, address
 from unpoison.serve.work import warm_up
 
@@ -97,7 +97,7 @@ def serve(
     Raises:
         UnpoisonError: A model cannot be used; in monitor mode one that is down now may be there later.
     """
-    logged(log_level, "unpoison.service", "uvicorn")
+    log_to_stderr(log_level, "unpoison.service", "uvicorn")
     try:
         warm_up(app.state.desk.choices.values())
     except (ModelError, StoreError) as error:
@@ -117,14 +117,14 @@ def serve(
         backlog=AT_ONCE,
         timeout_graceful_shutdown=int(bounds.timeout if grace is None else grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
-        http=bounded(_most_connections()),
+        http=connection_class(_most_connections()),
         ws="none",
     )
 
-    def stopping() -> None:
+    def begin_shutdown() -> None:
         app.state.desk.stopping = True
 
-    server = _Announced(config, drain=drain, stopping=stopping)
+    server = _Announced(config, drain=drain, stopping=begin_shutdown)
     server.listening = listening
     server.run(sockets=[listening])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unpoison.errors import InputError
 
-__all__ = ["BACKLOG", "address", "listen", "unlinked"]
+__all__ = ["BACKLOG", "address", "close_socket", "listen"]
 
 BACKLOG = 2048
 """Connections that the system holds until they are accepted."""
@@ -51,7 +51,7 @@ def address(listening: socket.socket) -> str:
     return f"http://{host}:{name[1]}"
 
 
-def unlinked(listening: socket.socket, path: Path | None) -> None:
+def close_socket(listening: socket.socket, path: Path | None) -> None:
     """Close it, and remove a unix socket's file."""
     listening.close()
     if path is not None:

@@ -19,13 +19,13 @@ from unpoison.errors import UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.types import Answer, Screening
 
-__all__ = ["LEAVE", "streaming"]
+__all__ = ["LEAVE", "event_response"]
 
 LEAVE = 2.0
 """Seconds beyond the time of a request in which a stream that is late can say so."""
 
 
-async def streaming(request: Request, events: AsyncIterator[Event], generator: str) -> StreamingResponse:
+async def event_response(request: Request, events: AsyncIterator[Event], generator: str) -> StreamingResponse:
     """The response for the events of an answer.
 
     Args:
@@ -41,12 +41,12 @@ async def streaming(request: Request, events: AsyncIterator[Event], generator: s
     first = await anext(events)
     if end is not None:
         timer.reschedule(end + LEAVE)
-    body = _written(request, first, events, generator, end)
+    body = _write_events(request, first, events, generator, end)
     headers = {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
     return StreamingResponse(body, media_type="text/event-stream", headers=headers)
 
 
-async def _written(
+async def _write_events(
     request: Request, first: Event, events: AsyncIterator[Event], generator: str, end: float | None
 ) -> AsyncIterator[bytes]:
     try:

@@ -20,7 +20,7 @@ from unpoison.utils.extras import require
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-    from unpoison.serve.desk import Desk
+    from unpoison.serve.desk import ScreeningService
 
 __all__ = ["over_http", "over_stdio", "tools"]
 
@@ -39,7 +39,7 @@ Texts = Annotated[list[PassageOrText], Field(description="All retrieved texts to
 Name = Annotated[str | None, Field(description="One of the configured defenses; by default the first.")]
 
 
-def tools(desk: Desk) -> Any:
+def tools(desk: ScreeningService) -> Any:
     """An `MCPServer` with the tools `screen`, `explain` and `scan`.
 
     Raises:
@@ -52,26 +52,26 @@ def tools(desk: Desk) -> Any:
     )
     reads_only = kinds.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
-    def failed(error: Exception) -> NoReturn:
+    def raise_tool_error(error: Exception) -> NoReturn:
         if isinstance(error, UnpoisonError):
             raise sdk.exceptions.ToolError(str(error)) from None
         raise sdk.exceptions.ToolError(f"this is a fault of the server ({type(error).__name__})") from None
 
-    async def judged(query: str, passages: list[Any], defense: str | None) -> Screening:
+    async def screen_passages(query: str, passages: list[Any], defense: str | None) -> Screening:
         try:
-            return await desk.judged(desk.choices.chosen(defense), Query(query), passages)
+            return await desk.screen_uncounted(desk.choices.pick(defense), Query(query), passages)
         except Exception as error:  # the SDK would log its text, which may quote a passage
-            failed(error)
+            raise_tool_error(error)
 
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def screen(query: Question, passages: Texts, defense: Name = None) -> dict[str, Any]:
         """Say which of the texts retrieved for a question can be trusted: positions that are kept, and why."""
-        return (await judged(query, passages, defense)).summary()
+        return (await screen_passages(query, passages, defense)).summary()
 
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def explain(query: Question, passages: Texts, defense: Name = None) -> str:
         """Say in words what was found in each of the texts, for a person who asks why one was dropped."""
-        return (await judged(query, passages, defense)).explain()
+        return (await screen_passages(query, passages, defense)).explain()
 
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def scan(documents: Documents) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def tools(desk: Desk) -> Any:
         try:
             return await desk.scan(documents)
         except Exception as error:
-            failed(error)
+            raise_tool_error(error)
 
     return server
 
@@ -96,7 +96,7 @@ def over_http(server: Any) -> list[BaseRoute]:
     return list(app.routes)
 
 
-async def over_stdio(desk: Desk) -> None:
+async def over_stdio(desk: ScreeningService) -> None:
     """Serve standard input and output until the input ends."""
     desk.work = Work(desk.bounds.threads)
     try:

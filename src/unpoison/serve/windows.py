@@ -15,12 +15,12 @@ from unpoison.core.reasons import Reason
 from unpoison.core.spans import spans_at
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 
-__all__ = ["MOST", "cut", "merged", "rounds"]
+__all__ = ["MAX_WINDOWS", "cut", "merge_screenings", "rounds"]
 
-MOST = 4
+MAX_WINDOWS = 4
 """Windows of one passage that are judged; what has more is dropped, for each costs another screening."""
 
-LONGEST_TITLE = 300
+MAX_TITLE = 300
 """Characters."""
 
 OVERLAP = 0.1
@@ -35,7 +35,7 @@ def starts(text: str, characters: int) -> range:
 
 def _flat(passage: Passage) -> Passage:
     """A title stands before every window of its text; one that is no title any more is the beginning of the text."""
-    return passage if len(passage.title or "") <= LONGEST_TITLE else replace(passage, text=passage.raw, title=None)
+    return passage if len(passage.title or "") <= MAX_TITLE else replace(passage, text=passage.raw, title=None)
 
 
 def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage, ...]]:
@@ -46,13 +46,15 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
         characters: Of one window.
 
     Returns:
-        One to `MOST` rounds of as many passages. Embeddings stay: they are the whole passage's.
+        One to `MAX_WINDOWS` rounds of as many passages. Embeddings stay: they are the whole passage's.
     """
     passages = tuple(map(_flat, passages))
     starts_of_each = [starts(p.text, characters) for p in passages]
     # What is dropped for its length is shown to the defense by its beginning: reasons name passages by position.
-    windows = [[p.text[i : i + characters] for i in window_starts[: 1 if len(window_starts) > MOST else MOST]]
-               for p, window_starts in zip(passages, starts_of_each)]  # fmt: skip
+    windows = [
+        [p.text[i : i + characters] for i in (places if len(places) <= MAX_WINDOWS else places[:1])]
+        for p, places in zip(passages, starts_of_each)
+    ]
     count = max(map(len, windows), default=1)
     return [
         tuple(
@@ -63,7 +65,9 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
     ]
 
 
-def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Screening], characters: int) -> Screening:
+def merge_screenings(
+    query: Query, passages: tuple[Passage, ...], screenings: Sequence[Screening], characters: int
+) -> Screening:
     """One screening of the passages from those of the rounds: each passage as its worst window is.
 
     Evidence is the first round's, with the worst probabilities where the defense gives any. What is contested in any
@@ -75,7 +79,7 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
         return first
     worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
-        Reason.of("windows.too_long", size=size, most=MOST) if size > MOST
+        Reason.of("windows.too_long", size=size, most=MAX_WINDOWS) if size > MAX_WINDOWS
         else verdict.reason if size == 1
         else Reason.of("windows.worst", size=size, clauses=[verdict.reason.clause])
         for size, verdict in zip(sizes, worst)
@@ -83,13 +87,13 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
     arrays = dict(first.evidence.arrays)
     if "probability" in arrays:
         arrays["probability"] = np.max([s.evidence["probability"] for s in screenings], axis=0)
-        arrays["probability"] = np.where(np.array(sizes) > MOST, 1.0, arrays["probability"])
-    long = [f"passages[{i}] was judged in windows" for i, size in enumerate(sizes) if 1 < size <= MOST]
+        arrays["probability"] = np.where(np.array(sizes) > MAX_WINDOWS, 1.0, arrays["probability"])
+    long = [f"passages[{i}] was judged in windows" for i, size in enumerate(sizes) if 1 < size <= MAX_WINDOWS]
     return Screening.decided(
         first.defense,
         query,
         passages,
-        kept=[i for i in first.kept_indices if worst[i].kept and sizes[i] <= MOST],
+        kept=[i for i in first.kept_indices if worst[i].kept and sizes[i] <= MAX_WINDOWS],
         scores=[verdict.score for verdict in worst],
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
@@ -102,7 +106,7 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
 def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> list[Span]:
     """The spans of a passage's windows as the caller counts."""
     flat = _flat(passage)
-    window_starts = starts(flat.text, characters)[:MOST]
+    window_starts = starts(flat.text, characters)[:MAX_WINDOWS]
     again = [window_starts[-1]] * (
         len(verdicts) - len(window_starts)
     )  # in later rounds its last window is judged again
@@ -110,13 +114,13 @@ def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> li
         span
         for verdict, window_start in zip(verdicts, [*window_starts, *again])
         for one in verdict.spans
-        for span in _moved(
+        for span in _shift_span(
             passage, one, window_start if flat is passage else window_start - (len(passage.raw) - len(passage.text))
         )
     ]
 
 
-def _moved(passage: Passage, span: Span, window_start: int) -> Iterator[Span]:
+def _shift_span(passage: Passage, span: Span, window_start: int) -> Iterator[Span]:
     """A span of a window that begins at a place of the text: before it where a title is the text's beginning."""
     if span.field == "title":
         yield span

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, shown
+from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, clip
 from unpoison.types import (
     Answer,
     Passage,
@@ -17,7 +17,17 @@ from unpoison.types import (
     as_query,
 )
 
-__all__ = ["Events", "Exchange", "Ranked", "RefusedError", "content", "failure", "ranked", "reranking", "unreachable"]
+__all__ = [
+    "Events",
+    "Exchange",
+    "Ranked",
+    "RefusedError",
+    "content",
+    "failure",
+    "read_ranking",
+    "rerank_body",
+    "unreachable",
+]
 
 AGAIN = (429, 503)
 """What the service refuses before it did anything."""
@@ -38,7 +48,11 @@ class Exchange:
         self.query, self.passages, self.defense = as_query(query), as_passages(passages), defense
 
     def body(self, **more: Any) -> dict[str, Any]:
-        body: dict[str, Any] = {"query": self.query.text, "passages": [_sent(p) for p in self.passages], **more}
+        body: dict[str, Any] = {
+            "query": self.query.text,
+            "passages": [_passage_fields(p) for p in self.passages],
+            **more,
+        }
         if self.query.embedding is not None:
             body["embedding"] = self.query.embedding.tolist()
         return body if self.defense is None else {**body, "defense": self.defense}
@@ -52,22 +66,22 @@ class Exchange:
             case "answer":
                 return self.answer(data)
             case "error":
-                raise _named(data, None)
-        raise _malformed()
+                raise _remote_error(data, None)
+        raise _unreadable()
 
     def screening(self, data: Any) -> Screening:
         """The caller's own passages with the service's verdicts."""
         try:
             return Screening.from_dict({**data["screening"], "query": self.query.text, "passages": self.passages})
         except (KeyError, TypeError, ValueError) as error:
-            raise _malformed(error) from None
+            raise _unreadable(error) from None
 
     def answer(self, data: Any) -> Answer:
         screening = self.screening(data)
         try:
             return Answer.from_dict(data["answer"], screening)
         except (KeyError, TypeError, ValueError) as error:
-            raise _malformed(error) from None
+            raise _unreadable(error) from None
 
 
 class Events:
@@ -85,30 +99,30 @@ class Events:
         try:
             return self._name, json.loads(line.removeprefix("data: "))
         except ValueError:
-            raise _malformed() from None
+            raise _unreadable() from None
 
-    def ended(self) -> None:
+    def check_end(self) -> None:
         """Say so where the stream broke off."""
         if self._last != "answer":
             raise ModelError("the service broke off in its answer; ask again", retryable=True)
 
 
-def _sent(passage: Passage) -> dict[str, Any]:
+def _passage_fields(passage: Passage) -> dict[str, Any]:
     fields = passage.to_dict()
     return fields if passage.embedding is None else {**fields, "embedding": passage.embedding.tolist()}
 
 
-def reranking(query: str, documents: Iterable[str], top: int | None, defense: str | None) -> dict[str, Any]:
+def rerank_body(query: str, documents: Iterable[str], top: int | None, defense: str | None) -> dict[str, Any]:
     """The body of a rerank request."""
     return {"model": defense or "default", "query": query, "documents": list(documents), "top_n": top}
 
 
-def ranked(data: Any) -> list[Ranked]:
+def read_ranking(data: Any) -> list[Ranked]:
     """What a rerank request is replied with."""
     try:
         return [Ranked(int(row["index"]), float(row["relevance_score"])) for row in data["results"]]
     except (KeyError, TypeError, ValueError):
-        raise _malformed() from None
+        raise _unreadable() from None
 
 
 class RefusedError(ModelError):
@@ -126,7 +140,7 @@ def content(response: Any) -> Any:
     try:
         return response.json()
     except ValueError:
-        raise _malformed() from None
+        raise _unreadable() from None
 
 
 def failure(response: Any) -> UnpoisonError:
@@ -139,10 +153,10 @@ def failure(response: Any) -> UnpoisonError:
     after = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
     if response.status_code in AGAIN:
         return RefusedError(_sentence(data, response.status_code), retryable=True, retry_after=after)
-    return _named(data, response.status_code)
+    return _remote_error(data, response.status_code)
 
 
-def _named(data: Any, status: int | None) -> UnpoisonError:
+def _remote_error(data: Any, status: int | None) -> UnpoisonError:
     kind = data["error"].get("type") if isinstance(data, Mapping) and isinstance(data.get("error"), Mapping) else None
     message = _sentence(data, status)
     if kind in ("DeadlineError", "Timeout") or status == 504:
@@ -159,7 +173,7 @@ def _named(data: Any, status: int | None) -> UnpoisonError:
 def _sentence(data: Any, status: int | None) -> str:
     error = data.get("error") if isinstance(data, Mapping) else None
     message = error.get("message") if isinstance(error, Mapping) else None
-    reply = f"it says: {shown(message, 300)}" if isinstance(message, str) else "check its address"
+    reply = f"it says: {clip(message, 300)}" if isinstance(message, str) else "check its address"
     return f"the service replied with {'an error' if status is None else status}; {reply}"
 
 
@@ -170,6 +184,6 @@ def unreachable(sdk: Any, error: Exception) -> ModelError:
     return ModelError(f"the service cannot be reached ({type(error).__name__}); check its address", retryable=True)
 
 
-def _malformed(error: Exception | None = None) -> ModelError:
-    why = "" if error is None else f" ({type(error).__name__}: {shown(str(error), 200)})"
+def _unreadable(error: Exception | None = None) -> ModelError:
+    why = "" if error is None else f" ({type(error).__name__}: {clip(str(error), 200)})"
     return ModelError(f"what replied is no unpoison service that this client can read{why}; check the address")

@@ -20,7 +20,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.runtime.driver import arun, run
 from unpoison.types import Answer, Call, Passage, Query, Screening
-from unpoison.utils.threads import Line
+from unpoison.utils.threads import WorkQueue
 from unpoison.utils.tracing import span
 
 __all__ = ["Screened", "Work", "warm_up"]
@@ -30,7 +30,7 @@ T = TypeVar("T")
 LONG = 30_000
 """Characters of all passages from which a request is a long one: about 50 ms of computation by Guard."""
 
-LEAST = 300
+MIN_CHARACTERS = 300
 """Characters that a passage counts for at least: each is compared with all, however short it is."""
 
 LEAVE = 5.0
@@ -53,7 +53,7 @@ class Work:
     """
 
     def __init__(self, threads: int) -> None:
-        self._short, self._long = Line(threads), Line(threads)
+        self._short, self._long = WorkQueue(threads), WorkQueue(threads)
         self._server = asyncio.get_running_loop()
         self._models = asyncio.new_event_loop()
         self._thread = Thread(target=self._models.run_forever, name="unpoison-models", daemon=True)
@@ -65,10 +65,10 @@ class Work:
         Raises:
             UnpoisonError: As `Defense.screen`.
         """
-        flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
+        flow, models, limits = defense.screen_flow(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
-                result = Screened(*await self._asking(arun(flow, models, limits)))
+                result = Screened(*await self._run_on_models(arun(flow, models, limits)))
             else:
                 line = self._long if _size(passages) > LONG else self._short
                 result = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
@@ -82,7 +82,7 @@ class Work:
         Raises:
             UnpoisonError: As `Defense.answer`.
         """
-        return await self._asking(defense.aanswer(query, passages))
+        return await self._run_on_models(defense.aanswer(query, passages))
 
     async def stream(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> AsyncIterator[Event]:
         """Answer as it comes: a screening, pieces of text, the answer. Who stops listening stops the model's call.
@@ -124,13 +124,13 @@ class Work:
         self._short.close()
         self._long.close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._asking(_cancel_others()), LEAVE)
+            await asyncio.wait_for(self._run_on_models(_cancel_others()), LEAVE)
         self._models.call_soon_threadsafe(self._models.stop)
         await asyncio.to_thread(self._thread.join, LEAVE)
         if not self._thread.is_alive():
             self._models.close()
 
-    async def _asking(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run_on_models(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._models))
 
 
@@ -144,7 +144,7 @@ async def _cancel_others() -> None:
 
 def _size(passages: Iterable[Passage]) -> int:
     """The characters of titles and texts, for that much is read."""
-    return sum(max(len(p.title or "") + len(p.text), LEAST) for p in passages)
+    return sum(max(len(p.title or "") + len(p.text), MIN_CHARACTERS) for p in passages)
 
 
 def asks_models(defense: Defense) -> bool:

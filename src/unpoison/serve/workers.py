@@ -21,9 +21,9 @@ from contextlib import suppress
 from typing import Any
 
 from unpoison.serve.balance import BalancedSocket, Loads
-from unpoison.serve.logs import logged
+from unpoison.serve.logs import log_to_stderr
 
-__all__ = ["SOCKET", "inherited", "supervise"]
+__all__ = ["SOCKET", "inherit_socket", "supervise"]
 
 SOCKET = "UNPOISON_WORKER"
 """Environment variable of a worker: the numbers of the socket, of the pipe that says that the parent lives, of the file
@@ -41,7 +41,7 @@ MOST_DEATHS, MINUTE = 5, 60.0
 log = logging.getLogger("unpoison.service")
 
 
-def inherited() -> BalancedSocket | None:
+def inherit_socket() -> BalancedSocket | None:
     """The socket that a parent opened for this worker, None in any other process. Ends the process with its parent."""
     numbers = os.environ.pop(SOCKET, None)
     if numbers is None:
@@ -71,7 +71,7 @@ def supervise(
     Returns:
         The exit status: 0 after a signal, or that of the workers where they cannot run.
     """
-    logged(log_level, "unpoison.service")
+    log_to_stderr(log_level, "unpoison.service")
     with tempfile.TemporaryDirectory(prefix="unpoison-counts-") as counts, tempfile.TemporaryFile() as loads:
         loads.truncate(number * Loads.BYTES)
         passed = listening.fileno(), loads.fileno()
@@ -111,8 +111,8 @@ class _Workers:
                     self._each(subprocess.Popen.kill)
                 died = [own for own, worker in self._running.items() if worker.poll() is not None]
                 for own in died:
-                    worker = self._buried(own)
-                    if end == float("inf") and (status := self._replaced(own, worker)):
+                    worker = self._reap(own)
+                    if end == float("inf") and (status := self._replace(own, worker)):
                         self._pass_on(signal.SIGTERM)
                         end = time.monotonic() + patience
                 time.sleep(POLL)
@@ -129,7 +129,7 @@ class _Workers:
             self._command, env=environment, pass_fds=passed, start_new_session=True
         )
 
-    def _replaced(self, own: int, worker: subprocess.Popen[bytes]) -> int:
+    def _replace(self, own: int, worker: subprocess.Popen[bytes]) -> int:
         """Start another for one that died unasked; else the status to end with."""
         self._deaths.append(time.monotonic())
         fields = {"pid": worker.pid, "status": worker.returncode}
@@ -142,7 +142,7 @@ class _Workers:
         self._start(own)
         return 0
 
-    def _buried(self, own: int) -> subprocess.Popen[bytes]:
+    def _reap(self, own: int) -> subprocess.Popen[bytes]:
         from prometheus_client.multiprocess import mark_process_dead
 
         worker = self._running.pop(own)

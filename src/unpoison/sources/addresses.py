@@ -14,9 +14,9 @@ import idna
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
-__all__ = ["LONGEST", "Place", "host_like", "place_of", "registrable", "visible"]
+__all__ = ["MAX_SOURCE_CHARS", "Place", "host_like", "place_of", "registrable", "visible"]
 
-LONGEST = 2_048
+MAX_SOURCE_CHARS = 2_048
 """Characters of a source; what is longer points nowhere."""
 
 WEB = frozenset({"http", "https", "ws", "wss", "ftp"})
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 def place_of(source: str) -> Place | None:
     """Where a source points; None where nobody can say: nothing, too long, a scheme without a place, a trick."""
-    if len(source) > LONGEST:
+    if len(source) > MAX_SOURCE_CHARS:
         return None
     text = source.translate(_REMOVED).strip(_SPACE)
     if not text:
@@ -124,13 +124,13 @@ def _web(rest: str) -> Place | None:
     if host is None:
         return None
     path = rest[len(authority) :].partition("?")[0].partition("#")[0]
-    segments = _resolved([unquote(part, errors="replace") for part in path.split("/")])
+    segments = _resolve_path([unquote(part, errors="replace") for part in path.split("/")])
     return Place("web", host, segments if segments is not None and ".." not in segments else ())
 
 
 def _file(root: str, path: str) -> Place | None:
     parts = path.replace("\\", "/").split("/")
-    segments = _resolved(parts)
+    segments = _resolve_path(parts)
     if segments is None:
         return None
     if root:
@@ -141,7 +141,7 @@ def _file(root: str, path: str) -> Place | None:
     return Place("file", root, segments[:-1] if named else segments, segments[-1] if named else "")
 
 
-def _resolved(parts: list[str]) -> tuple[str, ...] | None:
+def _resolve_path(parts: list[str]) -> tuple[str, ...] | None:
     """The parts of a path without empty ones, "." and ".."; None where one of them hides a slash or dots.
 
     What climbs out of where it began stays as "..", first.

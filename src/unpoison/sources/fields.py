@@ -9,11 +9,11 @@ __all__ = ["EMPTY", "Metadata", "Scalar", "metadata_of", "source_in"]
 
 Scalar = str | int | float
 
-MOST_FIELDS = 32
-LONGEST_VALUE = 1_000
+MAX_FIELDS = 32
+MAX_VALUE_CHARS = 1_000
 """Characters of a name and of a value; the rest is cut off."""
 
-LARGEST = 2**63
+MAX_NUMBER = 2**63
 """What no number exceeds, in either direction; infinity and what is no number are left out with it."""
 
 SOURCE_FIELDS = ("source", "url", "uri", "link", "file_path")
@@ -58,7 +58,7 @@ def metadata_of(fields: Mapping[Any, object], more: object = None) -> Metadata:
     found = dict(_scalars(fields.items(), OWN))
     if isinstance(more, Mapping) and more:
         for name, value in _scalars(more.items(), frozenset()):
-            if len(found) >= MOST_FIELDS:
+            if len(found) >= MAX_FIELDS:
                 break
             found.setdefault(name, value)
     return Metadata(found) if found else EMPTY
@@ -70,12 +70,12 @@ def _scalars(items: Iterable[tuple[Any, object]], but: frozenset[str]) -> list[t
         if not isinstance(name, str) or name in but:
             continue
         if isinstance(value, str):
-            found.append((name[:LONGEST_VALUE], value[:LONGEST_VALUE]))
-        elif isinstance(value, (int, float)) and -LARGEST < value < LARGEST:
-            found.append((name[:LONGEST_VALUE], value))
+            found.append((name[:MAX_VALUE_CHARS], value[:MAX_VALUE_CHARS]))
+        elif isinstance(value, (int, float)) and -MAX_NUMBER < value < MAX_NUMBER:
+            found.append((name[:MAX_VALUE_CHARS], value))
         else:
             continue
-        if len(found) == MOST_FIELDS:
+        if len(found) == MAX_FIELDS:
             break
     return found
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, NamedTuple
 
-from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.tokens import stems
 from unpoison.utils.private import private
@@ -35,10 +35,10 @@ SCHEMA = 1
 BUSY = 2.0
 """Seconds to wait for another process: a history is not worth more of a user's time."""
 
-MOST_QUESTIONS = 1_000
+MAX_QUESTIONS = 1_000
 """Remembered for each origin; it is long known by then."""
 
-MOST_ORIGINS = 1_000_000
+MAX_ORIGINS = 1_000_000
 
 PRUNED_EVERY = 1_000
 """New origins after which it is seen whether there are too many."""
@@ -86,7 +86,7 @@ class History:
 
     def __init__(self, path: str | Path | None = None) -> None:
         if path is not None and "\0" in str(path):
-            raise OptionError(f"history must be the path of a file, got {shown(str(path))}")
+            raise OptionError(f"history must be the path of a file, got {clip(str(path))}")
         self.path = None if path is None else Path(path)
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
@@ -106,7 +106,7 @@ class History:
         """
         names = [name for name in dict.fromkeys(origins) if name]
         found: dict[str, Past] = {}
-        with self._opened() as connection:
+        with self._open_connection() as connection:
             for start in range(0, len(names), 500):
                 part = names[start : start + 500]
                 marks = ",".join("?" * len(part))
@@ -132,10 +132,10 @@ class History:
         ]
         for _, _, outcome in rows:
             if outcome not in OUTCOMES:
-                raise OptionError(f"an outcome must be one of {', '.join(OUTCOMES)}, got {shown(outcome)}")
+                raise OptionError(f"an outcome must be one of {', '.join(OUTCOMES)}, got {clip(outcome)}")
         if not rows:
             return
-        with self._opened() as connection, _transaction(connection):
+        with self._open_connection() as connection, _transaction(connection):
             for origin, question, outcome in rows:
                 self._count(connection, origin, question, outcome, day.toordinal())
             if self._new >= PRUNED_EVERY:
@@ -148,7 +148,7 @@ class History:
         before = connection.execute(
             "SELECT outcome FROM questions WHERE origin = ? AND question = ?", (origin, question)
         ).fetchone()
-        if before is None and count >= MOST_QUESTIONS:
+        if before is None and count >= MAX_QUESTIONS:
             return
         if before is not None and (outcome == "seen" or before[0] == outcome):
             return
@@ -166,18 +166,18 @@ class History:
             StoreError: The file cannot be used.
             InputError: It is damaged, no history, or of another version.
         """
-        with self._opened() as connection:
+        with self._open_connection() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM origins ORDER BY questions DESC, origin").fetchall()  # noqa: S608
         return [_past(row) for row in rows]
 
     def __bool__(self) -> bool:
         """Whether anything is remembered."""
-        with self._opened() as connection:
+        with self._open_connection() as connection:
             return connection.execute("SELECT 1 FROM origins LIMIT 1").fetchone() is not None
 
     def forget(self, origin: str) -> bool:
         """Remember nothing of an origin any more; whether there was anything."""
-        with self._opened() as connection, _transaction(connection):
+        with self._open_connection() as connection, _transaction(connection):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
             return connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount > 0
 
@@ -191,7 +191,7 @@ class History:
             self._connection = None
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
         """The one connection of this process."""
         if self._process != os.getpid():  # a child: the parent's connection is the parent's, and so are its threads
             self._lock, self._process = RLock(), os.getpid()
@@ -251,13 +251,13 @@ class History:
 
     @property
     def _address(self) -> str:
-        return "in memory" if self.path is None else shown(str(self.path), 200)
+        return "in memory" if self.path is None else clip(str(self.path), 200)
 
     def __getstate__(self) -> dict[str, Any]:
         """A file by its path, memory by its rows."""
         state: dict[str, Any] = {"path": self.path}
         if self.path is None:
-            with self._opened() as connection:
+            with self._open_connection() as connection:
                 state["origins"] = connection.execute("SELECT * FROM origins").fetchall()
                 state["questions"] = connection.execute("SELECT * FROM questions").fetchall()
         return state
@@ -265,7 +265,7 @@ class History:
     def __setstate__(self, state: dict[str, Any]) -> None:
         History.__init__(self, state["path"])
         if self.path is None:
-            with self._opened() as connection, _transaction(connection):
+            with self._open_connection() as connection, _transaction(connection):
                 connection.executemany("INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?, ?, ?)", state["origins"])
                 connection.executemany("INSERT INTO questions VALUES (?, ?, ?)", state["questions"])
 
@@ -294,7 +294,7 @@ def _past(row: Sequence[Any]) -> Past:
     try:
         return Past(row[0], date.fromordinal(row[1]), date.fromordinal(row[2]), *map(int, row[3:]))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"the history holds no counts for {shown(row[0])}; give another path") from None
+        raise InputError(f"the history holds no counts for {clip(row[0])}; give another path") from None
 
 
 def _without(past: Past, outcome: str) -> Past:
@@ -317,12 +317,12 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def _prune(connection: sqlite3.Connection) -> None:
     """Forget a hundredth of the origins where there are too many: those seen for one question, the oldest first."""
     (count,) = connection.execute("SELECT count(*) FROM origins").fetchone()
-    if count <= MOST_ORIGINS:
+    if count <= MAX_ORIGINS:
         return
     connection.execute(
         "DELETE FROM origins WHERE origin IN"
         " (SELECT origin FROM origins ORDER BY questions > 1, last_day, questions LIMIT ?)",
-        (count - MOST_ORIGINS + MOST_ORIGINS // 100,),
+        (count - MAX_ORIGINS + MAX_ORIGINS // 100,),
     )
     connection.execute("DELETE FROM questions WHERE origin NOT IN (SELECT origin FROM origins)")
 

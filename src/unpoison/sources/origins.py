@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
-from unpoison.errors import OptionError, shown
-from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, registrable, visible
+from unpoison.errors import OptionError, clip
+from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, registrable, visible
 from unpoison.sources.hosts import ARCHIVES, CASED, PLAIN, SHARED, USERS
 
-__all__ = ["LONGEST_ORIGIN", "checked_rule", "origin_of", "place", "source_of"]
+__all__ = ["MAX_ORIGIN_CHARS", "check_rule", "origin_of", "place", "source_of"]
 
-LONGEST_ORIGIN = 300
+MAX_ORIGIN_CHARS = 300
 """Characters; of a longer one the end is replaced by a hash of it."""
 
-MOST_SEGMENTS = 16
+MAX_SEGMENTS = 16
 """Of a rule `path:N`."""
 
 ADDRESS_FIELDS = ("url", "uri", "link")
@@ -48,10 +48,10 @@ def origin_of(
     Raises:
         OptionError: No such rule. No source raises.
     """
-    kind, _, argument = checked_rule(rule).partition(":")
+    kind, _, argument = check_rule(rule).partition(":")
     if kind == "field":
         return _field(argument, (metadata or {}).get(argument))
-    if not isinstance(source, str) or len(source) > LONGEST:
+    if not isinstance(source, str) or len(source) > MAX_SOURCE_CHARS:
         return ""
     return _origin(source, kind, int(argument or 0), users)
 
@@ -76,7 +76,7 @@ def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
 
 def place(source: str) -> Place | None:
     """`place_of`, remembered; longer ones than it reads are nowhere, and are not kept."""
-    return _place(source) if len(source) <= LONGEST else None
+    return _place(source) if len(source) <= MAX_SOURCE_CHARS else None
 
 
 @lru_cache(maxsize=4096)
@@ -85,7 +85,7 @@ def _place(source: str) -> Place | None:
 
 
 @lru_cache(maxsize=256)
-def checked_rule(rule: str) -> str:
+def check_rule(rule: str) -> str:
     """A rule of origin.
 
     Raises:
@@ -94,12 +94,12 @@ def checked_rule(rule: str) -> str:
     kind, colon, argument = rule.partition(":") if isinstance(rule, str) else ("", "", "")
     if kind in ("domain", "host") and not colon:
         return rule
-    if kind == "path" and argument.isascii() and argument.isdigit() and 1 <= int(argument[:4]) <= MOST_SEGMENTS:
+    if kind == "path" and argument.isascii() and argument.isdigit() and 1 <= int(argument[:4]) <= MAX_SEGMENTS:
         return rule
     if kind == "field" and argument and len(argument) <= 100 and argument.isprintable():
         return rule
     raise OptionError(
-        f"origin must be domain, host, path:N (N from 1 to {MOST_SEGMENTS}) or field:NAME, got {shown(rule)}"
+        f"origin must be domain, host, path:N (N from 1 to {MAX_SEGMENTS}) or field:NAME, got {clip(rule)}"
     )
 
 
@@ -107,8 +107,8 @@ def _field(name: str, value: object) -> str:
     if value is None or isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return ""
     text = str(value)
-    words = " ".join(text.split()) if len(text) <= LONGEST else ""
-    return _fitted(f"{name}:{visible(words)}") if words else ""
+    words = " ".join(text.split()) if len(text) <= MAX_SOURCE_CHARS else ""
+    return _shorten_origin(f"{name}:{visible(words)}") if words else ""
 
 
 @lru_cache(maxsize=4096)
@@ -117,15 +117,15 @@ def _origin(source: str, kind: str, segments: int, users: Users) -> str:
     if found is None:
         return ""
     if found.kind == "name":
-        return _fitted(found.segments[0])
+        return _shorten_origin(found.segments[0])
     if found.kind == "file":
         folders = found.segments[:segments] if kind == "path" else found.segments
-        return _fitted(found.host + "".join(f"{folder}/" for folder in folders) or "./")
+        return _shorten_origin(found.host + "".join(f"{folder}/" for folder in folders) or "./")
     if kind == "host":
         return found.host
     if kind == "path":
-        return _fitted("/".join((found.host, *found.segments[:segments])))
-    return _fitted(_party(found, dict(users)))
+        return _shorten_origin("/".join((found.host, *found.segments[:segments])))
+    return _shorten_origin(_party(found, dict(users)))
 
 
 def _party(found: Place, more: Mapping[str, str]) -> str:
@@ -139,7 +139,7 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
             begin = tuple(prefix.split("/"))
             behind = len(begin) - 1 + skipped
             if (host, *found.segments[: len(begin) - 1]) == begin and len(found.segments) > behind:
-                return _shown_by(host, found.segments[behind:])
+                return _archive_origin(host, found.segments[behind:])
     for host in hosts:
         user = _user(host, found, more)
         if user:
@@ -148,7 +148,7 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
     return next((host for host in hosts if host in SHARED or host in more_hosts), domain)
 
 
-def _shown_by(host: str, inner: tuple[str, ...]) -> str:
+def _archive_origin(host: str, inner: tuple[str, ...]) -> str:
     """What an archive or a proxy shows of somebody else: nobody's own word, and not quite that somebody's either."""
     rest = "/".join(inner)
     for scheme in ("http:/", "https:/"):
@@ -179,7 +179,7 @@ def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
         else:
             continue
         if names and (pattern.startswith("*."), len(pattern)) > (best.startswith("*."), len(best)):
-            best, name = pattern, _filled(called or pattern, names)
+            best, name = pattern, _fill_stars(called or pattern, names)
     return name if host in CASED else name.lower()
 
 
@@ -192,14 +192,14 @@ def _host_of(pattern: str) -> str:
     return pattern.partition("/")[0].removeprefix("*.")
 
 
-def _filled(called: str, names: list[str]) -> str:
+def _fill_stars(called: str, names: list[str]) -> str:
     """The name of an entry, its stars filled with the last names."""
     first, *rest = called.split("*")
     return first + "".join(name + piece for name, piece in zip(names[len(names) - len(rest) :], rest))
 
 
-def _fitted(origin: str) -> str:
-    if len(origin) <= LONGEST_ORIGIN:
+def _shorten_origin(origin: str) -> str:
+    if len(origin) <= MAX_ORIGIN_CHARS:
         return origin
     digest = blake2b(origin.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{origin[:270]}…{digest}{'/' if origin.endswith('/') else ''}"

@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import NoReturn
 from urllib.parse import unquote
 
-from unpoison.errors import OptionError, shown
-from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, visible
+from unpoison.errors import OptionError, clip
+from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, visible
 from unpoison.sources.origins import place
 
-__all__ = ["Pattern", "checked_pattern", "named_place"]
+__all__ = ["Pattern", "origin_place", "parse_pattern"]
 
-MOST_STARS = 10
+MAX_STARS = 10
 FIELD = re.compile(r"[A-Za-z_][\w. -]{0,99}:(?!//)")
 
 
@@ -62,7 +62,7 @@ class Pattern:
             return True
         if not origin or (found is not None and "://" in self.text):
             return False  # an address is no more than itself, even where its owner has other hosts
-        named = named_place(origin)
+        named = origin_place(origin)
         return named is not None and self._fits(named)
 
     def _fits(self, found: Place) -> bool:
@@ -85,7 +85,7 @@ class Pattern:
         return len(segments) in at
 
 
-def checked_pattern(text: object, where: str) -> Pattern:
+def parse_pattern(text: object, where: str) -> Pattern:
     """Read a pattern.
 
     Raises:
@@ -93,12 +93,12 @@ def checked_pattern(text: object, where: str) -> Pattern:
     """
     if not isinstance(text, str) or not text.strip() or len(text) > 500 or not text.isprintable():
         raise OptionError(
-            f"{where} holds {shown(text)}, which is no pattern; write one such as docs.example or docs/hr/**"
+            f"{where} holds {clip(text)}, which is no pattern; write one such as docs.example or docs/hr/**"
         )
     pattern = text.strip().replace("\\", "/")
-    if pattern.count("*") > MOST_STARS:
+    if pattern.count("*") > MAX_STARS:
         raise OptionError(
-            f"{where} holds {shown(text)}, which has more than {MOST_STARS} stars; write two patterns of it"
+            f"{where} holds {clip(text)}, which has more than {MAX_STARS} stars; write two patterns of it"
         )
     scheme, separated, rest = pattern.partition("://")
     if pattern.strip("*/") == "":
@@ -143,7 +143,7 @@ def _file(pattern: str, text: object, where: str) -> Pattern:
 
 def _refuse(text: object, where: str) -> NoReturn:
     raise OptionError(
-        f"{where} holds {shown(text)}, which can match nothing; write a host (docs.example, *.docs.example), an "
+        f"{where} holds {clip(text)}, which can match nothing; write a host (docs.example, *.docs.example), an "
         "address (https://docs.example/hr/**), a folder (docs/hr/**) or a field (author:alice)"
     )
 
@@ -164,13 +164,13 @@ def _glob(text: str) -> re.Pattern[str]:
     )
 
 
-def named_place(origin: str) -> Place | None:
+def origin_place(origin: str) -> Place | None:
     """An origin, which has the form of an address without its scheme, of a folder, or of neither."""
-    return _named_place(origin) if len(origin) <= LONGEST else None
+    return _origin_place(origin) if len(origin) <= MAX_SOURCE_CHARS else None
 
 
 @lru_cache(maxsize=4096)
-def _named_place(origin: str) -> Place | None:
+def _origin_place(origin: str) -> Place | None:
     if FIELD.match(origin):
         return None
     if origin.endswith("/"):

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import yaml
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.sources.addresses import Place, place_of
-from unpoison.sources.origins import Users, checked_rule, place
-from unpoison.sources.patterns import Pattern, checked_pattern, named_place
+from unpoison.sources.origins import Users, check_rule, place
+from unpoison.sources.patterns import Pattern, origin_place, parse_pattern
 from unpoison.sources.trust import Level
 
 __all__ = ["LISTS", "Policy"]
@@ -25,10 +25,10 @@ KEYS = ("origin", "fresh", *LISTS, "prefer", "hosts", "history")
 
 Listed = tuple[Pattern, Level]
 
-LARGEST = 1_000_000
+MAX_FILE_BYTES = 1_000_000
 """Bytes of a policy."""
 
-MOST_PATTERNS = 10_000
+MAX_PATTERNS = 10_000
 
 UNITS = {"": 1, "day": 1, "days": 1, "week": 7, "weeks": 7, "month": 30, "months": 30}
 """Days."""
@@ -75,7 +75,7 @@ class Policy:
         if isinstance(value, Mapping):
             return cls._of(value, "the policy", None)
         path = Path(value)
-        return cls._of(_loaded(path), f"the policy {shown(str(path), 200)}", path.parent)
+        return cls._of(_load_yaml(path), f"the policy {clip(str(path), 200)}", path.parent)
 
     @classmethod
     def _of(cls, keys: Mapping[Any, Any], where: str, folder: Path | None) -> Self:
@@ -83,9 +83,9 @@ class Policy:
             if key not in KEYS:
                 near = get_close_matches(str(key), KEYS, n=1)
                 hint = f"did you mean {near[0]}? " if near else ""
-                raise OptionError(f"{where} has no key {shown(key)}; {hint}known: {', '.join(KEYS)}")
+                raise OptionError(f"{where} has no key {clip(key)}; {hint}known: {', '.join(KEYS)}")
         try:
-            rule = checked_rule(keys.get("origin", "domain"))
+            rule = check_rule(keys.get("origin", "domain"))
         except OptionError as error:
             raise OptionError(f"{where}: {error}") from None
         return cls(
@@ -104,22 +104,22 @@ class Policy:
 
     def level(self, source: str | None, origin: str) -> Level | None:
         """In which list a source stands by the most specific pattern; None for none."""
-        places = (None if source is None else place(source), named_place(origin) if origin else None)
+        places = (None if source is None else place(source), origin_place(origin) if origin else None)
         keys = dict.fromkeys(("", origin, *(found.host for found in places if found is not None)))
         listed = [one for key in keys for one in self._by_key.get(key, ())]
         found = [(-one.literal, LISTS.index(level)) for one, level in listed if one.matches(source, origin)]
         return LISTS[min(found)[1]] if found else None
 
 
-def _loaded(path: Path) -> Mapping[Any, Any]:
-    name = f"the policy {shown(str(path), 200)}"
+def _load_yaml(path: Path) -> Mapping[Any, Any]:
+    name = f"the policy {clip(str(path), 200)}"
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise OptionError(f"{name} cannot be read ({error.strerror or error}); give the path of a YAML file") from None
-    if len(data) > LARGEST:
-        raise OptionError(f"{name} has more than {LARGEST:,} bytes; write patterns with * and **")
+    if len(data) > MAX_FILE_BYTES:
+        raise OptionError(f"{name} has more than {MAX_FILE_BYTES:,} bytes; write patterns with * and **")
     try:
         value = yaml.load(data.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
     except UnicodeDecodeError:
@@ -132,7 +132,7 @@ def _loaded(path: Path) -> Mapping[Any, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise OptionError(f"{name} must be keys with values, such as known: [docs.example], got {shown(value)}")
+        raise OptionError(f"{name} must be keys with values, such as known: [docs.example], got {clip(value)}")
     return value
 
 
@@ -161,7 +161,7 @@ def _days(value: object, where: str) -> int:
         factor = UNITS.get(unit.strip().lower())
         number = int(count) * factor if count.isascii() and count.isdigit() and len(count) < 6 and factor else None
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 100_000:
-        raise OptionError(f"{where}: fresh must be a number of days such as 30 or '30 days', got {shown(value)}")
+        raise OptionError(f"{where}: fresh must be a number of days such as 30 or '30 days', got {clip(value)}")
     return number
 
 
@@ -169,16 +169,16 @@ def _patterns(keys: Mapping[Any, Any], where: str) -> tuple[tuple[Pattern, Level
     found: dict[str, tuple[Pattern, Level]] = {}
     for level in LISTS:
         for text in _texts(keys.get(level), f"{where}: {level}"):
-            pattern = checked_pattern(text, f"{where}: {level}")
+            pattern = parse_pattern(text, f"{where}: {level}")
             name = pattern.text.partition("://")[2].lower() or pattern.text.lower()
             before = found.get(name)
             if before is not None and before[1] != level:
                 raise OptionError(
-                    f"{where}: {shown(text)} stands in {before[1]} and in {level}; leave it in one of the two"
+                    f"{where}: {clip(text)} stands in {before[1]} and in {level}; leave it in one of the two"
                 )
             found[name] = (pattern, level)
-    if len(found) > MOST_PATTERNS:
-        raise OptionError(f"{where} has more than {MOST_PATTERNS:,} patterns; use * and **")
+    if len(found) > MAX_PATTERNS:
+        raise OptionError(f"{where} has more than {MAX_PATTERNS:,} patterns; use * and **")
     return tuple(found.values())
 
 
@@ -186,7 +186,7 @@ def _texts(value: object, name: str) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, (list, tuple)):
-        raise OptionError(f"{name} must be a list such as [docs.example], got {shown(value)}; put it in brackets")
+        raise OptionError(f"{name} must be a list such as [docs.example], got {clip(value)}; put it in brackets")
     return list(value)
 
 
@@ -197,7 +197,7 @@ def _preference(value: object, where: str) -> str:
         name, equal, wanted = value.removeprefix("field:").partition("=")
         if name.strip() and equal and wanted.strip():
             return f"field:{name.strip()}={wanted.strip()}"
-    raise OptionError(f"{where}: prefer must be older, newer or field:NAME=value, got {shown(value)}")
+    raise OptionError(f"{where}: prefer must be older, newer or field:NAME=value, got {clip(value)}")
 
 
 def _users(value: object, where: str) -> Users:
@@ -213,7 +213,7 @@ def _users(value: object, where: str) -> Users:
             or place_of(f"https://{bare}/") != Place("web", bare, ())
         ):
             raise OptionError(
-                f"{where}: hosts holds {shown(text)}; write where the user's name stands, as in forum.example/user/* "
+                f"{where}: hosts holds {clip(text)}; write where the user's name stands, as in forum.example/user/* "
                 "or *.blogs.example"
             )
         found.append((f"{host}{slash}{path}".rstrip("/"), ""))
@@ -224,5 +224,5 @@ def _history(value: object, where: str, folder: Path | None) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, (str, Path)) or not str(value).strip() or "\0" in str(value):
-        raise OptionError(f"{where}: history must be the path of a file, got {shown(value)}")
+        raise OptionError(f"{where}: history must be the path of a file, got {clip(value)}")
     return Path(value) if folder is None else folder / value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.sources.history import Outcome
 
 __all__ = ["Retrieval", "retrieval_of"]
@@ -52,11 +52,11 @@ def retrieval_of(row: object, *, documents: bool = False) -> Retrieval:
     question: object = next((held[name] for name in names[:3] if held.get(name) is not None), None)
     question = getattr(question, "text", question)
     if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
-        raise InputError(f"a row needs a question and a list of passages, got {shown(row)}")
-    return Retrieval(question, passages, _dropped(held, passages))
+        raise InputError(f"a row needs a question and a list of passages, got {clip(row)}")
+    return Retrieval(question, passages, _find_drops(held, passages))
 
 
-def _dropped(row: Mapping[Any, Any], passages: Sequence[object]) -> frozenset[int]:
+def _find_drops(row: Mapping[Any, Any], passages: Sequence[object]) -> frozenset[int]:
     """What a saved screening, or the passages of a log themselves, say of what was dropped."""
     screening = row.get("screening")
     verdicts = screening.get("verdicts") if isinstance(screening, Mapping) else None

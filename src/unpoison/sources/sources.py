@@ -18,7 +18,7 @@ from unpoison.sources.reliability import outcomes
 from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
 from unpoison.utils.checks import among
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 
 __all__ = ["SourceRow", "Sources", "Standing"]
 
@@ -108,7 +108,7 @@ class Sources:
         self._start()
 
     def _start(self) -> None:
-        self._levels: Recent[tuple[str | None, str], str] = Recent(lambda _k, _v: 1, 4096)
+        self._levels: LRUCache[tuple[str | None, str], str] = LRUCache(lambda _k, _v: 1, 4096)
         self._note, self._again = "", 0.0
 
     @classmethod
@@ -200,10 +200,10 @@ class Sources:
         if among("method", method, ("seen", "agreement")) == "agreement":
             self._write(self._agreement(rows, generator))
         else:
-            self._write(self._seen(rows))
+            self._write(self._read_records(rows))
         return self
 
-    def _seen(self, rows: Iterable[object]) -> Iterator[Record]:
+    def _read_records(self, rows: Iterable[object]) -> Iterator[Record]:
         for number, row in enumerate(rows, 1):
             try:
                 read = retrieval_of(row)
@@ -250,15 +250,15 @@ class Sources:
         """What the origin of a passage is read from, and the origin."""
         held = getattr(passage, "metadata", None)
         if isinstance(held, Metadata):
-            return self._located(getattr(passage, "source", None), held)
+            return self._locate(getattr(passage, "source", None), held)
         if isinstance(passage, Mapping):
             more = passage.get("metadata") or passage.get("meta")
             source, held = source_in(passage, more), metadata_of(passage, more)
         else:
             source, held = getattr(passage, "source", None) or source_in({}, held), metadata_of({}, held)
-        return self._located(source if isinstance(source, str) else None, held)
+        return self._locate(source if isinstance(source, str) else None, held)
 
-    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
+    def _locate(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
         best = source_of(source, metadata)
         return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
 

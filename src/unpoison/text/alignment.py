@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNTRACED", "Change", "Edits", "Region", "Regions", "Trace", "joined"]
+__all__ = ["UNTRACED", "Change", "Edits", "Region", "Regions", "Trace", "merge_regions"]
 
 Change = tuple[int, int, str]
 """A start, an end, and what takes the place of what stands between."""
@@ -86,7 +86,7 @@ class Trace(Edits):
     def put(self, text: str, changes: Sequence[Change]) -> str:
         changes = [change for change in changes if text[change[0] : change[1]] != change[2]]
         if changes:
-            self._moved(*_character_origins(len(text), changes))
+            self._remap(*_character_origins(len(text), changes))
         return super().put(text, changes)
 
     def cut(self, text: str, start: int, end: int) -> str:
@@ -106,7 +106,7 @@ class Trace(Edits):
         self._messages = []
         return super().append_messages(text, messages)
 
-    def _moved(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
+    def _remap(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
         start, end = self.start[first], self.end[last]
         # A replacement that begins in the text and ends in a message behind it comes from where it begins.
         self.start, self.end = start, np.where(end < start, self.end[first], end)
@@ -122,7 +122,7 @@ class Trace(Edits):
         """
         starts, ends = self.start[start:end], self.end[start:end]
         real = ends > starts
-        pieces = joined(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
+        pieces = merge_regions(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
         origins = self._origins()
         regions: list[Region] = []
         for piece in pieces:
@@ -145,14 +145,14 @@ class Trace(Edits):
 
     def within(self, regions: Sequence[Region]) -> NDArray[np.bool_]:
         """Which characters were made of anything in these stretches of the first text, shape (n,)."""
-        borders = np.array(joined(regions), np.int64).reshape(-1, 2)
+        borders = np.array(merge_regions(regions), np.int64).reshape(-1, 2)
         next_one = np.searchsorted(borders[:, 1], self.start, side="right")  # the first that ends behind its start
         inside = next_one < len(borders)
         inside[inside] = borders[next_one[inside], 0] < self.end[inside]
         return np.asarray(inside & (self.end > self.start))
 
 
-def joined(regions: Sequence[Region]) -> Regions:
+def merge_regions(regions: Sequence[Region]) -> Regions:
     """The same stretches, rising; those that overlap or touch are one."""
     joined_regions: list[Region] = []
     for start, end in sorted(regions):

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from unpoison.text.sentences import SENTENCE_END
 from unpoison.text.stopwords import ENGLISH_318
-from unpoison.utils.recent import Recent
+from unpoison.utils.recent import LRUCache
 
 __all__ = [
     "CAPITAL",
-    "LONGEST_PART",
     "MARK",
+    "MAX_PART_WORDS",
     "SHAPES",
     "STOP",
     "Analysis",
@@ -61,13 +61,13 @@ MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0
 SCALES: Final = (1, 2, 4)
 """So many parts in a row are a window, and the whole text is one."""
 
-LONGEST_PART: Final = 32
+MAX_PART_WORDS: Final = 32
 """Words of a part. Most sentences are shorter; a longer one becomes parts that overlap by half."""
 
-FEWEST: Final = 4
+MIN_PART_WORDS: Final = 4
 """A part of fewer words, such as "Dr." or a page number, belongs to the one behind it."""
 
-LONGEST_KNOWN: Final = 32
+MAX_WORD_CHARS: Final = 32
 """Characters of a word that is remembered."""
 
 ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ly", "ed", "ous", "ive", "al", "est", "er", "able", "ful",
@@ -82,8 +82,8 @@ MARK: Final = 128
 
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
-MOST_TEXTS: Final = 16_384
-MOST_BYTES: Final = 128 * 2**20
+MAX_TEXTS: Final = 16_384
+MAX_BYTES: Final = 128 * 2**20
 """How much is kept: so many texts, of so many bytes together with what is known of them."""
 
 TOGETHER: Final = 65_536
@@ -217,8 +217,8 @@ def _words_of(texts: Sequence[str]) -> list[Words]:
     """All texts at once: positions are those in all of them behind each other, with a character between."""
     pieces = _APART.split("\n".join(texts))  # what stands between tokens, and these, by turns
     tokens = pieces[1::2]
-    short = max(map(len, tokens), default=0) <= LONGEST_KNOWN
-    facts = map(_known, tokens) if short else (_known(t) if len(t) <= LONGEST_KNOWN else _facts(t) for t in tokens)
+    short = max(map(len, tokens), default=0) <= MAX_WORD_CHARS
+    facts = map(_known, tokens) if short else (_known(t) if len(t) <= MAX_WORD_CHARS else _facts(t) for t in tokens)
     word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(-1, 3).T.copy()
     character = _edges(len(text) + 1 for text in texts)
     start, end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[:-1].reshape(-1, 2).T
@@ -297,7 +297,7 @@ def _windows(begin: Numbers, close: Numbers, text: Numbers) -> tuple[Numbers, Nu
 
 
 def _sentences(breaks: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
-    """The words of each sentence, from the first to before the last; one of less than `FEWEST` is one with the next.
+    """The words of each sentence, from the first to before the last; a shorter one joins the next (`MIN_PART_WORDS`).
 
     Args:
         breaks: The words before which one ends.
@@ -311,22 +311,22 @@ def _sentences(breaks: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
         edges.append(begin)
         own = len(edges)
         while at < len(places) and places[at] < close:
-            if places[at] >= edges[-1] + FEWEST:
+            if places[at] >= edges[-1] + MIN_PART_WORDS:
                 edges.append(places[at])
             at += 1
-        if len(edges) > own and close - edges[-1] < FEWEST:
+        if len(edges) > own and close - edges[-1] < MIN_PART_WORDS:
             edges.pop()
     first = np.array(edges, np.int64)
     return first, np.append(first, texts[-1])[1:] if edges else first
 
 
 def _parts(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:
-    """The sentences, and of those of more than `LONGEST_PART` words pieces that overlap by half."""
-    half = LONGEST_PART // 2
-    pieces = np.where(close - begin > LONGEST_PART, -(-(close - begin - half) // half), 1)
+    """The sentences, and of those of more than `MAX_PART_WORDS` words pieces that overlap by half."""
+    half = MAX_PART_WORDS // 2
+    pieces = np.where(close - begin > MAX_PART_WORDS, -(-(close - begin - half) // half), 1)
     nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first, last = np.repeat(begin, pieces) + half * nth, np.repeat(close, pieces)
-    return first, np.where(np.repeat(pieces, pieces) > 1, np.minimum(first + LONGEST_PART, last), last)
+    return first, np.where(np.repeat(pieces, pieces) > 1, np.minimum(first + MAX_PART_WORDS, last), last)
 
 
 def _facts(token: str) -> bytes:
@@ -381,4 +381,4 @@ def _shape(bare: str) -> int:
     return 0
 
 
-_kept: Recent[str, Analysis] = Recent(lambda text, _: 1024 + sys.getsizeof(text), MOST_BYTES, MOST_TEXTS)
+_kept: LRUCache[str, Analysis] = LRUCache(lambda text, _: 1024 + sys.getsizeof(text), MAX_BYTES, MAX_TEXTS)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import Stemmer
 
-from unpoison.text.folding import Token, folded, tokens, word_set
+from unpoison.text.folding import Token, fold_text, tokens, word_set
 from unpoison.text.quantities import Figure, Moment, quantities
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.units import Count
@@ -105,7 +105,7 @@ def answer_type(question: str) -> AnswerType:
     Args:
         question: Any text.
     """
-    text = folded(question)
+    text = fold_text(question)
     stem = Stemmer.Stemmer("english", 0).stemWord
     stems = frozenset(stem(word) for word in (_bare(t.text) for t in tokens(text)) if _speaks(word))
     return AnswerType(stems, bool(_ASKS_DATE.search(text)), bool(_ASKS_NUMBER.search(text)),
@@ -120,7 +120,7 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
         text: Any text; of "Paris, not London" the head is read, and the tail as `denied`.
         expected: Of the question, whose words count for nothing, and decide whether "1875" is a year.
     """
-    whole = folded(text)
+    whole = fold_text(text)
     plain = _LEAD.sub("", whole) or whole
     contrast = _CONTRAST.search(plain)
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
@@ -139,7 +139,7 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
         rest = tuple(t for t in rest if t.text not in _BOUNDS and t.text not in DENYING)
     marks = [t.text for t in rest]
     listed = marks.count(",") > 1 or not (_DIVIDERS - {","}).isdisjoint(marks)
-    parts = [stems(part) for part in (_divided(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
+    parts = [stems(part) for part in (_split_parts(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
     stems_said = frozenset[str]().union(*parts)
     fresh = [part - expected.stems for part in parts]
     if not any(fresh) and not dates and not counts:  # it only repeats the question's words: they are all it says
@@ -207,7 +207,7 @@ def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
     return frozenset(bounds | {"not"} if negated else bounds)
 
 
-def _divided(tokens: Sequence[Token]) -> list[list[Token]]:
+def _split_parts(tokens: Sequence[Token]) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.text in _DIVIDERS:

@@ -18,18 +18,18 @@ from unpoison.text.folding import word_set
 from unpoison.text.quantities import Figure, Moment
 from unpoison.text.units import Count, near
 
-__all__ = ["COMPATIBLE", "LONGEST", "RIVAL", "SAME", "Relation", "relation"]
+__all__ = ["COMPATIBLE", "MAX_ANSWER_CHARS", "RIVAL", "SAME", "Relation", "relation"]
 
-LONGEST = 400
+MAX_ANSWER_CHARS = 400
 """Characters of an answer that are compared."""
 
-LONGEST_QUESTION = 2000
+MAX_QUESTION_CHARS = 2000
 """Characters of a question that are read."""
 
 CLOSE = 0.88
 """From this share of equal letters on, two names are spellings of one."""
 
-FEWEST_LETTERS = 6
+MIN_LETTERS = 6
 """Shorter names differ by a letter without being misspelt."""
 
 SHORT = 6
@@ -102,34 +102,34 @@ def relation(question: str, left: str, right: str) -> Relation:
 
     Args:
         question: Its words mean nothing in an answer, and it says whether a date or number is asked for. The first
-            `LONGEST_QUESTION` characters are read.
-        left: An answer, of which the first `LONGEST` characters are read.
+            `MAX_QUESTION_CHARS` characters are read.
+        left: An answer, of which the first `MAX_ANSWER_CHARS` characters are read.
         right: Another, or the same.
 
     Returns:
         The first rule that applies; each figure is in [0, 1]. Time is linear in the texts, but for names of up to
-        `LONGEST` characters, which are compared letter by letter.
+        `MAX_ANSWER_CHARS` characters, which are compared letter by letter.
     """
-    expected = answer_type(question[:LONGEST_QUESTION])
-    first, second = read_answer(left[:LONGEST], expected), read_answer(right[:LONGEST], expected)
+    expected = answer_type(question[:MAX_QUESTION_CHARS])
+    first, second = read_answer(left[:MAX_ANSWER_CHARS], expected), read_answer(right[:MAX_ANSWER_CHARS], expected)
     if first.words == second.words:
         return SAME
     for rule in _RULES:
         if (by_rule := rule(first, second, expected)) is not None:
             return by_rule
     if first.bounds != second.bounds or first.signs != second.signs:
-        return RISKY if _nested(first, second) else OTHER_NAME
+        return RISKY if _is_nested(first, second) else OTHER_NAME
     if first.stems & second.stems and len(first.stems & second.stems) >= ALIKE * len(first.stems | second.stems):
-        return RISKY if _telling(first, second) else NEARLY
+        return RISKY if _is_other_name(first, second) else NEARLY
     return OTHER_NAME if min(len(first.content), len(second.content)) <= SHORT else UNRELATED
 
 
-def _nested(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+def _is_nested(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     """Whether the words beside the numbers tell no other difference."""
     return not (first.content and second.content) or first.content <= second.content or second.content <= first.content
 
 
-def _telling(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     """Whether what only one of them says is known to make another name of a name."""
     extra = set(first.letters.split()) ^ set(second.letters.split())
     return (
@@ -157,10 +157,10 @@ def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -
     return SAME if expected.polar or first.bare or second.bare else None
 
 
-def _quantified(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
+def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
     dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
-    if not (dated or counted) or not (expected.date or expected.number or _nested(first, second)):
+    if not (dated or counted) or not (expected.date or expected.number or _is_nested(first, second)):
         return None
     compared = []
     if dated:
@@ -168,20 +168,20 @@ def _quantified(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType)
     if counted:
         compared.append(_all(first.counts, second.counts, _same_count))
     worst = min(compared, key=lambda each: each.same)
-    if (bounded := _bounded(first, second, worst)) is not None:
+    if (bounded := _compare_bounds(first, second, worst)) is not None:
         return bounded
     if worst != SAME:
         return worst
-    if not _nested(first, second):
+    if not _is_nested(first, second):
         return NEARLY if dated and expected.date else REORDERED
-    if first.signs != second.signs or _telling(first, second):
+    if first.signs != second.signs or _is_other_name(first, second):
         return RISKY
     wanted = (dated and expected.date) or (counted and (expected.number or expected.date))
     complete = bool(first.dates) == bool(second.dates) and bool(first.counts) == bool(second.counts)
     return SAME if (wanted or first.content == second.content) and complete else CONTAINED
 
 
-def _bounded(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
+def _compare_bounds(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
     """What differing bounds make of quantities; None where the bounds are equal."""
     left, right = first.bounds - second.bounds, second.bounds - first.bounds
     if (not left and not right) or {*left, *right} <= {"ad"}:
@@ -262,7 +262,11 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relati
 
 def _lists(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
     """Several things of which the other names some: both can be right."""
-    if not (first.items and second.items) or len(first.items) == len(second.items) == 1 or _telling(first, second):
+    if (
+        not (first.items and second.items)
+        or len(first.items) == len(second.items) == 1
+        or _is_other_name(first, second)
+    ):
         return None
     few, many = sorted((first.items, second.items), key=len)
     if frozenset(few) == frozenset(many):
@@ -283,7 +287,7 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation
     if first.content <= second.content or second.content <= first.content:
         if (first.dates and second.dates) or (first.counts and second.counts):
             return None
-        if _telling(first, second):
+        if _is_other_name(first, second):
             return RISKY
         if first.stems == second.stems:
             if first.letters != second.letters:
@@ -292,9 +296,9 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation
             return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
         return CONTAINED if first.stems <= second.stems or second.stems <= first.stems else RISKY
     for short, long in ((first, second), (second, first)):
-        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(first, second):
+        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _has_other_numbers(first, second):
             return CONTAINED
-    if min(len(first.letters), len(second.letters)) >= FEWEST_LETTERS and not _telling(first, second):
+    if min(len(first.letters), len(second.letters)) >= MIN_LETTERS and not _is_other_name(first, second):
         if Levenshtein.normalized_similarity(first.letters, second.letters, score_cutoff=CLOSE) < CLOSE:
             return None
         extra = set(first.letters.split()) ^ set(second.letters.split())
@@ -302,8 +306,8 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation
     return None
 
 
-def _telling_digits(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+def _has_other_numbers(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     return (first.counts, first.dates) != (second.counts, second.dates)
 
 
-_RULES = (_contrasts, _verdicts, _quantified, _denials, _lists, _names)
+_RULES = (_contrasts, _verdicts, _quantities, _denials, _lists, _names)

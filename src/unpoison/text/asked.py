@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from unpoison.text.analysis import MARK, STOP, Words
 from unpoison.text.style import FACTOR, ranges
 
-__all__ = ["COLUMNS", "Spoken", "Wanted", "beside"]
+__all__ = ["COLUMNS", "QuestionTerms", "TextWords", "beside"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 COLUMNS: Final = ("coverage", "echo", "news", "length")
 
-MOST: Final = 64
+MAX_TERMS: Final = 64
 """Distinct words, and phrases, of a question that count; people ask in fewer."""
 
 
-class Wanted(NamedTuple):
+class QuestionTerms(NamedTuple):
     """A question's distinct telling stems (all where it has no other) and phrases of three stems, rising."""
 
     stems: Numbers
@@ -30,14 +30,14 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, question: Words) -> Self:
-        """At most `MOST` of each."""
+        """At most `MAX_TERMS` of each."""
         word = question.kind < MARK
         stems, stop = question.stem[word], (question.kind[word] & STOP) > 0
         telling = stems[~stop] if (~stop).any() else stems
-        return cls(np.unique(telling)[:MOST], np.unique(_phrases(stems))[:MOST])
+        return cls(np.unique(telling)[:MAX_TERMS], np.unique(_phrases(stems))[:MAX_TERMS])
 
 
-class Spoken(NamedTuple):
+class TextWords(NamedTuple):
     """The words of k texts behind each other, without marks.
 
     Attributes:
@@ -69,7 +69,7 @@ class Spoken(NamedTuple):
         return cls(stem, (kind[word] & STOP) > 0, before[first], before[last], owner, before[begin])
 
 
-def beside(wanted: Wanted, spoken: Spoken) -> Matrix:
+def beside(wanted: QuestionTerms, spoken: TextWords) -> Matrix:
     """`COLUMNS` of each stretch, shape (w, 4).
 
     `coverage` and `echo` are the shares of the question's words and phrases that stand in it, `news` the logarithm of

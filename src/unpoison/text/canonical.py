@@ -12,24 +12,24 @@ from operator import add, attrgetter
 from sys import getsizeof
 
 from unpoison.text.alignment import UNTRACED, Edits
-from unpoison.text.encoded import decoded
-from unpoison.text.invisible import blanks, composed, hidden_words, invisible, unmarked
+from unpoison.text.encoded import decode_text
+from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
 from unpoison.text.look_alikes import one_script
-from unpoison.text.markup import entities, tags, uncommented, unmarkable
+from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
-__all__ = ["LONGEST", "Canonical", "Hidden", "canonical"]
+__all__ = ["MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical"]
 
-LONGEST = 1_000_000
+MAX_TEXT_CHARS = 1_000_000
 """Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
 
 ROUNDS = 8
 """What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
 
-USUAL = (
+PLAIN_CHARACTERS = (
     r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
     r"\u2013\u2014\u2018-\u201e\u2022\u2026"
 )
-TIDY = re.compile(rf"[{USUAL}]++(?:[ \n][{USUAL}]++)*+")
+TIDY = re.compile(rf"[{PLAIN_CHARACTERS}]++(?:[ \n][{PLAIN_CHARACTERS}]++)*+")
 """Most texts: Latin letters and usual marks, single white space, neither tags nor entities."""
 
 
@@ -49,7 +49,7 @@ class Hidden:
         encoded: Stretches in base64, in escapes, with letters apart, backwards or in ROT13; they are read in plain.
         messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters.
             They are read after the rest.
-        unread: Characters beyond `LONGEST`, which are not read.
+        unread: Characters beyond `MAX_TEXT_CHARS`, which are not read.
     """
 
     invisible: int = 0
@@ -130,19 +130,19 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
     Returns:
         The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
 
-    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read.
+    Complexity: O(n) time and memory for n characters, of which at most `MAX_TEXT_CHARS` are read.
     """
-    unread = max(len(text) - LONGEST, 0)
-    text = edits.cut(text, 0, LONGEST)
+    unread = max(len(text) - MAX_TEXT_CHARS, 0)
+    text = edits.cut(text, 0, MAX_TEXT_CHARS)
     hidden = Hidden(unread=unread) if unread else NOTHING
     for count in range(2 * ROUNDS):
         before = text
-        text, encoded = decoded(text, edits) if markup else (text, 0)
+        text, encoded = decode_text(text, edits) if markup else (text, 0)
         hidden += Hidden(encoded=encoded) if encoded else NOTHING
         if text == before and TIDY.fullmatch(text):
             break
         text = unmarkable(text, edits) if markup and count == ROUNDS else text
-        text, found_hidden = _round(edits.cut(text, 0, LONGEST), markup, edits)
+        text, found_hidden = _round(edits.cut(text, 0, MAX_TEXT_CHARS), markup, edits)
         hidden += found_hidden
         if text == before:
             break
@@ -154,13 +154,13 @@ def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     comments = inside = plain = 0
     text, messages, smuggled = hidden_words(text, edits)
     if markup:
-        text, commented, comments = uncommented(text, edits)
+        text, commented, comments = strip_comments(text, edits)
         text, attributes, inside = tags(text, edits)
         text, plain = entities(text, edits)
         messages += [*commented, *attributes]
     text, unseen = invisible(text, edits)
-    text, styled = composed(text, edits)
-    text, marks = unmarked(text, edits)
+    text, styled = compose_nfkc(text, edits)
+    text, marks = strip_marks(text, edits)
     text, letters = one_script(text, edits)
     text = blanks(edits.append_messages(text, messages), edits)
     return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))

@@ -9,10 +9,10 @@ from unicodedata import combining, decomposition, normalize
 
 from unpoison.text.alignment import UNTRACED, Change
 
-__all__ = ["recomposed", "runs"]
+__all__ = ["recompose", "runs"]
 
 
-def recomposed(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
+def recompose(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
     """What NFKC changes in a text that begins at `offset`.
 
     Args:
@@ -33,11 +33,11 @@ def recomposed(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
 @cache
 def _letters() -> re.Pattern[str]:
     """A letter with what may become one with it; ASCII letters only with something behind them. Linear."""
-    joining = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(_joining()))
+    joining = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(_composable()))
     return re.compile(rf"[^{joining}]?[{joining}]+|[^\x00-\x7f{joining}]")
 
 
-def _joining() -> Iterator[int]:
+def _composable() -> Iterator[int]:
     """The characters that may become one with what stands before them, rising."""
     parts = (decomposition(c).split() for c in _characters())
     second = {int(codes[1], 16) for codes in parts if len(codes) == 2 and not codes[0].startswith("<")}

@@ -17,11 +17,11 @@ from unpoison.text.alignment import Region
 from unpoison.text.sentences import sentences
 from unpoison.text.stopwords import ENGLISH_318
 
-__all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Demand", "demands"]
+__all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Imperative", "find_imperatives"]
 
 ORDERS, OBLIGES, ASKS, VOUCHES = "orders", "obliges", "asks", "vouches"
 
-LONGEST = 400
+MAX_SENTENCE_CHARS = 400
 """Characters of a sentence in which its demand is looked for."""
 
 LEADS = 6
@@ -39,7 +39,7 @@ DUTY = 3
 INSISTING = 2
 """Words that a sentence insists with."""
 
-SHORTEST_TOPIC = 4
+MIN_TOPIC_LETTERS = 4
 """Letters of a word that says what a sentence is about."""
 
 STEM = 5
@@ -52,7 +52,7 @@ _INSIDE = re.compile(r"(?<=\S )[A-Z][a-z]{2,14} (?:[a-z]{1,9} (?=[a-z])|(?=[\"\u
 """A capital in the middle of a sentence, where a text was cut and another one begins."""
 
 
-class Demand(NamedTuple):
+class Imperative(NamedTuple):
     """One sentence.
 
     Attributes:
@@ -97,16 +97,18 @@ def _words() -> _Words:
     return _Words(**{name: frozenset(listed.split()) for name, listed in read.items()})
 
 
-def demands(text: str, beside: str = "") -> Iterator[Demand]:
+def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
     """The demands of a text, in its order. O(n) time.
 
     Args:
         text: Canonical.
         beside: What belongs to it without being a part, such as a title.
     """
-    parts = [part for region in sentences(text) for part in _parted(text, region)]
+    parts = [part for region in sentences(text) for part in _split_sentence(text, region)]
     forms = [
-        (*form_and_verb, region) for region in parts if (form_and_verb := _form(text[region[0] : region[1]][:LONGEST]))
+        (*form_and_verb, region)
+        for region in parts
+        if (form_and_verb := _form(text[region[0] : region[1]][:MAX_SENTENCE_CHARS]))
     ]
     if not forms:
         return
@@ -117,13 +119,13 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
             holders[topic] = holders.get(topic, 0) + 1
     own = dict(zip(parts, topics))
     for form, verb, region in forms:
-        lowered = text[region[0] : region[1]][:LONGEST].lower()
+        lowered = text[region[0] : region[1]][:MAX_SENTENCE_CHARS].lower()
         spoken = _WORD.findall(lowered)
         if form == VOUCHES:
-            yield Demand(form, len(_words().vouching.intersection(spoken)) - 1, 1.0, *region)
+            yield Imperative(form, len(_words().vouching.intersection(spoken)) - 1, 1.0, *region)
             continue
         speech = len(_words().speech.intersection(spoken)) + (verb in _words().telling)
-        yield Demand(form, speech, _kinship(own[region], holders, alone=len(parts) == 1 and not beside), *region)
+        yield Imperative(form, speech, _kinship(own[region], holders, alone=len(parts) == 1 and not beside), *region)
 
 
 def _kinship(topics: frozenset[str], holders: dict[str, int], *, alone: bool) -> float:
@@ -136,11 +138,11 @@ def _topics(text: str) -> frozenset[str]:
     return frozenset(
         word[:STEM]
         for word in _WORD.findall(text.lower())
-        if len(word) >= SHORTEST_TOPIC and word not in ENGLISH_318 and word not in _words().verbs
+        if len(word) >= MIN_TOPIC_LETTERS and word not in ENGLISH_318 and word not in _words().verbs
     )
 
 
-def _parted(text: str, region: Region) -> Iterator[Region]:
+def _split_sentence(text: str, region: Region) -> Iterator[Region]:
     """A sentence, in two where a verb with a capital and its object stand in the middle: a cut text, and another."""
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
@@ -162,7 +164,7 @@ def _form(sentence: str) -> tuple[str, str] | None:
             return ORDERS, words[i]
     if len(_words().vouching.intersection(words)) >= INSISTING:
         return VOUCHES, ""
-    if any(word in _words().addressed and _bound(words, i) for i, word in enumerate(words)):
+    if any(word in _words().addressed and _has_duty(words, i) for i, word in enumerate(words)):
         return OBLIGES, ""
     if not sentence.rstrip("\"'\u201d\u2019) ").endswith(_QUESTION) or begin >= len(words):
         return None
@@ -192,7 +194,7 @@ def _later(words: list[str]) -> Iterator[int]:
 
 def _imperative(written: list[str], words: list[str], i: int) -> bool:
     """A verb's bare form with something behind it that may be its object; capital letters there are a title's."""
-    if i + 1 >= len(words) or words[i] not in _words().verbs or written[0][:1].islower() or _titled(written, i):
+    if i + 1 >= len(words) or words[i] not in _words().verbs or written[0][:1].islower() or _is_title(written, i):
         return False
     verb, following = words[i], words[i + 1]
     if verb in _words().speaking and following in _words().prepositions:
@@ -202,10 +204,10 @@ def _imperative(written: list[str], words: list[str], i: int) -> bool:
     return following not in _words().excluding and (written[i + 1].islower() or following in ':"\u201c(')
 
 
-def _titled(written: list[str], i: int) -> bool:
+def _is_title(written: list[str], i: int) -> bool:
     """Whether a title begins there, of which something is said: Run the Race is a film."""
     return i + 2 < len(written) and written[i + 2][:1].isupper() and not _words().finite.isdisjoint(written[i + 2 :])
 
 
-def _bound(words: list[str], i: int) -> bool:
+def _has_duty(words: list[str], i: int) -> bool:
     return any(word in _words().duties for word in words[i + 1 : i + 1 + DUTY])

@@ -15,20 +15,20 @@ from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.invisible import MESSAGE
 from unpoison.text.stopwords import ENGLISH_318
 
-__all__ = ["decoded"]
+__all__ = ["decode_text"]
 
-FEWEST = 24
+MIN_RUN_CHARS = 24
 """Characters of a run in base64 or of hexadecimal digits that may be a message."""
 
-BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{FEWEST},}}={{0,2}}")
-HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{FEWEST // 2},}}(?![0-9A-Za-z])")
+BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
+HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RUN_CHARS // 2},}}(?![0-9A-Za-z])")
 
 ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
 ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """A stretch in which escapes follow each other closely."""
 
-WRAPPED = re.compile(rf"(?:[^ \n]{{0,{FEWEST - 1}}}+[ \n])*+[^ \n]{{0,{FEWEST - 1}}}+")
+WRAPPED = re.compile(rf"(?:[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+[ \n])*+[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+")
 """Most texts: without a run of that length."""
 
 SPACE = 0x20
@@ -41,7 +41,7 @@ SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
 OVERRIDDEN = re.compile("\u202e([^\u202c\u202e\n]+)\u202c?")
 """Characters that a mark shows from right to left."""
-FEWEST_OVERRIDDEN = 3
+MIN_OVERRIDDEN_WORDS = 3
 """Words of a message that is written backwards."""
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
 
@@ -49,15 +49,15 @@ LINE = re.compile(r"[^\n]{20,}")
 LATIN = re.compile(r"[A-Za-z]{2}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 """No letters of a number or a code."""
-LONGEST = 2_000
+MAX_LINE_CHARS = 2_000
 """Characters of a line whose words say whether it is turned round."""
 
 SENSE, NONSENSE = 0.18, 0.08
 """Shares of function words: at least so many in a line that makes sense, at most so many in one that does not."""
 
-FEWEST_WORDS = 5
+MIN_WORDS = 5
 
-FEWEST_FUNCTION = 2
+MIN_FUNCTION_WORDS = 2
 """Different function words of a line that is turned round."""
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
@@ -68,7 +68,7 @@ PLAINLY = re.compile(
 """Words by one of which nearly every line shows at once that it is no cipher."""
 
 
-def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
+def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     r"""A text with what is encoded in it in place, and how many stretches were.
 
     - Base64 and hexadecimal digits that spell at least five words.
@@ -89,12 +89,12 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     return text, count
 
 
-def _spaced(text: str) -> bool:
+def _has_word_gaps(text: str) -> bool:
     """Whether there is white space between four words whose letters are parted by one space."""
     return sum(map(text.count, ("\n", "\t", "  "))) >= 4
 
 
-def _escaping(text: str) -> bool:
+def _has_escapes(text: str) -> bool:
     """Whether there are the signs of three escapes."""
     return sum(map(text.count, "%\\=")) >= 3
 
@@ -104,7 +104,7 @@ def _unbroken(text: str) -> bool:
     return WRAPPED.fullmatch(text) is None
 
 
-def _overriding(text: str) -> bool:
+def _has_override(text: str) -> bool:
     """Whether a mark turns the direction of writing."""
     return "\u202e" in text
 
@@ -113,16 +113,16 @@ def _overridden(run: str) -> str | None:
     """What is shown, where that makes more sense than what is written."""
     inside = run.strip("\u202e\u202c")
     shown = inside[::-1]
-    plainly = len(inside.split()) < FEWEST_OVERRIDDEN or _sense(inside) > 0 or not _sense(shown)
+    plainly = len(inside.split()) < MIN_OVERRIDDEN_WORDS or _sense(inside) > 0 or not _sense(shown)
     return None if plainly or RIGHT_TO_LEFT.search(inside) else shown
 
 
-def _joined(run: str) -> str | None:
+def _join_letters(run: str) -> str | None:
     plain = SINGLE_SPACE.sub("", run)
     return plain if _sense(plain) >= SENSE else None
 
 
-def _unescaped(run: str) -> str | None:
+def _unescape(run: str) -> str | None:
     """A run without its escapes, where these hide letters or part words."""
     octets, last, hides, parts = bytearray(), 0, 0, 0
     for escape in ESCAPE.finditer(run):
@@ -133,7 +133,7 @@ def _unescaped(run: str) -> str | None:
         octets += chr(code).encode(errors="replace") if escape[1] else bytes([code])
         last = escape.end()
     plain = (octets + run[last:].encode(errors="replace")).decode(errors="replace")
-    return plain if hides >= 3 or parts >= FEWEST_WORDS - 1 else None
+    return plain if hides >= 3 or parts >= MIN_WORDS - 1 else None
 
 
 def _of_base64(run: str) -> str | None:
@@ -141,16 +141,16 @@ def _of_base64(run: str) -> str | None:
         return None
     body = run.rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        return _said(b64decode(body[: len(body) - (len(body) % 4 == 1)] + "=" * (-len(body) % 4)))
+        return _decode_octets(b64decode(body[: len(body) - (len(body) % 4 == 1)] + "=" * (-len(body) % 4)))
     except Error:
         return None
 
 
 def _of_hexadecimal(run: str) -> str | None:
-    return _said(bytes.fromhex(run.removeprefix("0x")))
+    return _decode_octets(bytes.fromhex(run.removeprefix("0x")))
 
 
-def _said(octets: bytes) -> str | None:
+def _decode_octets(octets: bytes) -> str | None:
     """What octets say, where they say anything."""
     try:
         plain = octets.decode()
@@ -161,14 +161,14 @@ def _said(octets: bytes) -> str | None:
     return plain if MESSAGE.search(plain) else None
 
 
-def _turned(line: str) -> str | None:
+def _restore_line(line: str) -> str | None:
     """A line the right way round, where only the other way makes sense."""
     if not LATIN.search(line) or PLAINLY.search(line):
         return None
-    begin = line[:LONGEST]
-    if len(WORD.findall(begin)) < FEWEST_WORDS or _sense(begin) > NONSENSE:
+    begin = line[:MAX_LINE_CHARS]
+    if len(WORD.findall(begin)) < MIN_WORDS or _sense(begin) > NONSENSE:
         return None
-    turns = [turn for turn in (_backwards, _words_backwards, _rotated) if _speaks(turn(begin))]
+    turns = [turn for turn in (_backwards, _words_backwards, _rot13) if _speaks(turn(begin))]
     # Words backwards make sense from behind too, but for the full stop, which is in front then.
     best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
     return best[0](line) if best else None
@@ -176,7 +176,7 @@ def _turned(line: str) -> str | None:
 
 def _speaks(line: str) -> bool:
     """Whether a line makes sense by several function words: codes repeat one."""
-    return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= FEWEST_FUNCTION
+    return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= MIN_FUNCTION_WORDS
 
 
 def _sense(line: str) -> float:
@@ -193,17 +193,17 @@ def _words_backwards(line: str) -> str:
     return WORD.sub(lambda word: word[0][::-1], line)
 
 
-def _rotated(line: str) -> str:
+def _rot13(line: str) -> str:
     return codecs.encode(line, "rot13")
 
 
 _Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
 
 _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
-    (_overriding, ((OVERRIDDEN, _overridden),)),
-    (_spaced, ((SPACED, _joined),)),
-    (_escaping, ((ESCAPED, _unescaped),)),
+    (_has_override, ((OVERRIDDEN, _overridden),)),
+    (_has_word_gaps, ((SPACED, _join_letters),)),
+    (_has_escapes, ((ESCAPED, _unescape),)),
     (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),
-    (len, ((LINE, _turned),)),
+    (len, ((LINE, _restore_line),)),
 )
 """Whether a text may have such stretches at all, which takes little; what they look like; and what they say."""

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-__all__ = ["Token", "folded", "tokens", "word_set"]
+__all__ = ["Token", "fold_text", "tokens", "word_set"]
 
 
 class Token(NamedTuple):
@@ -29,7 +29,7 @@ _WORD = r"[^\s\x00-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u
 _TOKEN = re.compile(rf"[0-9]+(?:[.,:/-][0-9]+)*|{_WORD}(?:{_WORD}|[0-9])*(?:'{_WORD}+)?|\S")
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Lower case, compatible forms, European digits, no accents on Latin, Greek and Cyrillic, single spaces.
 
     Roman numerals behind a word are written as numbers. Other scripts keep their marks, which are their vowels or

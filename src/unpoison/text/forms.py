@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from unpoison.text.answer_words import AnswerType, ParsedAnswer, answer_type, read_answer
-from unpoison.text.answers import LONGEST, LONGEST_QUESTION
-from unpoison.text.folding import folded
+from unpoison.text.answers import MAX_ANSWER_CHARS, MAX_QUESTION_CHARS
+from unpoison.text.folding import fold_text
 from unpoison.text.quantities import Figure, Moment
 from unpoison.text.units import MEASURES, Count, single
 
@@ -52,9 +52,9 @@ def form(question: str, text: str) -> str:
 
     Complexity: linear time.
     """
-    question = question[:LONGEST_QUESTION]
+    question = question[:MAX_QUESTION_CHARS]
     expected = answer_type(question)
-    bare = _bare(text[:LONGEST], expected)
+    bare = _bare(text[:MAX_ANSWER_CHARS], expected)
     answer = read_answer(bare, expected)
     if expected.polar and answer.yes is not None:
         return "yes" if answer.yes else "no"
@@ -79,7 +79,7 @@ def _bare(text: str, expected: AnswerType) -> str:
 
 
 def _quantity(answer: ParsedAnswer, expected: AnswerType, question: str) -> str:
-    wanted = _HOW_MANY.search(folded(question))
+    wanted = _HOW_MANY.search(fold_text(question))
     parts = [_date(moment) for moment in answer.dates]
     parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]
     return " ".join([*sorted(answer.bounds), *parts])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from unpoison.text.gibberish_tokens import Tokens, tokens
 
 __all__ = [
-    "LEAST",
+    "MIN_WORDS",
     "REACH",
     "STEP",
     "THRESHOLD",
@@ -152,7 +152,7 @@ def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
 BLOCK = 8190
 """Rows that are looked at together, which bounds memory."""
 
-LEAST = 6
+MIN_WORDS = 6
 """Words in Latin letters of a stretch that can be judged."""
 
 HIDDEN = 255.0
@@ -166,7 +166,7 @@ def gibberish(text: str) -> Gibberish:
 
     Returns:
         The probability that a stretch of it is gibberish, and that stretch. 0 and an empty stretch where no stretch of
-        `WINDOW` tokens has `LEAST` words in Latin letters.
+        `WINDOW` tokens has `MIN_WORDS` words in Latin letters.
     """
     pieces = tokens([text], network().triples)
     scores, firsts = worst(pieces, 1, network())
@@ -222,7 +222,7 @@ def worst(pieces: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.floa
     here = np.repeat(np.arange(count), steps - STEPS)
     start = np.arange(len(here)) - np.repeat(np.cumsum(steps - STEPS) - (steps - STEPS), steps - STEPS) + begins[here]
     words = sum((latin[start + k] for k in range(1, STEPS)), latin[start])
-    enough = np.flatnonzero(words >= LEAST)
+    enough = np.flatnonzero(words >= MIN_WORDS)
     first = start[enough]
     stretches = sum((sums[first + k] for k in range(1, STEPS)), sums[first]).astype(np.float64)
     deep = np.floor((stretches @ weights.deep + weights.deep_bias) / weights.deep_divisor)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CHARACTER_GRAMS", "WORD_GRAMS", "HashedNgrams", "hashed_ngrams"]
+__all__ = ["CHARACTER_GRAMS", "WORD_GRAMS", "HashedNgrams", "hash_ngrams"]
 
 CHARACTER_GRAMS = 3
 """Hashes by character: of three, four and five from it on."""
@@ -23,7 +23,7 @@ CHARACTER_GRAMS = 3
 WORD_GRAMS = 5
 """Hashes by word: of it, with the next, with the next two, with the second next, with the third next."""
 
-LONGEST_WORD = 32
+MAX_WORD_CHARS = 32
 """Characters; a longer run of letters is several words."""
 
 LONGEST_SENTENCE, PART = 24, 12
@@ -71,7 +71,7 @@ class HashedNgrams(NamedTuple):
     text: NDArray[np.int64]
 
 
-def hashed_ngrams(texts: Sequence[str]) -> HashedNgrams:
+def hash_ngrams(texts: Sequence[str]) -> HashedNgrams:
     """The hashes and the sentences of k texts. O(n) time and memory for n characters."""
     fold, kinds = _tables()
     joined = PAD.join(["", *texts, ""])
@@ -131,11 +131,11 @@ def _words(kind: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64
     edge[0], edge[1:] = letter[0], letter[1:] != letter[:-1]
     start = np.flatnonzero(edge & letter | ideograph)
     end = np.flatnonzero(np.append((edge & ~letter)[1:] | ideograph[:-1], False)) + 1
-    parts = -(-(end - start) // LONGEST_WORD)
+    parts = -(-(end - start) // MAX_WORD_CHARS)
     if len(parts) and parts.max() > 1:
         nth = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-        start = np.repeat(start, parts) + LONGEST_WORD * nth
-        end = np.minimum(start + LONGEST_WORD, np.repeat(end, parts))
+        start = np.repeat(start, parts) + MAX_WORD_CHARS * nth
+        end = np.minimum(start + MAX_WORD_CHARS, np.repeat(end, parts))
     return start, end
 
 
@@ -146,7 +146,7 @@ def _hashes(mixed: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np
     length = end - start
     first = np.cumsum(length) - length
     place = np.arange(length.sum()) - np.repeat(first, length)
-    power = np.cumprod(np.full(LONGEST_WORD, _SALT[0]))
+    power = np.cumprod(np.full(MAX_WORD_CHARS, _SALT[0]))
     return np.asarray(np.add.reduceat(mixed[np.repeat(start, length) + place] * power[place], first), np.uint64)
 
 
@@ -161,7 +161,7 @@ def _of_words(word: NDArray[np.uint64], sentence: NDArray[np.int64]) -> NDArray[
     grams[2] = grams[1] * _SALT[2] + later[1]
     grams[3] = word * _SALT[3] + later[1]
     grams[4] = word * _SALT[4] + later[2]
-    return _scattered(grams, sentence)
+    return _mix_bits(grams, sentence)
 
 
 def _of_characters(mixed: NDArray[np.uint64], bound: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -170,14 +170,14 @@ def _of_characters(mixed: NDArray[np.uint64], bound: NDArray[np.int64]) -> NDArr
     grams[0, :-2] = (mixed[:-2] * _SALT[5] + mixed[1:-1]) * _SALT[6] + mixed[2:]
     grams[1, :-3] = grams[0, :-3] * _SALT[7] + mixed[3:]
     grams[2, :-4] = grams[1, :-4] * _SALT[7] + mixed[4:]
-    grams = _scattered(grams)
+    grams = _mix_bits(grams)
     for size, row in enumerate(grams, 3):
         for before in range(1, size):
             row[np.maximum(bound - before, 0)] = 0
     return grams
 
 
-def _scattered(grams: NDArray[np.uint64], sentence: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
+def _mix_bits(grams: NDArray[np.uint64], sentence: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
     """The same with their upper bits mixed, which are the ones to use; 0 for what was there just before."""
     grams ^= grams >> np.uint64(31)
     grams *= _ODD

@@ -7,9 +7,9 @@ from functools import cache
 from unicodedata import category, is_normalized, normalize
 
 from unpoison.text.alignment import UNTRACED, Change, Edits
-from unpoison.text.composition import recomposed, runs
+from unpoison.text.composition import recompose, runs
 
-__all__ = ["MESSAGE", "blanks", "composed", "hidden_words", "invisible", "unmarked"]
+__all__ = ["MESSAGE", "blanks", "compose_nfkc", "hidden_words", "invisible", "strip_marks"]
 
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 BLANK = re.compile(rf"(?:(?![{BREAKS}])[\s\u2800])+")
@@ -34,7 +34,7 @@ JOINING = (
 )
 VIRAMA = r"\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca"
 
-MEANT = (
+MEANINGFUL = (
     rf"(?<=[{VIRAMA}])[\u200c\u200d]|(?<=[\u0900-\u0dff])\u200d(?=[{VIRAMA}])"  # which form an Indic cluster takes
     rf"|(?<=[{JOINING}])\u200c(?=[{ARABIC}])"  # Persian and Urdu: letters that do not join
     rf"|(?<=[{PICTURE}\ufe0f])\u200d(?=[{PICTURE}])"  # one picture of several
@@ -44,7 +44,7 @@ MEANT = (
 """Invisible characters that say something where they stand."""
 
 CHOICE = r"\u180b-\u180f\u200c\u200d\ufe0e\ufe0f"
-UNSEEN = rf"(?:(?![{CHOICE}])[{IGNORED}]|(?!{MEANT})[{CHOICE}])++"
+UNSEEN = rf"(?:(?![{CHOICE}])[{IGNORED}]|(?!{MEANINGFUL})[{CHOICE}])++"
 STRAY = re.compile(UNSEEN)
 ANY_UNSEEN = re.compile(rf"[{CHOICE}{IGNORED}]")
 """What `STRAY` consists of, found sooner."""
@@ -62,10 +62,10 @@ TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e000
 
 ANY_TAG = re.compile("[\U000e0000-\U000e007f]")
 
-FEWEST_WORDS = 5
+MIN_WORDS = 5
 """As many words in a row, where no reader sees them, are a message, and are read."""
 
-MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{FEWEST_WORDS - 1},}}+")
+MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{MIN_WORDS - 1},}}+")
 
 KEPT_FORMS = (
     r"\u00a8\u00af\u00b2-\u00b4\u00b8\u00b9\u00bc-\u00be\u02d8-\u02dd\u037a\u0384\u0385\u1fbd-\u1fc1\u1fcd-\u1fcf"
@@ -120,9 +120,9 @@ OTHER = (
 def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text without characters that nobody sees, and how many of them stood inside words.
 
-    What is meant stays (`MEANT`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the ends
-    of lines, are not counted; the latter join what the line end parted. Where hardly any white space is left, invisible
-    characters stand for it: they become spaces in runs of more than 40 characters.
+    What is meant stays (`MEANINGFUL`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the
+    ends of lines, are not counted; the latter join what the line end parted. Where hardly any white space is left,
+    invisible characters stand for it: they become spaces in runs of more than 40 characters.
     """
     if not ANY_UNSEEN.search(text) or not STRAY.search(text):
         return text, 0
@@ -159,7 +159,7 @@ def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], in
     return edits.put(text, [(*run.span(), "") for run in runs]), [message[0] for message in messages], count
 
 
-def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
+def compose_nfkc(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """The text in NFKC, except `KEPT_FORMS` and East Asian punctuation, and how many letters wore another dress.
 
     Fullwidth letters of East Asian text are not counted. Runs of more than eight marks are cut first, for sorting marks
@@ -179,15 +179,15 @@ def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
         return text, styled
     changes, offset = list[Change](), 0
     for number, piece in enumerate(KEPT.split(text)):
-        changes += [] if number % 2 else recomposed(piece, offset, finely=edits.traced)
+        changes += [] if number % 2 else recompose(piece, offset, finely=edits.traced)
         offset += len(piece)
     return edits.put(text, changes), styled
 
 
-def unmarked(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
+def strip_marks(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text without marks that do not belong to their letter, and how many were taken off.
 
-    A mark that makes one letter with its base is in it after `composed` (e and acute are one letter). Of the others
+    A mark that makes one letter with its base is in it after `compose_nfkc` (e and acute are one letter). Of the others
     stay one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that
     stands alone (the mean of x), and whatever belongs to a script of its own.
     """

@@ -85,19 +85,19 @@ def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     own, plain = _count(OWN, text), _count(PLAIN_LATIN, text)
     settled_words: dict[str, str] = {}
 
-    def settled(match: re.Match[str]) -> str:
+    def unify_word(match: re.Match[str]) -> str:
         word = match[0]
         if word.isascii():
             return word
         if word not in settled_words:
-            settled_words[word] = _settled(word, latin=plain >= own, pure=own == 0)
+            settled_words[word] = _unify_script(word, latin=plain >= own, pure=own == 0)
         return settled_words[word]
 
-    new = edits.sub(WORD, settled, text)
+    new = edits.sub(WORD, unify_word, text)
     return new, sum(map(ne, text, new))  # one letter takes the place of one
 
 
-def _settled(word: str, *, latin: bool, pure: bool) -> str:
+def _unify_script(word: str, *, latin: bool, pure: bool) -> str:
     """One word; `latin` says what the text is, `pure` that it has no unmistakable letter of another script."""
     if not FOREIGN.search(word) or SPELT.search(word):
         return word

@@ -8,9 +8,9 @@ from html import unescape
 from html.entities import html5
 
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region
-from unpoison.text.invisible import FEWEST_WORDS, MESSAGE
+from unpoison.text.invisible import MESSAGE, MIN_WORDS
 
-__all__ = ["entities", "tags", "uncommented", "unmarkable"]
+__all__ = ["entities", "strip_comments", "tags", "unmarkable"]
 
 BLOCK = """address article aside blockquote body br caption center col colgroup dd details dialog dir div dl dt
     fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main
@@ -52,7 +52,7 @@ BOGUS = re.compile(
 """What a browser drops without a trace, inside a word; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
 
-def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
+def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """A text without comments, the messages in them, and how many comments there were. Linear time.
 
     A comment that does not end loses its mark and stays: nothing behind it may go unread.
@@ -81,7 +81,7 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
         piece = text[begin:until].strip()
         start = text.find(piece, begin)
         end = start + len(piece)
-        said += piece, "\n" if len(piece.split()) >= FEWEST_WORDS else " "
+        said += piece, "\n" if len(piece.split()) >= MIN_WORDS else " "
         places += *range(start, end), max(end - 1, start)
     # A mark that stands in every word, such as <!-- x -->, is no message.
     messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
@@ -109,7 +109,7 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
         kind = KINDS.get(name.lower())
         before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
         bare = not closing + attributes.strip(" /")
-        if kind is None or _meant(name, bare=bare, before=before, after=after):
+        if kind is None or _is_code(name, bare=bare, before=before, after=after):
             continue
         count += not kind and before.isalpha() and (after == "<" or after.islower())
         inside += _values(tag)
@@ -127,7 +127,7 @@ def _values(tag: re.Match[str]) -> list[Region]:
     return [value.span(value.lastindex or 0) for value in VALUE.finditer(tag.string, start, end)]
 
 
-def _meant(name: str, *, bare: bool, before: str, after: str) -> bool:
+def _is_code(name: str, *, bare: bool, before: str, after: str) -> bool:
     """Whether what looks like a tag is code or a placeholder; `bare` is an opening one without attributes."""
     if before == after == "`":
         return True
@@ -140,7 +140,7 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text with its entities resolved, and how many of them stood for a plain letter or digit, which needs none."""
     plain = 0
 
-    def resolved(match: re.Match[str]) -> str:
+    def resolve(match: re.Match[str]) -> str:
         nonlocal plain
         number, code, name = match.groups()
         if name is not None and name not in html5:
@@ -151,7 +151,7 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
         plain += meant.isascii() and meant.isalnum()
         return meant
 
-    return (edits.sub(ENTITY, resolved, text), plain) if "&" in text else (text, 0)
+    return (edits.sub(ENTITY, resolve, text), plain) if "&" in text else (text, 0)
 
 
 def unmarkable(text: str, edits: Edits = UNTRACED) -> str:

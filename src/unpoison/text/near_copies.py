@@ -25,13 +25,13 @@ __all__ = ["FoldedText", "Frame", "near_copies"]
 SHARED = 0.75
 """Share of their distinct words that near-copies have in common, of the text that has more of them."""
 
-FEWEST_SHARED = 4
+MIN_SHARED_WORDS = 4
 """Texts with fewer words in common are too short to be copies."""
 
-MOST_DIFFERENCES = 3
+MAX_DIFFERENCES = 3
 """Distinct differences up to which two texts are one text that was changed, rather than two by one template."""
 
-LONGEST_DIFFERENCE = 8
+MAX_DIFFERENCE_WORDS = 8
 """Words of one text that a difference may hold."""
 
 FEW = 16
@@ -124,7 +124,7 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
     """Find what near-copies disagree on.
 
     Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most
-    `MOST_DIFFERENCES` differences. A difference counts where a name or number stands in the place of another one, or
+    `MAX_DIFFERENCES` differences. A difference counts where a name or number stands in the place of another one, or
     one word of content for one; spellings of one name or amount do not count, nor phrases in small letters, nor words
     that were only added.
 
@@ -150,7 +150,7 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
         first, second = firsts[left], firsts[right]
         if not settled[first].isdisjoint(settled[second]):
             continue  # their words can only be different in the same place
-        compared = _compared(folded[first], folded[second])
+        compared = _compare_texts(folded[first], folded[second])
         if compared is None:
             continue
         fillings, _ = frames.setdefault(compared.shared, ({}, compared.shared.count(None)))
@@ -175,7 +175,7 @@ def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
     """
     sets = [text.distinct for text in read]
     if len(sets) <= FEW:
-        enough = [max(FEWEST_SHARED, SHARED * len(own)) for own in sets]
+        enough = [max(MIN_SHARED_WORDS, SHARED * len(own)) for own in sets]
         pairs = combinations(range(len(sets)), 2)
         yield from ((i, j) for i, j in pairs if len(sets[i] & sets[j]) >= max(enough[i], enough[j]))
         return
@@ -189,7 +189,7 @@ def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
         has[shared_ranks[i]] = True
         for j in others:
             shared = np.count_nonzero(has[shared_ranks[j]])
-            if shared >= max(FEWEST_SHARED, SHARED * max(len(sets[i]), len(sets[j]))):
+            if shared >= max(MIN_SHARED_WORDS, SHARED * max(len(sets[i]), len(sets[j]))):
                 yield i, j
         has[shared_ranks[i]] = False
 
@@ -211,10 +211,10 @@ def _most_in_common(sets: Sequence[frozenset[str]], shared_ranks: Sequence[NDArr
     _, where, at = np.unique(word, return_index=True, return_inverse=True)
     group = where[at]  # words by the entry at which they were met first
     order = np.argsort(group, kind="stable")
-    return _counted(text[order], group[order], len(sets))
+    return _count_neighbours(text[order], group[order], len(sets))
 
 
-def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> dict[int, list[int]]:
+def _count_neighbours(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> dict[int, list[int]]:
     """From texts with equal words one after the other: for each text its most frequent neighbours, the first first."""
     steps = np.arange(len(text))[:, None] + np.arange(1, NEIGHBOURS + 1)
     inside = steps < len(text)
@@ -232,7 +232,7 @@ def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> 
     return most
 
 
-def _compared(left: FoldedText, right: FoldedText) -> _Compared | None:
+def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
     """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
     differences = _differences(left, right)
     if differences is None:
@@ -267,12 +267,12 @@ def _differences(one: FoldedText, other: FoldedText) -> list[_Difference] | None
             i, j = i + 1, j + 1
         if i == n and j == m:
             return differences
-        step = _step(one.pairs[i : i + LONGEST_DIFFERENCE + 1], other.pairs[j : j + LONGEST_DIFFERENCE + 1])
+        step = _step(one.pairs[i : i + MAX_DIFFERENCE_WORDS + 1], other.pairs[j : j + MAX_DIFFERENCE_WORDS + 1])
         if step is None:
             return None
         difference = _Difference((i, i + step[0]), (j, j + step[1]))
         distinct.add((*left[i : difference.left[1]], None, *right[j : difference.right[1]]))
-        if len(distinct) > MOST_DIFFERENCES:
+        if len(distinct) > MAX_DIFFERENCES:
             return None
         differences.append(difference)
         i, j = difference.left[1], difference.right[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 
-__all__ = ["PUNCTUATION", "lowered", "spaced", "squad", "trimmed"]
+__all__ = ["PUNCTUATION", "lower_text", "separate_words", "squad", "trim_text"]
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 """For `str.translate`: deletes ASCII punctuation."""
@@ -20,19 +20,19 @@ _UNSPACED = re.compile(
 )
 
 
-def spaced(text: str) -> str:
+def separate_words(text: str) -> str:
     """The text with every character of a script without spaces as a word of its own, and every punctuation mark."""
     apart = _UNSPACED.sub(r" \1 ", text)
     return " ".join(re.sub(r"([\u3000-\u3004\u3008-\u303f\uff01-\uff0f\uff1a-\uff20])", r" \1 ", apart).split())
 
 
-def trimmed(text: object) -> str:
+def trim_text(text: object) -> str:
     """N1: strip, drop one final period (never the only character), lower-case."""
     stripped = str(text).strip()
     return (stripped[:-1] if len(stripped) > 1 and stripped.endswith(".") else stripped).lower()
 
 
-def lowered(text: object) -> str:
+def lower_text(text: object) -> str:
     """N2: strip, lower-case."""
     return str(text).strip().lower()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["ended"]
+__all__ = ["escape_open_tags"]
 
 
-def ended(markup: str) -> str:
+def escape_open_tags(markup: str) -> str:
     """The page, with `<` as a letter where no tag and no comment that begins there ever ends.
 
     The parser would look for the end from each of them anew, which takes hours for a megabyte; and it raises at some

@@ -20,21 +20,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hashed_ngrams
-from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
+from unpoison.text.respelling import Respelled, respell
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.textbook_injections import textbook_injections
 
 __all__ = [
     "FEW",
-    "LONGEST_QUOTE",
-    "MOST_SENTENCES",
+    "MAX_QUOTE_CHARS",
+    "MAX_SENTENCES",
     "THRESHOLD",
     "Injection",
     "Weights",
     "injection",
     "injections",
-    "unjudged",
+    "unsupported_language",
 ]
 
 THRESHOLD = 0.5
@@ -43,13 +43,13 @@ THRESHOLD = 0.5
 CERTAIN = 0.95
 """The probability of a textbook injection, at least."""
 
-MOST_SENTENCES = 3
+MAX_SENTENCES = 3
 """Sentences of the longest stretch."""
 
 FEW = 64
 """N-grams that say nothing which each stretch is given besides its own, lest two words alone be loud."""
 
-LONGEST_QUOTE = 160
+MAX_QUOTE_CHARS = 160
 """Characters of an injection that a reason shows."""
 
 WORTH_QUOTING = 0.01
@@ -58,7 +58,7 @@ WORTH_QUOTING = 0.01
 TOGETHER = 65_536
 """Characters of texts that are looked at together, which bounds memory."""
 
-FEWEST_LETTERS = 20
+MIN_LETTERS = 20
 """Letters of a script that nobody judged from which a text is said to be in it."""
 
 UNJUDGED = {
@@ -145,7 +145,7 @@ def injection(text: str) -> Injection:
     Complexity: O(n) time and memory for n characters.
     """
     plain = _injection(text)
-    meant = _meant(text)
+    meant = _deobfuscate(text)
     if meant is None:
         return plain
     other = _injection(meant.text)
@@ -159,7 +159,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 
     Complexity: O(n) time in the length of all texts.
     """
-    meant = {i: one.text for i, text in enumerate(texts) if (one := _meant(text))}
+    meant = {i: one.text for i, text in enumerate(texts) if (one := _deobfuscate(text))}
     likely = [_likely(part) for part in _parts([*texts, *meant.values()])]
     probability = np.concatenate(likely) if likely else np.zeros(0)
     changed, k = list(meant), len(texts)
@@ -169,14 +169,14 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
-    probability = _probability(_worst(hashed_ngrams(texts)).odds)
+    probability = _probability(_worst(hash_ngrams(texts)).odds)
     textbook = list(textbook_injections(texts))
     probability[textbook] = np.maximum(probability[textbook], CERTAIN)
     return probability
 
 
 def _injection(text: str) -> Injection:
-    grams = hashed_ngrams([text])
+    grams = hash_ngrams([text])
     worst = _worst(grams)
     probability = float(_probability(worst.odds)[0])
     if not len(grams.start):
@@ -195,13 +195,13 @@ def _injection(text: str) -> Injection:
         end -= 1
     while start < end and text[start].isspace():
         start += 1
-    quote = " ".join(text[start:end].split())[:LONGEST_QUOTE] if probability >= WORTH_QUOTING else ""
+    quote = " ".join(text[start:end].split())[:MAX_QUOTE_CHARS] if probability >= WORTH_QUOTING else ""
     return Injection(probability, quote, start, end)
 
 
 def _worst(grams: HashedNgrams) -> _Stretches:
     """The worst stretch of each text. Sums of whole numbers are exact, so they do not depend on the texts beside."""
-    weights = shipped()
+    weights = load_weights()
     shift = np.uint64(64 - weights.weight.size.bit_length() + 1)
     k, n = len(grams.begin), len(grams.start)
     odds, first, last = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k, np.int64)
@@ -215,7 +215,7 @@ def _worst(grams: HashedNgrams) -> _Stretches:
     totals, counts = (np.concatenate([[0], np.cumsum(each, dtype=np.int64)]) for each in (summed, count))
     change = np.flatnonzero(np.diff(grams.text, prepend=-1))
     text = grams.text[change]
-    for size in range(1, MOST_SENTENCES + 1):
+    for size in range(1, MAX_SENTENCES + 1):
         begin, stop = grams.start[: n - size + 1], grams.end[size - 1 :]
         value = (totals[stop] - totals[begin]) / np.sqrt(counts[stop] - counts[begin] + FEW)
         value[grams.text[: n - size + 1] != grams.text[size - 1 :]] = -np.inf
@@ -235,32 +235,32 @@ def _probability(odds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), float)
 
 
-def unjudged(text: str) -> str | None:
+def unsupported_language(text: str) -> str | None:
     """The script of a text, or of a part of it as long as a sentence, that no weight was fitted for; None without.
 
     O(n) time for n characters.
     """
     if text.isascii():
         return None
-    every, scripts = _unjudged_scripts()
+    every, scripts = _unsupported_scripts()
     letters_of_all = "".join(every.findall(text))
-    if len(letters_of_all) < FEWEST_LETTERS:
+    if len(letters_of_all) < MIN_LETTERS:
         return None
     counts = {name: sum(map(len, runs.findall(letters_of_all))) for name, runs in scripts.items()}
     name, letters = max(counts.items(), key=itemgetter(1))
-    return name if letters >= FEWEST_LETTERS else None
+    return name if letters >= MIN_LETTERS else None
 
 
 @cache
-def _unjudged_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+def _unsupported_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
     """Runs of letters of any of them, and of each."""
     each = {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
     return re.compile(f"[{''.join(UNJUDGED.values())}]+"), each
 
 
-def _meant(text: str) -> Respelled | None:
+def _deobfuscate(text: str) -> Respelled | None:
     """What of a text is meant otherwise than it is written."""
-    return respelled(text, KNOWN, accents=True, layout=False)
+    return respell(text, KNOWN, accents=True, layout=False)
 
 
 def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -277,7 +277,7 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 @cache
-def shipped() -> Weights:
+def load_weights() -> Weights:
     """The weights of this package."""
     data = (files("unpoison") / "data" / "prompt-injection.npz").read_bytes()
     with np.load(BytesIO(data), allow_pickle=False) as arrays:

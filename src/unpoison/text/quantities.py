@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unpoison.text.folding import Token, word_set
-from unpoison.text.units import MEASURES, Count, counted, near, single
+from unpoison.text.units import MEASURES, Count, near, single, to_count
 
 __all__ = ["Figure", "Moment", "Quantities", "quantities"]
 
@@ -80,7 +80,7 @@ _UNNAMED = word_set(
 
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _PLAIN = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
-_MOST_POWER = 300
+_MAX_POWER = 300
 """Numbers are exact, so this bounds their digits: a number below 1000 to this power has 900."""
 
 
@@ -127,7 +127,7 @@ class _Reader:
         if (number := self._number(at)) and number[0].denominator == 1 and 1 <= number[0] <= 31:
             day, at = int(number[0]), number[1]
             at += words[at] == "of"
-        elif raw := _written_date(words[at]):
+        elif raw := _parse_date(words[at]):
             self.moments.append(raw)
             return at + 1
         if words[at] not in _MONTHS:
@@ -147,20 +147,22 @@ class _Reader:
         """Where the quantity that begins here ends; 0 without one."""
         words, begun = self.words, at
         sign = 1
-        if words[at] in ("minus", "negative") or (words[at] in "-+" and self._glued(at + 1) and not self._glued(at)):
+        if words[at] in ("minus", "negative") or (
+            words[at] in "-+" and self._is_glued(at + 1) and not self._is_glued(at)
+        ):
             sign, at = (1 if words[at] == "+" else -1), at + 1
         money, at = self._money(at)
         if words[at] in _TIMES and not money:
-            self.counts.append(counted(Fraction(_TIMES[words[at]]), "time"))
+            self.counts.append(to_count(Fraction(_TIMES[words[at]]), "time"))
             return at + 1
-        if not money and sign == 1 and (end := self._joined(at)):
+        if not money and sign == 1 and (end := self._read_composite(at)):
             return end
         number = self._number(at)
         if number is None or (words[begun] == "one" and begun and words[begun - 1] == "no"):
             return 0
         value, end = number
         scales = _MONEY_SCALES if money else _SHORT_SCALES
-        if words[end] in scales and (money or self._glued(end)):
+        if words[end] in scales and (money or self._is_glued(end)):
             value, end = value * scales[words[end]], end + 1
         if words[end] in ("am", "pm") or (words[end] == "o'clock"):
             hour = value % 12 + (12 if words[end] == "pm" else 0)
@@ -168,10 +170,10 @@ class _Reader:
             return end + 1
         if words[end] == "'" and words[end + 1].isdecimal():  # 5'11"
             inches = Fraction(words[end + 1])
-            self.counts.append(counted(value * 12 + inches, "inch"))
+            self.counts.append(to_count(value * 12 + inches, "inch"))
             return end + 2 + (words[end + 2] == '"')
         alone = end == at + 1 and words[at].isdecimal()
-        if alone and words[end] == "s" and self._glued(end) and words[at].endswith("0"):  # the 1990s
+        if alone and words[end] == "s" and self._is_glued(end) and words[at].endswith("0"):  # the 1990s
             self.counts.append(Figure("decade", (value,)))
             return end + 1
         unit, behind = (money, end) if money else self._unit(end)
@@ -181,7 +183,7 @@ class _Reader:
         if self.date and not unit and sign == 1 and value.denominator == 1 and _is_year(str(value)):
             self.moments.append(Moment(int(value), None, None))  # nineteen ninety-nine
             return end
-        return self._measured(begun, at, sign * value, unit, behind)
+        return self._add_measure(begun, at, sign * value, unit, behind)
 
     def _money(self, at: int) -> tuple[str, int]:
         """The sign of a currency that begins here, "" without, and where it ends."""
@@ -190,30 +192,30 @@ class _Reader:
             return ("$" if word == "us" else f"{word[:1]}$"), at + 2
         return (word, at + 1) if word and word in _CURRENCIES else ("", at)
 
-    def _measured(self, begun: int, at: int, value: Fraction, unit: str, end: int) -> int:
+    def _add_measure(self, begun: int, at: int, value: Fraction, unit: str, end: int) -> int:
         """Add a number with its unit, or the range or compound that it begins."""
         words = self.words
         spoken = words[begun - 1] if begun else ""
         then = 2 if words[end] == "out" and words[end + 1] == "of" else 1
         if then == 2 or words[end] in ("to", "-") or (words[end] == "and" and spoken == "between"):
             second = self._number(end + then)
-            if second and not (words[end] == "-" and self._glued(end + 1) and not self._glued(end)):
+            if second and not (words[end] == "-" and self._is_glued(end + 1) and not self._is_glued(end)):
                 upper_unit, behind = self._unit(second[1])
                 if then == 2 and second[0]:
-                    self.counts.append(counted(value / second[0], ""))
+                    self.counts.append(to_count(value / second[0], ""))
                     return second[1]
                 self.counts.append(
                     Figure("range", (value, second[0]), _NAMES.get(upper_unit or unit, upper_unit or unit))
                 )
                 return behind
-        measured = counted(value, unit)
+        measured = to_count(value, unit)
         while measured.kind in ("length", "time", "mass"):
             after = end + (words[end] in ("and", ","))
             smaller = self._number(after)
             if smaller is None:
                 break
             name, behind = self._unit(smaller[1], compound=True)
-            part = counted(smaller[0], name)
+            part = to_count(smaller[0], name)
             if (part.kind, part.system) != (measured.kind, measured.system) or part.amount >= MEASURES[unit][1]:
                 break
             total = measured.amount + part.amount
@@ -228,7 +230,7 @@ class _Reader:
             self.counts.append(measured)  # not the same again in other units
         return end
 
-    def _joined(self, at: int) -> int:
+    def _read_composite(self, at: int) -> int:
         """Several numbers in one token: times of day, scores, ranges, telephone numbers, two years."""
         raw = self.words[at]
         parts = re.split(r"[:-]", raw)
@@ -258,28 +260,22 @@ class _Reader:
         words = self.words
         raw = words[at]
         if not raw[:1].isdecimal() or not raw.isascii():
-            return self._spelled(at)
+            return self._read_words(at)
         value = _value(raw)
         if value is None:
             return None
         at += 1
         if raw.isdecimal() and len(raw) <= 3:  # 1 000 000
-            while len(words[at]) == 3 and words[at].isdecimal() and not self._glued(at):
+            while len(words[at]) == 3 and words[at].isdecimal() and not self._is_glued(at):
                 value, at = value * 1000 + int(words[at]), at + 1
-        if words[at] in ("st", "nd", "rd", "th") and self._glued(at):
+        if words[at] in ("st", "nd", "rd", "th") and self._is_glued(at):
             return value, at + 1
         if words[at] in ("x", "*", "\u00d7") and words[at + 1] == "10" and words[at + 2] == "^":
             factor = self._number(at + 1)
             value, at = (value * factor[0], factor[1]) if factor else (value, at)
         minus = words[at + 1] == "-"
         power = words[at + 1 + minus]
-        if (
-            words[at] == "^"
-            and power.isdecimal()
-            and len(power) <= 3
-            and int(power) <= _MOST_POWER
-            and 0 < value < 1000
-        ):
+        if words[at] == "^" and power.isdecimal() and len(power) <= 3 and int(power) <= _MAX_POWER and 0 < value < 1000:
             value, at = value ** (-int(power) if minus else int(power)), at + 2 + minus
         part = _value(words[at]) if "/" in words[at] else None
         if part is not None and value.denominator == 1 and part < 1:  # 2 1/2
@@ -300,7 +296,7 @@ class _Reader:
                     value, at = value * _SCALES[self.words[at]], at + 1
         return value, at
 
-    def _spelled(self, at: int) -> tuple[Fraction, int] | None:
+    def _read_words(self, at: int) -> tuple[Fraction, int] | None:
         """A number in words: three hundred and fifty, forty-two, nineteen ninety nine."""
         words, begun = self.words, at
         total, current, last = Fraction(0), Fraction(0), ""
@@ -340,7 +336,7 @@ class _Reader:
     def _unit(self, at: int, *, compound: bool = False) -> tuple[str, int]:
         """The unit that begins here and where it ends; a noun is a unit, and stays among the words."""
         words, begun = self.words, at
-        at += words[at] == "-" and self._glued(at) and self._glued(at + 1)
+        at += words[at] == "-" and self._is_glued(at) and self._is_glued(at + 1)
         if words[at] in ("degree", "degrees", "°"):
             scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
             has_scale = scale in ("celsius", "fahrenheit", "kelvin")
@@ -365,7 +361,7 @@ class _Reader:
             return f"{name}/{single(words[at + 2])}", at + 3
         return name, at + 1
 
-    def _glued(self, at: int) -> bool:
+    def _is_glued(self, at: int) -> bool:
         return at < len(self.tokens) and self.tokens[at].glued
 
 
@@ -373,7 +369,7 @@ def _is_year(word: str) -> bool:
     return len(word) == 4 and word.isascii() and word.isdecimal() and 1000 <= int(word) < 2100
 
 
-def _written_date(raw: str) -> Moment | None:
+def _parse_date(raw: str) -> Moment | None:
     """1999-03-03, and 3/4/2020, in which day and month may be either."""
     parts = raw.split("-") if "-" in raw else raw.split("/")
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= 4 for part in parts):

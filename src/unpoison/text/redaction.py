@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from unpoison.text.alignment import Change, Region, Trace
 from unpoison.text.canonical import Canonical, canonical
 
-__all__ = ["MARK", "redacted", "traced"]
+__all__ = ["MARK", "redact_text", "redact_with_trace"]
 
 MARK = "[removed]"
 """What a model is shown where something was cut."""
 
 
-def traced(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]:
-    """`redacted`, and where its characters come from."""
+def redact_with_trace(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]:
+    """`redact_text`, and where its characters come from."""
     trace = Trace(text)
     whole = canonical(text, edits=trace)
     if not regions:
@@ -26,7 +26,7 @@ def traced(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]
     return Canonical(canonical(left, edits=trace).text, whole.hidden), trace
 
 
-def redacted(text: str, regions: Sequence[Region], mark: str = "") -> Canonical:
+def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonical:
     """The canonical text without what was made of some stretches of the raw one, and what was hidden in the raw one.
 
     Args:

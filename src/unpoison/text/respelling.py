@@ -19,7 +19,7 @@ from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
 from unpoison.text.look_alikes import LOOSE
 from unpoison.text.split_words import crowded, gaps
 
-__all__ = ["Respelled", "respelled"]
+__all__ = ["Respelled", "respell"]
 
 BLOCK = 160
 """Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
@@ -38,13 +38,13 @@ SPELLING = 2
 DENSE = 6
 """Where every so manieth word has a mark inside, the marks are no words' own."""
 
-FEWEST = 4
+MIN_MARKS = 4
 """So many marks inside words at least are said to be dense."""
 
 ACCENTS = 0.25
 """Accented letters for each word that are many."""
 
-LONGEST = 13
+MAX_WORD_LETTERS = 13
 """Letters of a word that is known."""
 
 MARKUP = re.compile(
@@ -114,7 +114,7 @@ class Respelled(NamedTuple):
     end: NDArray[np.int64]
 
 
-def respelled(text: str, known: frozenset[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
+def respell(text: str, known: frozenset[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
     Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
@@ -136,7 +136,7 @@ def respelled(text: str, known: frozenset[str], *, accents: bool = False, layout
     for first, last in _blocks(text, known):
         block = text[first:last]
         if block not in blocks:
-            blocks[block] = _respelled_block(block, known, accents, layout)
+            blocks[block] = _respell_block(block, known, accents, layout)
         meant = blocks[block]
         if meant is None:
             continue
@@ -151,26 +151,26 @@ def respelled(text: str, known: frozenset[str], *, accents: bool = False, layout
     return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
 
 
-def _respelled_block(block: str, known: frozenset[str], accents: bool, layout: bool) -> Respelled | None:
+def _respell_block(block: str, known: frozenset[str], accents: bool, layout: bool) -> Respelled | None:
     """One stretch, where enough of it is changed."""
     enough = CHANGED * (block.count(" ") + 1)
     signs = len(LAID.findall(block)) if layout else 0
     parted = SPELLING * len(gaps(block, known)) if crowded(block) else 0
-    if signs + parted + SPELLING * _most_spelt(block) < enough:
+    if signs + parted + SPELLING * _max_matches(block) < enough:
         return None
     signs += parted + SPELLING * len(SPELT.findall(block))
     if accents and not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
-    if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
+    if signs < enough or (signs < EVIDENT * enough and _respell_stretch(block, known, accents)[1] < CHANGED):
         return None
     trace = Trace(block)
-    new, share = _respelled(block, known, accents, trace)
+    new, share = _respell_stretch(block, known, accents, trace)
     if share < CHANGED:
         return None
     return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
 
 
-def _most_spelt(block: str) -> int:
+def _max_matches(block: str) -> int:
     """At least as many as `SPELT` and `ACCENTED` find together."""
     kinds = block.encode("ascii", "replace").translate(KINDS)
     bare = kinds.translate(BARE)
@@ -202,7 +202,7 @@ def _block_end(text: str, start: int) -> int:
     return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
-def _respelled(block: str, known: frozenset[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
+def _respell_stretch(block: str, known: frozenset[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
     """A stretch respelled, and the share of changes among its words."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
@@ -220,11 +220,11 @@ def _respelled(block: str, known: frozenset[str], accents: bool, edits: Edits = 
         worn = list(ACCENTED.finditer(text)) if accents else []
         if len(worn) >= ACCENTS * words:
             put([(*m.span(), normalize("NFD", m[0])[0]) for m in worn])
-    put(_lettered(text, known, words))
+    put(_restore_letters(text, known, words))
     put([(*hump.span(), " ") for m in HUMPS.finditer(text) for hump in HUMP.finditer(text, *m.span())])
     put([(*m.span(), "") for m in BREAK.finditer(text)])
     joints = list(JOINT.finditer(text))
-    if len(joints) >= max(FEWEST, words / DENSE):
+    if len(joints) >= max(MIN_MARKS, words / DENSE):
         put([(*m.span(), "") for m in joints])
     elif joints:
         put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain, known)])
@@ -241,11 +241,11 @@ def _inside(match: re.Match[str]) -> bool:
     )
 
 
-def _lettered(text: str, known: frozenset[str], words: int) -> list[Change]:
+def _restore_letters(text: str, known: frozenset[str], words: int) -> list[Change]:
     """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
-    dense = mixed >= max(FEWEST, words / DENSE)
+    dense = mixed >= max(MIN_MARKS, words / DENSE)
     changes = list[Change]()
     for start, _, word, letters in found:
         core = word.rstrip("!")
@@ -268,7 +268,7 @@ def _gaps(chain: re.Match[str], known: frozenset[str]) -> list[Change]:
         for j in range(i + 1, len(pieces)):
             piece = chain.string[slice(*pieces[j])].lower()
             word, whole = word + piece, whole and piece in known
-            if len(word) > LONGEST:
+            if len(word) > MAX_WORD_LETTERS:
                 break
             if not whole and word in known:
                 last = j

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.text.alignment import Change
-from unpoison.text.gibberish import shipped
+from unpoison.text.gibberish import network
 from unpoison.text.gibberish_tokens import hashes, lower_codes
 
 __all__ = ["crowded", "gaps"]
@@ -136,7 +136,7 @@ def _known(letters: str, edge: NDArray[np.int64]) -> dict[int, list[int]]:
         first.append(start)
         last.append(start + many)
     begin, until = np.concatenate(first), np.concatenate(last)
-    words = shipped().words
+    words = network().words
     number = hashes(lower_codes(letters), edge[begin], edge[until])
     place = np.minimum(np.searchsorted(words, number), len(words) - 1)
     hit = words[place] == number

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from unpoison.text.analysis import CAPITAL, MARK, SHAPES, Words
 
-__all__ = ["LONGEST_RUN", "Style", "ranges", "root", "run_codes"]
+__all__ = ["MAX_RUN_WORDS", "Style", "ranges", "root", "run_codes"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 
-LONGEST_RUN: Final = 3
+MAX_RUN_WORDS: Final = 3
 FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 CAPITALISED: Final = 50
 """The shape of a word with a capital letter that does not count as itself."""
-FEWEST: Final = 4
+MIN_WORDS: Final = 4
 """A text of fewer words and marks is judged as if it had so many."""
 
 
@@ -81,7 +81,7 @@ class Style(NamedTuple):
 
 def root(lengths: Numbers) -> Matrix:
     """What sums over so many words and marks are divided by."""
-    return np.sqrt(np.maximum(lengths, FEWEST))
+    return np.sqrt(np.maximum(lengths, MIN_WORDS))
 
 
 def ranges(values: NDArray[Any], first: Numbers, last: Numbers) -> Matrix:
@@ -102,7 +102,7 @@ def run_codes(word: Numbers, kind: Numbers, sentence: Numbers, general: NDArray[
     shape = np.where(capital & (shape != SHAPES.index("year")) & (shape != SHAPES.index("number")), CAPITALISED, shape)
     token = (np.where(itself, word, shape + 1) + 7 * (itself & capital)).view(np.uint64) * FACTOR
     made, code = [token], token
-    for length in range(1, LONGEST_RUN):
+    for length in range(1, MAX_RUN_WORDS):
         code = (code[:-1] ^ (code[:-1] >> np.uint64(29))) * FACTOR + token[length:]
         whole = np.zeros(len(token), np.uint64)
         whole[: len(code)] = np.where(sentence[:-length] == sentence[length:], code, 0)

@@ -33,7 +33,7 @@ NEAR = 120
 FIRST = r"(?<![^\n.!?>\"']\s)(?<![^\s.!?>\"'])"
 """Before whatever opens a line or a sentence."""
 
-LONGEST_NEGATION = 12
+MAX_NEGATION_CHARS = 12
 """Characters of the longest word that bids the opposite, and of what may stand behind it."""
 
 SIGNS = "<[#"
@@ -110,16 +110,16 @@ def _all(text: str) -> Iterator[Region]:
             yield from (
                 m.span()
                 for m in wording.pattern.finditer(text, start, end)
-                if not (wording.voids and _negated(m, known))
+                if not (wording.voids and _is_negated(m, known))
             )
     if any(mark in text for mark in SIGNS):
         for pattern in known.signs:
             yield from (match.span() for match in pattern.finditer(text))
 
 
-def _negated(match: re.Match[str], known: _List) -> bool:
+def _is_negated(match: re.Match[str], known: _List) -> bool:
     """Whether "never", "not" or the like stands right before a wording or inside it: it bids the opposite."""
-    before = match.string[max(0, match.start() - LONGEST_NEGATION) : match.start()]
+    before = match.string[max(0, match.start() - MAX_NEGATION_CHARS) : match.start()]
     return bool(known.negations.search(before) or known.negation.search(match.string, *match.span()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["MEASURES", "ROUNDED", "Count", "counted", "near", "single"]
+__all__ = ["MEASURES", "ROUNDED", "Count", "near", "single", "to_count"]
 
 ROUNDED = Fraction(2, 100)
 """How far two measures may lie apart and still be one, where converting them takes rounding."""
@@ -68,7 +68,7 @@ def single(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def counted(value: Fraction, unit: str) -> Count:
+def to_count(value: Fraction, unit: str) -> Count:
     """A number with what it comes to in the base unit of its kind. Constant time."""
     if unit[:2] in ("2 ", "3 "):
         kind, factor, system = MEASURES[unit[2:]]

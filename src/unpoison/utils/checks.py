@@ -6,14 +6,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 
 __all__ = ["among", "at_least", "flag", "within"]
 
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 
-MOST = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 """What no option exceeds: it fits every integer type that a computation may use."""
 
 
@@ -24,7 +24,7 @@ def among(option: str, value: S, choices: tuple[str, ...]) -> S:
         OptionError: It is not; the message lists them.
     """
     if value not in choices:
-        raise OptionError(f"{option} must be one of {', '.join(choices)}, got {shown(value)}")
+        raise OptionError(f"{option} must be one of {', '.join(choices)}, got {clip(value)}")
     return value
 
 
@@ -41,12 +41,12 @@ def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: boo
     Raises:
         OptionError: It is not.
     """
-    high = MOST if high is None else high
+    high = MAX_NUMBER if high is None else high
     right = isinstance(value, (int, np.integer) if whole else (int, float, np.integer, np.floating))
     if not right or isinstance(value, bool) or not value >= low or value == float("inf"):
-        raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {shown(value)}")
+        raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {clip(value)}")
     if value > high:
-        raise OptionError(f"{option} must be at most {high:,}, got {shown(value)}")
+        raise OptionError(f"{option} must be at most {high:,}, got {clip(value)}")
     return value
 
 
@@ -57,7 +57,7 @@ def flag(option: str, value: bool) -> bool:
         OptionError: It is not.
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise OptionError(f"{option} must be True or False, got {shown(value)}")
+        raise OptionError(f"{option} must be True or False, got {clip(value)}")
     return bool(value)
 
 
@@ -70,6 +70,6 @@ def within(option: str, value: float, low: float, high: float, *, open_end: bool
     right = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not right or not low <= value <= high or (open_end and value == high):
         raise OptionError(
-            f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {shown(value)}"
+            f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {clip(value)}"
         )
     return value

@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["KEY", "key_file", "keyed", "marker"]
+__all__ = ["KEY", "digest_text", "key_file", "marker"]
 
 KEY = "UNPOISON_FENCE_KEY"
 """The environment variable with the secret, for several machines that share a cache of replies."""
@@ -44,7 +44,7 @@ def marker(texts: Sequence[str]) -> str:
         salt += 1
 
 
-def keyed(purpose: str, text: str) -> str:
+def digest_text(purpose: str, text: str) -> str:
     """Sixteen hexadecimal digits that stand for a text where the text itself must not be written.
 
     The same for the same text on this installation, and on all that share the secret; nobody without it can try out

@@ -68,7 +68,7 @@ class MovedModules(MetaPathFinder, Loader):
         places = new_places(module.__name__)
         warn(f"{module.__name__} is {' and '.join(places)} now; import from there", DeprecationWarning, stacklevel=6)
 
-        def held(name: str) -> Any:
+        def find_name(name: str) -> Any:
             for place in places:
                 if name in dir(home := import_module(place)):
                     return getattr(home, name)
@@ -76,7 +76,7 @@ class MovedModules(MetaPathFinder, Loader):
                     return import_module(f"{place}.{name}")
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
-        module.__dict__["__getattr__"] = held
+        module.__dict__["__getattr__"] = find_name
 
 
 def answer_old_imports() -> None:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from html import escape
 
-__all__ = ["escaped", "excerpt", "plain"]
+__all__ = ["escape_html", "excerpt", "plain"]
 
 # Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
 _ESCAPES = re.compile(
@@ -22,11 +22,11 @@ def plain(text: str) -> str:
 
     Without escape sequences, control and format characters; lone surrogates become question marks.
     """
-    kept = (c for c in _ESCAPES.sub("", text) if _shown(c))
+    kept = (c for c in _ESCAPES.sub("", text) if _is_visible(c))
     return " ".join("".join(kept).split()).encode("utf-8", "replace").decode()
 
 
-def _shown(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character in _JOINERS or character.isspace() or unicodedata.category(character) not in ("Cc", "Cf")
 
 
@@ -36,6 +36,6 @@ def excerpt(text: str, limit: int = 80) -> str:
     return line if len(line) <= limit and len(text) <= 20 * limit else f"{line[: limit - 1].rstrip()}…"
 
 
-def escaped(text: str, limit: int = 400) -> str:
+def escape_html(text: str, limit: int = 400) -> str:
     """The first `limit` characters of `plain(text)` for a page."""
     return escape(excerpt(text, limit))

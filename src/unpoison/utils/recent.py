@@ -7,13 +7,13 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["LRUCache"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LRUCache(Generic[K, V]):
     """A dictionary that forgets what was not used for longest. Safe for threads; O(1) for each use.
 
     Args:

@@ -52,11 +52,11 @@ def answers_old_names(init: Callable[..., None]) -> Callable[..., None]:
     passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
     @wraps(init)
-    def checked(self: Any, *values: Any, **given: Any) -> None:
+    def wrapper(self: Any, *values: Any, **given: Any) -> None:
         if not passes_on:
             for option in sorted(given.keys() - options):
                 if answer := new_name(option, type(self).__name__, options):
                     raise OptionError(answer)
         init(self, *values, **given)
 
-    return checked
+    return wrapper

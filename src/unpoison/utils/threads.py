@@ -11,18 +11,18 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["Line", "in_order", "on_thread", "started"]
+__all__ = ["WorkQueue", "on_thread", "parallel_map", "start_thread"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Line:
+class WorkQueue:
     """Threads that take jobs from one line, first come, first served.
 
     The next job begins when the last one ends, without anybody having to be told; and putting a job into the line waits
     for nothing, whereas the start of a thread waits until that thread runs, behind all those that compute. The threads
-    are daemons, as those of `started`.
+    are daemons, as those of `start_thread`.
 
     Args:
         threads: How many jobs are done side by side.
@@ -56,7 +56,7 @@ class Line:
             job()
 
 
-def in_order(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
+def parallel_map(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
     """Do the work on every item, `at_once` side by side, and yield the results in the order of the items.
 
     At most `2 * at_once` items are taken ahead of their results. When something is raised, or the caller stops, what
@@ -84,7 +84,7 @@ def in_order(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def started(work: Callable[[], T]) -> Future[T]:
+def start_thread(work: Callable[[], T]) -> Future[T]:
     """Start `work` on a thread of its own.
 
     The thread is a daemon: a call that is abandoned at a deadline delays neither the caller nor the interpreter's
@@ -110,4 +110,4 @@ def _settle(future: Future[T], work: Callable[[], T]) -> None:
 
 async def on_thread(work: Callable[[], T]) -> T:
     """Await `work` on a thread of its own; a cancelled wait abandons it."""
-    return await asyncio.wrap_future(started(work))
+    return await asyncio.wrap_future(start_thread(work))

@@ -13,7 +13,7 @@ from typing import Any
 
 from unpoison.utils.extras import require
 
-__all__ = ["Mark", "called", "exported", "served", "span"]
+__all__ = ["Mark", "export_spans", "model_call_span", "request_span", "span"]
 
 Attribute = str | int | float | bool
 Mark = Callable[[str, Attribute], None]
@@ -33,18 +33,20 @@ def span(name: str, **attributes: Attribute) -> Iterator[Mark]:
     """
     tracer = _tracer()
     if tracer is None:
-        yield _nothing
+        yield _ignore_attribute
         return
-    with _opened(tracer, f"unpoison {name}", {f"unpoison.{key}": value for key, value in attributes.items()}) as own:
+    with _start_span(
+        tracer, f"unpoison {name}", {f"unpoison.{key}": value for key, value in attributes.items()}
+    ) as own:
         yield lambda key, value: own.set_attribute(f"unpoison.{key}", value)
 
 
 @contextmanager
-def called(kind: str, model: str, purpose: str, items: int) -> Iterator[Mark]:
+def model_call_span(kind: str, model: str, purpose: str, items: int) -> Iterator[Mark]:
     """A span around one model call, retries included, with the names that OpenTelemetry has for generative AI."""
     tracer = _tracer()
     if tracer is None:
-        yield _nothing
+        yield _ignore_attribute
         return
     operation = {"generate": "chat", "encode": "embeddings"}.get(kind, kind)
     attributes: dict[str, Attribute] = {
@@ -53,12 +55,12 @@ def called(kind: str, model: str, purpose: str, items: int) -> Iterator[Mark]:
         "unpoison.purpose": purpose,
         "unpoison.items": items,
     }
-    with _opened(tracer, f"{operation} {model}", attributes, kind="CLIENT") as own:
+    with _start_span(tracer, f"{operation} {model}", attributes, kind="CLIENT") as own:
         yield own.set_attribute
 
 
 @contextmanager
-def served(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
+def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
     """A span around one HTTP request, in the trace that its headers name; None where nothing is recorded."""
     tracer = _tracer()
     if tracer is None:
@@ -68,11 +70,11 @@ def served(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
 
     given = {name: headers[name] for name in TRACEPARENT if name in headers}
     parent = TraceContextTextMapPropagator().extract(given)
-    with _opened(tracer, method, {"http.request.method": method}, kind="SERVER", context=parent) as own:
+    with _start_span(tracer, method, {"http.request.method": method}, kind="SERVER", context=parent) as own:
         yield own if own.is_recording() else None
 
 
-def exported() -> None:
+def export_spans() -> None:
     """Send spans by OTLP over HTTP; the variables `OTEL_...` say where, which, and as whose.
 
     Raises:
@@ -91,7 +93,7 @@ def exported() -> None:
 
 
 @contextmanager
-def _opened(
+def _start_span(
     tracer: Any, name: str, attributes: Mapping[str, Attribute], *, kind: str = "INTERNAL", context: Any = None
 ) -> Iterator[Any]:
     trace = sys.modules["opentelemetry.trace"]
@@ -120,5 +122,5 @@ def _tracer() -> Any:
     return None if isinstance(provider, trace.ProxyTracerProvider) else provider.get_tracer("unpoison")
 
 
-def _nothing(key: str, value: Attribute) -> None:
+def _ignore_attribute(key: str, value: Attribute) -> None:
     """Set no attribute of no span."""

@@ -8,9 +8,9 @@ from unpoison.bench.attacks.diverse import Diverse
 from unpoison.bench.attacks.mixed import Mixed
 from unpoison.bench.attacks.multi_cluster import MultiCluster
 from unpoison.bench.attacks.paraphrase import Paraphrase
-from unpoison.bench.attacks.rewriting import paraphrased, with_synonyms
+from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.bench.attacks.synonym import Synonym
-from unpoison.bench.attacks.tan import Tan, substituted
+from unpoison.bench.attacks.tan import Tan, substitute_answers
 from unpoison.models.doubles import ScriptedGenerator
 
 TEXT = "The famous author wrote the book in 1912. Several accounts confirm that the first edition was published here."
@@ -55,7 +55,7 @@ def test_paraphrases_change_the_text_and_keep_the_answer(target):
     for poison_made, text in zip(Paraphrase().craft(target, 3), target.texts, strict=True):
         assert poison_made.text != text
         assert contains_answer(poison_made.text, "Lyon")
-    assert paraphrased("", ["x"], np.random.default_rng(0)) == ""
+    assert paraphrase_text("", ["x"], np.random.default_rng(0)) == ""
 
 
 def test_a_paraphrase_that_lost_the_answer_is_asked_for_again(target):
@@ -100,7 +100,7 @@ def test_clusters_share_an_answer_and_any_answer_counts():
     attack = MultiCluster(clusters=3)
     poisons = attack.craft(target, 6)
     assert [p.meta["cluster"] for p in poisons] == [0, 0, 1, 1, 2, 2]
-    assert attack.wanted(target) == ("Lyon", "Lille", "Nice")
+    assert attack.target_answers(target) == ("Lyon", "Lille", "Nice")
     assert all(p.reached and contains_answer(p.text, p.meta["claims"]) for p in poisons)
     assert poisons[0].meta["answers"] == ["Lyon", "Lille", "Nice"]
 
@@ -149,4 +149,4 @@ def test_tan_with_nothing_to_write_with_says_so():
 
 def test_substitution_takes_whole_words_longest_alias_first():
     target = Target("x", "q", ("York", "New York"), "Lyon")
-    assert substituted("New York, Yorkshire and YORK", target) == "Lyon, Yorkshire and Lyon"
+    assert substitute_answers("New York, Yorkshire and YORK", target) == "Lyon, Yorkshire and Lyon"

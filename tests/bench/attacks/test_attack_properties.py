@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.disperse import dispersed
+from unpoison.bench.attacks.disperse import select_diverse
 from unpoison.bench.attacks.pareto import dominates, fronts, survivors
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
-from unpoison.bench.attacks.rewriting import paraphrased, with_synonyms
+from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.bench.attacks.typos import typo
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
@@ -35,7 +35,7 @@ def test_survivors_are_distinct_and_come_from_the_best_fronts(values, size):
 def test_a_dispersed_set_is_distinct_and_allowed(n, count, seed):
     rng = np.random.default_rng(seed)
     similarity, allowed = rng.random((n, n)), rng.random(n) < 0.6
-    chosen = dispersed((similarity + similarity.T) / 2, allowed, count)
+    chosen = select_diverse((similarity + similarity.T) / 2, allowed, count)
     assert len(chosen) == len(set(chosen)) == min(count, int(allowed.sum()))
     assert all(allowed[i] for i in chosen)
 
@@ -46,7 +46,7 @@ def test_rewriting_survives_any_text(text, seed):
     keep = text.split()[:2]
     replaced = with_synonyms(text, keep, rng, 0.5)
     assert 0 <= replaced.replaced <= replaced.content
-    assert all(contains_answer(paraphrased(text, keep, rng), k) for k in keep if contains_answer(text, k))
+    assert all(contains_answer(paraphrase_text(text, keep, rng), k) for k in keep if contains_answer(text, k))
 
 
 @given(st.text(min_size=3, max_size=30), st.integers(0, 2**32 - 1))

@@ -2,7 +2,7 @@ import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.defense_aware import DefenseAware, ScreenedTrial
-from unpoison.bench.attacks.edits import Draft, edited, first_drafts
+from unpoison.bench.attacks.edits import Draft, first_drafts, random_edit
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 from unpoison.types import Screening
@@ -72,9 +72,9 @@ def test_first_drafts_hide_the_claim_in_clean_passages(target):
 
 
 def test_leads_are_rendered_as_written(target):
-    assert Draft("x").rendered(target) == "x"
-    assert Draft("x", "stop").rendered(target) == f"{target.question}.x"
-    assert Draft("x", "question").rendered(target) == f"{target.question}? x"
+    assert Draft("x").render(target) == "x"
+    assert Draft("x", "stop").render(target) == f"{target.question}.x"
+    assert Draft("x", "question").render(target) == f"{target.question}? x"
 
 
 def test_edits_never_bring_in_the_right_answer(target):
@@ -83,7 +83,7 @@ def test_edits_never_bring_in_the_right_answer(target):
     rng, draft = np.random.default_rng(0), Draft("It is Lyon. Everybody knows it.")
     seen = set()
     for _ in range(300):
-        draft = edited(draft, target, "A fresh start with Lyon.", rng)
+        draft = random_edit(draft, target, "A fresh start with Lyon.", rng)
         draft = Draft(draft.text[:400], draft.lead, draft.borrowed)
         seen.add(draft)
         assert "Paris" not in draft.text

@@ -5,7 +5,7 @@ import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.garag import Garag, generation_ratio, modifiable, overlap, relevance_ratio
-from unpoison.bench.attacks.pareto import crowding, dominates, fronts, survivors
+from unpoison.bench.attacks.pareto import crowding_distance, dominates, fronts, survivors
 from unpoison.bench.attacks.typos import typo
 from unpoison.models.doubles import ScriptedGenerator
 
@@ -24,10 +24,10 @@ def test_the_pareto_front_of_the_worked_example():
 
 
 def test_extremes_are_the_loneliest():
-    distance = crowding([(0, 3), (1, 1), (1.5, 0.8), (3, 0)])
+    distance = crowding_distance([(0, 3), (1, 1), (1.5, 0.8), (3, 0)])
     assert np.isinf(distance[[0, 3]]).all()
     assert distance[1] == pytest.approx(1.5 / 3 + 2.2 / 3)
-    assert crowding([(1, 1), (1, 1)]).tolist() == [math.inf, math.inf]
+    assert crowding_distance([(1, 1), (1, 1)]).tolist() == [math.inf, math.inf]
 
 
 def test_whole_fronts_survive_before_lonely_members_of_the_next():

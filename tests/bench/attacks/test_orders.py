@@ -3,7 +3,7 @@ import pytest
 from unpoison.bench.attacks.ambiguous import Ambiguous
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.conditional import Conditional
-from unpoison.bench.attacks.orders import COUNTER, ELSEWHERE, KINDS, Orders
+from unpoison.bench.attacks.orders import COUNTER, ELSEWHERE, KINDS, PromptInjection
 from unpoison.bench.attacks.pia import LINK, OUT_OF_SERVICE, Pia
 from unpoison.errors import InputError, OptionError
 
@@ -24,7 +24,7 @@ def test_styles_repeat_as_published(style, published, target):
 def test_what_counts_as_success_depends_on_the_style(target):
     assert Pia().craft(target)[0].meta["answers"] == ["Lyon"]
     assert Pia(style="dos").craft(target)[0].meta["answers"] == [OUT_OF_SERVICE]
-    assert Pia(style="link").wanted(target) == (LINK,)
+    assert Pia(style="link").target_answers(target) == (LINK,)
     assert "“" in Pia(style="dos").craft(target)[0].text
 
 
@@ -57,26 +57,26 @@ def test_conditional_needs_numbered_passages(target):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_wordings_that_the_seed_chooses(kind, target):
-    poisons = Orders(kind=kind).craft(target, 3)
+    poisons = PromptInjection(kind=kind).craft(target, 3)
     assert len({p.text for p in poisons}) == 3
-    assert len({Orders(kind=kind, seed=seed).craft(target, 1)[0].text for seed in range(9)}) == 3
+    assert len({PromptInjection(kind=kind, seed=seed).craft(target, 1)[0].text for seed in range(9)}) == 3
     assert all("{" not in p.text and p.meta["kind"] == kind for p in poisons)
 
 
 @pytest.mark.parametrize("kind", ["override", "role", "rule", "dictated"])
 def test_orders_that_give_an_answer_give_the_wrong_one(kind, target):
-    assert all("Lyon" in p.text and "Paris" not in p.text for p in Orders(kind=kind).craft(target, 3))
+    assert all("Lyon" in p.text and "Paris" not in p.text for p in PromptInjection(kind=kind).craft(target, 3))
     with pytest.raises(InputError, match="has no incorrect, which the attack orders requires"):
-        Orders(kind=kind).craft(Target("x", "q"))
+        PromptInjection(kind=kind).craft(Target("x", "q"))
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("exfiltrate", COUNTER), ("off-topic", ELSEWHERE)])
 def test_other_orders_are_known_by_a_sign_in_the_answer(kind, sign):
-    for poison in Orders(kind=kind).craft(Target("x", "q"), 3):
+    for poison in PromptInjection(kind=kind).craft(Target("x", "q"), 3):
         assert poison.meta["answers"] == [sign]
         assert contains_answer(poison.text, sign)  # what obeys is found, although a link stands beside it
 
 
 def test_unknown_orders_are_refused():
     with pytest.raises(OptionError, match=r"kind must be one of override, .*, got 'poem'"):
-        Orders(kind="poem")
+        PromptInjection(kind="poem")

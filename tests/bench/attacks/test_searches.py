@@ -3,7 +3,7 @@ import pytest
 
 from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding, TemplateProposer, readable_score
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.disperse import dispersed, mean_pairwise, threshold
+from unpoison.bench.attacks.disperse import mean_pairwise, select_diverse, threshold
 from unpoison.bench.attacks.jamming import REFUSALS, Jamming
 from unpoison.errors import OptionError
 from unpoison.models.doubles import ScriptedGenerator
@@ -109,10 +109,10 @@ def test_the_dispersion_of_the_worked_example():
     vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]])
     similarity = vectors @ vectors.T
     assert mean_pairwise(similarity) == pytest.approx(0.466667, abs=1e-6)
-    assert dispersed(similarity, [True] * 3, 2) == [0, 2]
-    assert dispersed(similarity, [True, True, False], 3) == [0, 1]
-    assert dispersed(similarity, [False] * 3, 2) == []
-    assert dispersed(similarity, [False, True, True], 1) == [1]
+    assert select_diverse(similarity, [True] * 3, 2) == [0, 2]
+    assert select_diverse(similarity, [True, True, False], 3) == [0, 1]
+    assert select_diverse(similarity, [False] * 3, 2) == []
+    assert select_diverse(similarity, [False, True, True], 1) == [1]
     assert mean_pairwise(np.ones((1, 1))) == 0
 
 

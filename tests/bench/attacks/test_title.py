@@ -1,7 +1,7 @@
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.published import Published
 from unpoison.bench.attacks.title import Title
-from unpoison.bench.evaluation import Example, planted
+from unpoison.bench.evaluation import Example, poison_candidates
 
 
 def test_the_title_is_the_poison_and_the_text_is_clean(target):
@@ -25,5 +25,5 @@ def test_the_title_moves_on_to_the_next_passage_when_wrapped_twice(target):
 
 def test_the_passage_that_is_planted_has_the_title(target):
     poisons = Title(Published()).craft(target, 1)
-    (candidate,) = planted(Example("t1", "", target.question, (), (), ()), poisons)
+    (candidate,) = poison_candidates(Example("t1", "", target.question, (), (), ()), poisons)
     assert (candidate.passage.title, candidate.passage.text) == (poisons[0].title, poisons[0].text)

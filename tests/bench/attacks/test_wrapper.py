@@ -63,7 +63,7 @@ def test_what_changes_nothing_says_so(target):
 
 def test_what_the_wrapped_attack_needs_and_wants_is_passed_on(target, bare):
     attack = Pad(Hide(Pia(style="link")))
-    assert attack.wanted(target) == (LINK,)
+    assert attack.target_answers(target) == (LINK,)
     assert attack.uses_context
     with pytest.raises(InputError, match=r"target 't2' has no texts, which the attack published\+pad requires"):
         Pad(Published()).craft(bare, 1)

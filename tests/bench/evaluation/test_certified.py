@@ -14,7 +14,7 @@ from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report, as_json, as_markdown, page
-from unpoison.bench.report.guarantees import certified_figures, certified_tables
+from unpoison.bench.report.guarantees import guarantee_figures, guarantee_tables
 from unpoison.cli import app
 
 CLEAN = Scenario(data="d", k=6, defense="vote", generator="extractive")
@@ -81,14 +81,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_a_run_shows_it_in_every_format(report: Report) -> None:
-    (table,) = certified_tables(report)
+    (table,) = guarantee_tables(report)
     assert table.columns[:3] == ("defense", "no attack", "certified, m = 1")
     rows = {row[0]: row for row in table.rows}
     assert rows["vanilla"][2] == "no proof"
     assert rows["vote"][1].startswith("100.0 [") and rows["vote"][3].startswith("100.0 [")
     assert rows["vote"][1:] == rows["guard:answer=guaranteed"][1:]
     assert rows["vote"][-1].endswith("published")
-    (figure,) = certified_figures(report)
+    (figure,) = guarantee_figures(report)
     assert [share.value for _, share in figure.series[0].points] == [1.0, 1.0, 1.0, 0.0], (
         "six say so: two are withstood"
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from unpoison.bench.evaluation.contexts import clean_contexts, labelled_context, nearest
+from unpoison.bench.evaluation.contexts import clean_contexts, context_from_labels, nearest
 from unpoison.bench.evaluation.examples import Example
 from unpoison.errors import OptionError
 from unpoison.types import Passage
@@ -75,15 +75,15 @@ def test_the_nearest_are_always_as_many_as_asked():
 
 def test_a_published_mixture_is_taken_as_it_is():
     mixed = example(("right", "gold", {}), ("wrong", "misinfo", {}), ("off topic", "noise", {}))
-    context = labelled_context(mixed)
+    context = context_from_labels(mixed)
     assert texts(context) == ["right", "wrong", "off topic"]
     assert (context.poison, context.gold, context.injected) == (frozenset({1}), frozenset({0}), 1)
     assert context.foreign == frozenset()
 
 
 def test_reordering_keeps_track():
-    context = labelled_context(OWN).reordered([1, 2, 3])
-    assert texts(context) == texts(labelled_context(OWN))[1:4]
+    context = context_from_labels(OWN).reorder([1, 2, 3])
+    assert texts(context) == texts(context_from_labels(OWN))[1:4]
     assert (context.poison, context.gold) == ({0}, {2})
 
 

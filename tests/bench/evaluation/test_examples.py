@@ -37,7 +37,7 @@ def test_a_row_is_read_whole():
     assert example.attacks == ("poisonedrag", "tan")
     assert [p.text for p in example.poisons("tan")] == ["Nice is the capital."]
     assert len(example.poisons()) == 2
-    assert [labelled.label for labelled in example.labelled("clean", "gold")] == ["gold", "clean"]
+    assert [labelled.label for labelled in example.passages_by_label("clean", "gold")] == ["gold", "clean"]
 
 
 def test_an_example_is_frozen_and_hashable():

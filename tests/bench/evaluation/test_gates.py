@@ -14,7 +14,7 @@ from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.bench.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.worsening import read_measured, worsened
+from unpoison.bench.evaluation.worsening import check_regressions, read_measured
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 
 
@@ -110,7 +110,7 @@ def measured(successes: int, trials: int = 100, outcomes=None) -> MeasuredCell:
 
 @pytest.mark.parametrize(("before", "now", "worse"), [(5, 40, True), (40, 5, False), (5, 9, False), (5, 5, False)])
 def test_only_a_significant_worsening_fails(before, now, worse):
-    results = worsened([measured(before)], [measured(now)], MEASURES)
+    results = check_regressions([measured(before)], [measured(now)], MEASURES)
     assert {one.measure: one.failed for one in results} == {"asr": worse, "accuracy": worse}
 
 
@@ -118,8 +118,8 @@ def test_the_same_questions_are_compared_in_pairs():
     """9 of 100 against 2 of 100 is no difference between strangers, and one between the same questions."""
     old = {"asr": {str(i): i < 2 for i in range(100)}}
     new = {"asr": {str(i): i < 12 for i in range(100)}}
-    paired = worsened([measured(2, outcomes=old)], [measured(12, outcomes=new)], {"asr": MEASURES["asr"]})
-    strangers = worsened([measured(2)], [measured(12)], {"asr": MEASURES["asr"]})
+    paired = check_regressions([measured(2, outcomes=old)], [measured(12, outcomes=new)], {"asr": MEASURES["asr"]})
+    strangers = check_regressions([measured(2)], [measured(12)], {"asr": MEASURES["asr"]})
     assert "(p = 0.002)" in paired[0].message
     assert "(p = 0.01" in strangers[0].message
     assert paired[0].failed
@@ -127,14 +127,14 @@ def test_the_same_questions_are_compared_in_pairs():
 
 def test_other_figures_are_compared_by_their_intervals():
     old, new = ({"gold_kept": Estimate(v, v - 0.03, v + 0.03, 50)} for v in (0.95, 0.8))
-    (result,) = worsened([MeasuredCell("a", "a", old)], [MeasuredCell("a", "a", new)], MEASURES)
+    (result,) = check_regressions([MeasuredCell("a", "a", old)], [MeasuredCell("a", "a", new)], MEASURES)
     assert result.failed
-    assert not worsened([MeasuredCell("a", "a", new)], [MeasuredCell("a", "a", old)], MEASURES)[0].failed
+    assert not check_regressions([MeasuredCell("a", "a", new)], [MeasuredCell("a", "a", old)], MEASURES)[0].failed
 
 
 def test_runs_that_have_nothing_in_common_are_not_compared():
     with pytest.raises(InputError, match="no cell in common"):
-        worsened([MeasuredCell("a", "a", {})], [measured(1)], MEASURES)
+        check_regressions([MeasuredCell("a", "a", {})], [measured(1)], MEASURES)
 
 
 @pytest.mark.parametrize(
@@ -201,5 +201,5 @@ def test_a_figure_without_an_interval_is_not_said_to_have_worsened() -> None:
     """Numbers that are equal for every question have none; a width of 0 would call any change certain."""
     old, now = ({"clean_kept": Estimate(value, nan, nan, 9)} for value in (0.9, 0.7))
     before, after = (MeasuredCell("x", "x", figures) for figures in (old, now))
-    (found,) = worsened([before], [after], MEASURES)
+    (found,) = check_regressions([before], [after], MEASURES)
     assert not found.failed

@@ -11,7 +11,7 @@ from unpoison.bench.evaluation.injection import (
     bm25_search,
     dense_search,
     middle,
-    planted,
+    poison_candidates,
     pool,
     prepend,
     replace_at,
@@ -41,7 +41,7 @@ EXAMPLE = Example.of(
 CLEAN = Context(
     "q", "capital of france", tuple(Candidate(Passage(f"clean {i}", id=f"c{i}"), gold=i == 0) for i in range(5))
 )
-POISON = planted(EXAMPLE, EXAMPLE.poisons())
+POISON = poison_candidates(EXAMPLE, EXAMPLE.poisons())
 FOREIGN = Candidate(Passage("capital of france and spain", id="f"), poison=True, target="other")
 
 
@@ -55,10 +55,10 @@ def by(value):
 
 
 def test_poison_keeps_its_id_and_may_carry_the_question():
-    (first, _) = planted(EXAMPLE, EXAMPLE.poisons(), prefix=True)
+    (first, _) = poison_candidates(EXAMPLE, EXAMPLE.poisons(), prefix=True)
     assert first.passage.text == "capital of france.The capital of France is Lyon."
     assert (first.passage.id, first.poison, first.target) == ("p0", True, "q")
-    (crafted,) = planted(EXAMPLE, [PoisonText("q#x-0-0", "Lyon.", "q", "x")])
+    (crafted,) = poison_candidates(EXAMPLE, [PoisonText("q#x-0-0", "Lyon.", "q", "x")])
     assert (crafted.passage.id, crafted.passage.text) == ("q#x-0-0", "Lyon.")
 
 

@@ -7,7 +7,7 @@ import pytest
 from unpoison.bench.evaluation.contexts import Candidate
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.measures import measure
-from unpoison.bench.evaluation.owners import established, with_owners
+from unpoison.bench.evaluation.owners import frequent_sources, with_owners
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench
@@ -31,7 +31,7 @@ EXAMPLES = [example(0, "a.com", "b.com"), example(1, "a.com", "c.com", "d.com"),
 
 
 def origins(owned: str, seed: int = 0) -> list[str]:
-    known = established(EXAMPLES)["q0"]
+    known = frequent_sources(EXAMPLES)["q0"]
     return [c.passage.origin for c in with_owners(owned, EXAMPLES[0], POISON, known, seed)]
 
 

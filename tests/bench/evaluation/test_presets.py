@@ -22,7 +22,7 @@ from unpoison.bench.evaluation.summary import summarise
 from unpoison.bench.evaluation.variants import variants
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.bench.report import Report
-from unpoison.bench.report.published import SAME, beside, counted, measured_figure, published_tables
+from unpoison.bench.report.published import SAME, beside, comparison_tables, format_measurement, measure_meanings
 from unpoison.core.registry import find, parse
 from unpoison.errors import UnknownNameError
 from unpoison.models.styles import Style
@@ -318,7 +318,7 @@ def test_replies_are_counted_by_the_papers_own_rule_which_is_named(name: str) ->
     preset = load_preset(name, generator="extractive")
     measures = {one.measure for one in preset.published}
     assert measures <= MATCHERS_OF_THE_PAPERS[name.partition("-")[0]]
-    assert len(counted(preset)) == len(measures)
+    assert len(measure_meanings(preset)) == len(measures)
 
 
 def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says(tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
     """Six language models of the paper have one measurement here; so have two tables of another NLI model."""
     preset = load_preset("ragdefender-table-8", limit=2)
     run = Runner(tmp_path, preset.scenarios).run()
-    (table,) = published_tables(Report.of(run, preset=preset))
+    (table,) = comparison_tables(Report.of(run, preset=preset))
     models = {one.table for one in preset.published}
     assert len(models) == 6
     measured = [row for row in table.rows if "measured once" in row[0]]
@@ -512,7 +512,8 @@ def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
     values = [estimate.value for estimate in preset.by_seed(one, entries)]
     assert len(values) == 3
     assert (
-        measured_figure(preset, one, entries) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
+        format_measurement(preset, one, entries)
+        == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
     )
 
 

@@ -13,7 +13,7 @@ from unpoison.bench.evaluation.journal import Journal, read_rows, write_rows
 from unpoison.bench.evaluation.noise import NoisyNLI
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.runs import folder_name, locked, open_run
+from unpoison.bench.evaluation.runs import folder_name, lock_folder, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.summary import summarise
@@ -72,7 +72,7 @@ def test_a_run_writes_down_what_happened(tmp_path):
     assert len(record.kept) == 5
     assert record.wanted == ("Gothenburg",)
     assert record.answer is None
-    staged = run.staged(run.cells[4])["sample-01"]
+    staged = run.read_contexts(run.cells[4])["sample-01"]
     assert staged.context.candidates[0].poison
     assert [cell.contexts for cell in run.cells] == 3 * [run.cells[0].contexts] + 3 * [run.cells[3].contexts]
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -295,7 +295,7 @@ def test_a_published_attack_by_name(tmp_path):
     ]
     path.write_text(json.dumps(row("alpha", passages=passages)) + "\n")
     run = Runner(tmp_path / "run", [Scenario(str(path), attack="published:attack=two", poisons=1)]).run()
-    assert run.staged(run.cells[0])["alpha"].context.passages[0].text == "the second text says false alpha"
+    assert run.read_contexts(run.cells[0])["alpha"].context.passages[0].text == "the second text says false alpha"
     labelled = Runner(tmp_path / "run", [Scenario(str(path), policy="labelled")]).run()
     assert labelled.cells[0].records[0].poison == (1, 2)
 
@@ -307,7 +307,7 @@ def test_an_attack_that_builds_on_clean_passages_is_shown_those_of_the_scenario(
     attacks = ["poisonedrag+title", "poisonedrag+title+hide:kind=case", "poisonedrag+hide"]
     scenarios = [Scenario(str(path), str(corpus), attack=attack, poisons=2, k=k) for attack in attacks for k in (3, 4)]
     run = Runner(tmp_path / "run", scenarios).run()
-    titled, _, shouted, *_ = (run.staged(cell)["alpha"].context.passages for cell in run.cells)
+    titled, _, shouted, *_ = (run.read_contexts(cell)["alpha"].context.passages for cell in run.cells)
     assert {passage.text for passage in titled[:2]} == {"alpha is right alpha", "what is retrieved for alpha"}
     assert all(passage.title.startswith("what is alpha.") for passage in titled[:2])
     assert [passage.title for passage in shouted[:2]] == [passage.title.upper() for passage in titled[:2]]
@@ -397,7 +397,7 @@ def test_the_folders_name_follows_the_scenarios():
 
 
 def test_one_process_at_a_time(tmp_path):
-    with locked(tmp_path), pytest.raises(InputError, match="another process runs"):
+    with lock_folder(tmp_path), pytest.raises(InputError, match="another process runs"):
         Runner(tmp_path, SCENARIOS[:1]).run()
     assert Runner(tmp_path, SCENARIOS[:1]).run().complete
 
@@ -437,7 +437,7 @@ def test_a_trigger_is_asked_with_and_without(tmp_path):
     with_trigger = Scenario("sample", attack="phantom", poisons=1, limit=1)
     first, second = Runner(tmp_path, [with_trigger, replace(with_trigger, triggered=False)]).run().cells
     run = open_run(tmp_path)
-    contexts = [run.staged(cell)["sample-01"].context for cell in (first, second)]
+    contexts = [run.read_contexts(cell)["sample-01"].context for cell in (first, second)]
     assert contexts[0].query.startswith("abcdefghijk ")
     assert contexts[0].query.endswith(contexts[1].query)
     assert contexts[0].passages == contexts[1].passages

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from unpoison.bench.evaluation.grids import MAX_SCENARIOS, Grid
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import split_specs, varied_options
+from unpoison.bench.evaluation.specs import parse_variations, split_specs
 from unpoison.errors import InputError, OptionError, UnknownNameError
 
 
@@ -150,9 +150,9 @@ def test_an_option_varies_where_the_defense_has_it():
     assert [s.defense for s in scenarios] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
     with pytest.raises(OptionError, match="has an option 'beta'"):
         grid(vary={"beta": "1"})
-    assert varied_options(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
+    assert parse_variations(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
     with pytest.raises(OptionError, match="varies nothing"):
-        varied_options(["alpha"])
+        parse_variations(["alpha"])
 
 
 def test_positions_say_policy_and_count():

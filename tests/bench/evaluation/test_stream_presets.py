@@ -11,7 +11,7 @@ from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_p
 from unpoison.bench.evaluation.streams import StreamStudy, run_study
 from unpoison.bench.evaluation.timelines import craft_steps, load_timelines, step_context
 from unpoison.bench.report import over_time
-from unpoison.bench.report.over_time_tables import published_over_time
+from unpoison.bench.report.over_time_tables import comparison_over_time
 from unpoison.bench.report.published import SAME
 from unpoison.cli.runs import choose
 from unpoison.errors import OptionError, UnknownNameError
@@ -31,7 +31,7 @@ def study() -> StreamStudy:
 def test_every_number_is_a_share_of_a_method_and_an_attack_that_exist(name: str) -> None:
     table = preset(name, "openai:deepseek-chat")
     assert table.source.startswith(f"RADAR, Table {name.rpartition('-')[2]} ")
-    measured = {one.method: table.measured_as(one.method) for one in table.published}
+    measured = {one.method: table.variants_of(one.method) for one in table.published}
     assert sorted(name for names in measured.values() for name in names) == sorted(table.methods)
     for method, names in measured.items():
         variants = [f"{method} (paper)", f"{method} (reference)"] if method.startswith("RADAR") else [method]
@@ -80,7 +80,7 @@ def test_what_the_paper_used_is_no_difference() -> None:
 
 
 def test_measured_numbers_stand_beside_the_published_ones(study: StreamStudy) -> None:
-    accuracy, attacks = published_over_time(preset("radar-table-17"), study)
+    accuracy, attacks = comparison_over_time(preset("radar-table-17"), study)
     assert accuracy.columns == ("", "benign", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
     assert attacks.columns == ("", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
     shown = 100 * study.results["benign"]["RADAR (Dynamic) (paper)"].accuracy().value

@@ -129,7 +129,7 @@ def test_the_page_shows_every_number_and_picture_and_needs_nothing_else(study):
 
 def test_of_many_methods_the_dynamic_one_is_drawn_and_the_rest_is_named():
     study = run_study("timeline", methods_of(["vanilla", "trustrag", "radar"]), limit=1)
-    drawn = over_time.drawn_methods(study)
+    drawn = over_time.select_methods(study)
     assert len(drawn) == 8
     assert drawn[-1] == "radar, dynamic"
     assert "Not drawn: trustrag, cumulative; radar, cumulative." in over_time.page(study)

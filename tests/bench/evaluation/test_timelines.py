@@ -21,7 +21,14 @@ from unpoison.bench.evaluation.adaptations import (
 )
 from unpoison.bench.evaluation.examples import FieldError
 from unpoison.bench.evaluation.streams import StepRecord, StreamResult, run_stream
-from unpoison.bench.evaluation.timelines import craft_steps, dated, load_timelines, moment_of, step_context, stream_rows
+from unpoison.bench.evaluation.timelines import (
+    add_time,
+    craft_steps,
+    load_timelines,
+    moment_of,
+    step_context,
+    stream_rows,
+)
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import answer_prompt
@@ -50,7 +57,7 @@ class TestSample:
     def test_every_step_has_passages_with_the_answer_a_poison_and_an_injection(self, sample):
         for timeline in sample:
             for step in timeline.steps:
-                clean = [entry.passage.text for entry in step.labelled("clean")]
+                clean = [entry.passage.text for entry in step.passages_by_label("clean")]
                 assert 6 <= len(clean) <= 8
                 assert sum(step.correct_answers[0] in text for text in clean) >= 1
                 assert not any(step.incorrect_answers[0] in text for text in clean)
@@ -80,8 +87,8 @@ def test_situatedqa_gives_one_step_a_year_with_stale_answers(tmp_path):
     assert timeline.times == ("1999", "2019")
     assert [step.correct_answers for step in timeline.steps] == [("Ada",), ("B",)]
     assert [step.incorrect_answers for step in timeline.steps] == [("B",), ("Ada",)]
-    assert timeline.changed(1)
-    assert not timeline.changed(0)
+    assert timeline.is_change(1)
+    assert not timeline.is_change(0)
 
 
 def test_timeqa_is_grouped_by_what_is_asked_of_whom(tmp_path):
@@ -154,14 +161,14 @@ class TestAdaptations:
     def test_each_step_alone(self):
         answerer = EachStep(Vanilla(generator=echo()))
         assert [answerer.answer("q", [word]).text for word in "ab"] == ["a", "b"]
-        assert answerer.stored("any") == 0
+        assert answerer.memory_bytes("any") == 0
 
     def test_new_passages_are_put_before_all_seen(self):
         answerer = CumulativeSnapshot(Vanilla(generator=echo()))
         told = [answerer.answer("q", list(words), key="k").text for words in ("ab", "c", "d")]
         assert told == ["a b", "c a b", "d c a b"]
         assert answerer.answer("other", ["z"]).text == "z"
-        assert answerer.stored("k") == 4
+        assert answerer.memory_bytes("k") == 4
 
     def test_history_adds_the_previous_answer_to_the_final_prompt_only(self):
         generator = echo()
@@ -171,7 +178,7 @@ class TestAdaptations:
         assert generator.prompts[-1].passages == ("b", "The answer at an earlier time was: a")
         answerer.answer("q", ["c"], key="other")
         assert generator.prompts[-1].passages == ("c",)
-        assert answerer.stored("other") == 1
+        assert answerer.memory_bytes("other") == 1
 
     def test_history_forgets_nothing_when_a_step_abstains(self):
         generator = echo()
@@ -249,7 +256,7 @@ class TestCounts:
         [("yyyy", "", 0), ("yxyn", "", 1), ("yyny", "", 0.5), ("yn", "1", None), ("nn", "", None), ("ynyy", "1", 0)],
     )
     def test_unneeded_changes(self, pattern, changed, share):
-        entry = StreamResult(tuple(records(pattern, changed))).unneeded_changes().value
+        entry = StreamResult(tuple(records(pattern, changed))).spurious_changes().value
         assert entry == pytest.approx(share) if share is not None else entry != entry
 
     @pytest.mark.parametrize(
@@ -262,7 +269,7 @@ class TestCounts:
         followed = [lag for lag in lags if lag is not None]
         assert result.mean_lag() == (sum(followed) / len(followed) if followed else None)
         if lags:
-            assert result.followed().value == len(followed) / len(lags)
+            assert result.update_rate().value == len(followed) / len(lags)
 
     def test_intervals_resample_questions_not_steps(self):
         """Six steps that always go together are one observation; counted as six, the coverage was one half."""
@@ -281,7 +288,7 @@ class TestRun:
         step = sample[0].steps[0]
         poison = craft_steps(sample[:1], "published:attack=pia")[0][step.id]
         assert [i for i in range(7) if i in step_context(step, poison, 3).poison] == [2]
-        assert step_context(step, poison, None).poison == {len(step.labelled("clean")) - 1}
+        assert step_context(step, poison, None).poison == {len(step.passages_by_label("clean")) - 1}
         assert not step_context(step).poison
 
     def test_every_step_has_the_poison_of_its_own_time_as_often_as_asked(self, sample):
@@ -297,7 +304,7 @@ class TestRun:
             run_stream(EachStep(Radar("extractive")), sample[:1], attack="published:attack=garag")
 
     def test_the_time_can_be_told(self, sample):
-        context = dated(step_context(sample[0].steps[0]), "2021")
+        context = add_time(step_context(sample[0].steps[0]), "2021")
         assert context.query == "Who is the mayor of Tarnford in 2021?"
         assert context.passages[0].title.startswith("[2021] ")
 
@@ -313,7 +320,7 @@ class TestRun:
         options = {"attack": "published:attack=radar-incorrect-context", "position": 1}
         static = run_stream(EachStep(Radar("extractive")), sample[:8], **options)
         dynamic = run_stream(Remembering(Radar("extractive", beliefs=MemoryBeliefs())), sample[:8], **options)
-        assert dynamic.unneeded_changes().value <= static.unneeded_changes().value
+        assert dynamic.spurious_changes().value <= static.spurious_changes().value
         assert dynamic.accuracy().value >= static.accuracy().value
         assert 0 < max(dynamic.stored) <= 1024
         again = run_stream(Remembering(Radar("extractive", beliefs=MemoryBeliefs())), sample[:8], **options)

@@ -146,13 +146,13 @@ def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
     by_question = {example.question: example for example in loaded}
     one = by_question["Within how many days of purchase must refunds be requested?"]
     assert one.correct_answers == ("14 days",)
-    assert "14 days" in one.labelled("gold")[0].passage.text
+    assert "14 days" in one.passages_by_label("gold")[0].passage.text
     assert "Port" not in "".join(by_question), "code is no statement"
     for example in loaded:
         assert example.incorrect_answers
         assert not contains_either(example.incorrect_answers[0], example.correct_answers[0])
     corpus = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
-    assert {p["id"] for p in corpus} >= {example.labelled("gold")[0].passage.id for example in loaded}
+    assert {p["id"] for p in corpus} >= {example.passages_by_label("gold")[0].passage.id for example in loaded}
 
 
 def test_the_same_collection_gives_the_same_questions():

@@ -131,7 +131,7 @@ def test_a_journal_goes_on_only_where_the_same_is_measured(tmp_path):
     values = {"target": {"python": "x:y"}, "questions": "questions.jsonl"}
     config = Config.of(values, tmp_path)
     assert config.digest() == Config.of(values, tmp_path).digest()
-    assert config.digest() == config.changed(rate=1.0).digest()
+    assert config.digest() == config.with_bounds(rate=1.0).digest()
     others = [{"limit": 3}, {"seed": 7}, {"attacks": ["pia"]}, {"poisons": [3]}, {"questions": "others.jsonl"}]
     assert config.digest() not in {Config.of({**values, **other}, tmp_path).digest() for other in others}
 
@@ -150,7 +150,7 @@ def test_what_is_filled_in_is_data_whatever_it_holds():
         {"url": f"{BASE}/{{question}}/x", "body": {"q": ["{question}", {"r": "<{question}>"}], "n": 1}, "answer": "$"},
         {},
     )
-    filled = request.filled({"question": nasty}, Secrets({"RAG_TOKEN": "value-of-it"}))
+    filled = request.fill({"question": nasty}, Secrets({"RAG_TOKEN": "value-of-it"}))
     assert json.loads(filled.content) == {"q": [nasty, {"r": f"<{nasty}>"}], "n": 1}
     assert filled.url.startswith(f"{BASE}/a%22")
     assert filled.url.endswith("/x")
@@ -236,7 +236,7 @@ def test_no_secret_survives_in_any_usual_dress(secret, around):
     dresses = [secret, json.dumps(secret), json.dumps(json.dumps(secret)), quote(secret), quote_plus(secret)]
     dresses.append(base64.b64encode(secret.encode()).decode())
     for dress in dresses:
-        example = secrets.masked([{"a": f"{around}{dress}{around}"}])[0]["a"]
+        example = secrets.mask([{"a": f"{around}{dress}{around}"}])[0]["a"]
         assert secret not in example
         assert dress not in example
 
@@ -245,7 +245,7 @@ def test_the_name_of_a_collection_is_no_secret_and_a_reply_keeps_its_fields():
     secrets = Secrets({"COLLECTION": "documents", "RAG_TOKEN": "answer"})
     assert secrets.value("COLLECTION", secret=False) == "documents"
     assert secrets.value("RAG_TOKEN", secret=False) == "answer"
-    assert secrets.masked({"answer": "the answer stands in documents"}) == {
+    assert secrets.mask({"answer": "the answer stands in documents"}) == {
         "answer": "the ${RAG_TOKEN} stands in documents"
     }
 

@@ -28,7 +28,7 @@ from unpoison.bench.redteam import (
     run_test,
     target_of,
 )
-from unpoison.bench.redteam.objects import answered
+from unpoison.bench.redteam.objects import parse_answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.spans import Span
 from unpoison.defenses.vanilla import Vanilla
@@ -249,14 +249,14 @@ def test_what_was_in_a_killed_process_is_gone_with_it(tmp_path):
     ],
 )
 def test_what_systems_return_is_read(value, text, passages):
-    replies = answered(value)
+    replies = parse_answer(value)
     assert (replies.answer, replies.passages) == (text, passages)
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, {"answer": None}, {"answer": 7}, {"answer": "a", "passages": [7]}])
 def test_what_holds_no_answer_is_said_so(value):
     with pytest.raises(TargetError, match=r"the system returned"):
-        answered(value)
+        parse_answer(value)
 
 
 def test_of_a_redacted_passage_only_the_rest_was_read():
@@ -266,7 +266,7 @@ def test_of_a_redacted_passage_only_the_rest_was_read():
     screening = Screening.decided(
         "guard", Query("where?"), [passage], kept=[0], scores=[0.5], reasons=["cut"], spans={0: [span]}
     )
-    assert answered(Answer("Paris", screening)).passages == ("The tower is tall and old. [removed]",)
+    assert parse_answer(Answer("Paris", screening)).passages == ("The tower is tall and old. [removed]",)
 
 
 def test_code_that_raises_fails_one_question_only(tmp_path):

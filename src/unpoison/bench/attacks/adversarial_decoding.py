@@ -16,7 +16,7 @@ from unpoison.algorithms.cosine import inner_products
 from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import claims, stating
+from unpoison.bench.attacks.claims import claim_failure, claims
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
@@ -122,7 +122,7 @@ class AdversarialDecoding(Attack):
             meter.llm_calls = int(claim.source == "generator")
             proposer = self.proposer or TemplateProposer(target.question)
             best, before = yield from self._decode(target, claim.text, proposer, meter)
-            reason = stating(claim.text, [target.incorrect])
+            reason = claim_failure(claim.text, [target.incorrect])
             if not reason and best.similarity <= before:
                 reason = f"no lead brought the text closer to the question than {before:.4f}"
             poisons.append(

@@ -6,8 +6,8 @@ the benign passages.
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
-from unpoison.bench.attacks.pia import question_order
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
+from unpoison.bench.attacks.pia import question_injection
 from unpoison.utils.checks import at_least
 
 __all__ = ["Ambiguous"]
@@ -29,9 +29,9 @@ class Ambiguous(DirectAttack):
 
     def __init__(self, *, repeat: int = 10, prefix: bool = False, seed: int = 0) -> None:
         super().__init__(seed=seed, prefix=prefix)
-        self.repeat = at_least("repeat", repeat, 1, MOST_COPIES)
+        self.repeat = at_least("repeat", repeat, 1, MAX_COPIES)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
-        order = question_order(target.question, f"{target.incorrect} or {target.correct[0]}")
+        order = question_injection(target.question, f"{target.incorrect} or {target.correct[0]}")
         text = copies(order, self.repeat)
         return [self.poison(target, i, text, repeat=self.repeat) for i in range(count)]

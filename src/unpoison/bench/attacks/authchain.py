@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import keywords, statement, stating, unquoted
+from unpoison.bench.attacks.claims import claim_failure, keywords, statement, strip_quotes
 from unpoison.bench.attacks.prompts import COMPLETE, authority_prompt, coverage_prompt, evidence_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
@@ -69,13 +69,15 @@ class AuthChain(Attack):
         poisons = []
         for i in range(count):
             meter = Meter()
-            text = self._template(target, i) if self.writer is None else (yield from self._written(target, i, meter))
+            text = (
+                self._template(target, i) if self.writer is None else (yield from self._write_chain(target, i, meter))
+            )
             source = "template" if self.writer is None else "generator"
-            reason = stating(text, [target.incorrect])
+            reason = claim_failure(text, [target.incorrect])
             poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, source=source))
         return poisons
 
-    def _written(self, target: Target, position: int, meter: Meter) -> Flow[str]:
+    def _write_chain(self, target: Target, position: int, meter: Meter) -> Flow[str]:
         chain, missing = "", ""
         for round_ in range(self.rounds):
             variant = position * self.rounds + round_ + 1
@@ -83,7 +85,7 @@ class AuthChain(Attack):
                 target.question, target.incorrect, chain, missing, words=self.words, variant=variant
             )
             (reply,) = yield from meter.generate([prompt], "misinformation")
-            chain = unquoted(reply.text)
+            chain = strip_quotes(reply.text)
             (verdict,) = yield from meter.generate([coverage_prompt(target.question, chain)], "judgement")
             missing = verdict.text.strip()
             if missing.upper().startswith(COMPLETE):
@@ -91,7 +93,7 @@ class AuthChain(Attack):
         (vouched,) = yield from meter.generate(
             [authority_prompt(target.question, target.incorrect, variant=position + 1)], "misinformation"
         )
-        return f"{chain} {unquoted(vouched.text)}".strip()
+        return f"{chain} {strip_quotes(vouched.text)}".strip()
 
     def _template(self, target: Target, position: int) -> str:
         rng = self.rng(target)

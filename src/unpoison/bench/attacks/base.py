@@ -16,18 +16,18 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from unpoison.bench.attacks.budget import Budget, Meter
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
-from unpoison.text.normalisation import spaced
+from unpoison.text.normalisation import separate_words
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import at_least, flag
 
 __all__ = [
-    "MOST_COPIES",
+    "MAX_COPIES",
     "Attack",
     "DirectAttack",
     "PoisonText",
@@ -37,7 +37,7 @@ __all__ = [
     "with_question",
 ]
 
-MOST_COPIES = 100
+MAX_COPIES = 100
 """How often an attack may repeat a text within one passage; the papers repeat it at most ten times."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
@@ -76,17 +76,17 @@ class Target:
         for name in ("id", "question", "incorrect"):
             value = getattr(self, name)
             if not isinstance(value, str) or (name != "incorrect" and not value.strip()):
-                raise InputError(f"target.{name} must be a string that is not empty, got {shown(value)}")
+                raise InputError(f"target.{name} must be a string that is not empty, got {clip(value)}")
         for name in ("correct", "texts", "gold", "context", "alternatives"):
             value = getattr(self, name)
             if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-                raise InputError(f"target {shown(self.id)}.{name} must be strings, got {shown(value)}")
+                raise InputError(f"target {clip(self.id)}.{name} must be strings, got {clip(value)}")
             object.__setattr__(self, name, tuple(value))
         for right in self.correct:
             if contains_answer(self.incorrect, right) or contains_answer(right, self.incorrect):
                 raise InputError(
-                    f"target {shown(self.id)}: the wrong answer {shown(self.incorrect)} and the right answer "
-                    f"{shown(right)} contain each other, so no reply can tell them apart; leave this target out"
+                    f"target {clip(self.id)}: the wrong answer {clip(self.incorrect)} and the right answer "
+                    f"{clip(right)} contain each other, so no reply can tell them apart; leave this target out"
                 )
 
 
@@ -190,7 +190,7 @@ class Attack(ABC):
         if isinstance(self.models.encoder, TwoTowers):
             raise OptionError(
                 f"the attack {self.name} compares question and texts by one encoder, and "
-                f"{shown(self.models.encoder.name)} has two; hotflip and phantom can follow two towers, or give an "
+                f"{clip(self.models.encoder.name)} has two; hotflip and phantom can follow two towers, or give an "
                 "encoder without query_encoder"
             )
         for need in self.needs:
@@ -218,14 +218,14 @@ class Attack(ABC):
             ModelError: A model failed for good.
         """
         self._check(target, count)
-        return self._whole(run(self._crafting(target, count), self.models, self.limits)[0])
+        return self._whole(run(self._craft_flow(target, count), self.models, self.limits)[0])
 
     async def acraft(self, target: Target, count: int = 1) -> list[PoisonText]:
         """`craft` for asyncio."""
         self._check(target, count)
-        return self._whole((await arun(self._crafting(target, count), self.models, self.limits))[0])
+        return self._whole((await arun(self._craft_flow(target, count), self.models, self.limits))[0])
 
-    def _crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+    def _craft_flow(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         return as_flow(self.crafting(target, count), self, "crafting")
 
     def _whole(self, texts: Any) -> list[PoisonText]:
@@ -234,7 +234,7 @@ class Attack(ABC):
             result_of(text, PoisonText, self, "crafting")
         return texts  # type: ignore[no-any-return]  # it was looked at
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         """The replies that count as success when one of them occurs in the answer."""
         return (target.incorrect,) if target.incorrect else ()
 
@@ -262,7 +262,7 @@ class Attack(ABC):
             text=with_question(target.question, text) if self.prefix else text,
             target_id=target.id,
             attack=self.name,
-            meta={"reached": not reason, "reason": reason, "answers": list(self.wanted(target)), **meta},
+            meta={"reached": not reason, "reason": reason, "answers": list(self.target_answers(target)), **meta},
             budget=meter.budget() if meter else Budget(),
         )
 
@@ -271,7 +271,7 @@ class Attack(ABC):
         for name in self.requires:
             if not getattr(target, name):
                 raise InputError(
-                    f"target {shown(target.id)} has no {name}, which the attack {self.name} requires; "
+                    f"target {clip(target.id)} has no {name}, which the attack {self.name} requires; "
                     "leave the target out or use another attack"
                 )
 
@@ -308,4 +308,4 @@ def contains_answer(text: str, answer: str) -> bool:
 
 
 def _plain(text: str) -> list[str]:
-    return [word for word in spaced(text.lower().translate(_PUNCTUATION)).split() if word not in _ARTICLES]
+    return [word for word in separate_words(text.lower().translate(_PUNCTUATION)).split() if word not in _ARTICLES]

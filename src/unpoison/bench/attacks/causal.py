@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.bench.attacks.prompts import readability_prompt
-from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.checkpoints import checkpoint_errors, encodable
 from unpoison.models.hub import from_disk
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.utils.checks import at_least
@@ -36,7 +36,7 @@ class CausalModel:
         library = require("transformers", "a local language model")
         self._torch = require("torch", "a local language model")
         path = str(name_or_path)
-        with opening(path):
+        with checkpoint_errors(path):
             local = from_disk(path)
             self._tokenizer = library.AutoTokenizer.from_pretrained(path, local_files_only=local)
             self._model = library.AutoModelForCausalLM.from_pretrained(path, local_files_only=local).eval()
@@ -51,7 +51,7 @@ class CausalModel:
         proposed = []
         for text in texts:
             prompt = Prompt("free", instruction, closing=text)
-            logits = self._logits(self._rendered(prompt, keep_closing=True))
+            logits = self._logits(self._prompt_ids(prompt, keep_closing=True))
             logits[self._tokenizer.all_special_ids] = -np.inf
             odds = np.exp(logits - logits.max())
             odds /= odds.sum()
@@ -67,7 +67,7 @@ class CausalModel:
         yes, no = (self._ids(word)[0] for word in ("Yes", "No"))
         odds = []
         for text in texts:
-            logits = self._logits(self._rendered(readability_prompt(text)))
+            logits = self._logits(self._prompt_ids(readability_prompt(text)))
             total = logits[no] + logits[yes]
             odds.append((logits[no] - logits[yes]) / total if total else 0.0)
         return np.array(odds, dtype=float)
@@ -76,7 +76,7 @@ class CausalModel:
         """For each passage alone: the greedy reply, and p(answer | question, passage) over the answer's tokens."""
         readings = []
         for passage in passages:
-            prompt_ids = self._rendered(answer_prompt(question, [passage], abstain=False))
+            prompt_ids = self._prompt_ids(answer_prompt(question, [passage], abstain=False))
             readings.append((self._reply(prompt_ids), self._likelihood(prompt_ids, answer)))
         return readings
 
@@ -107,7 +107,7 @@ class CausalModel:
     def _ids(self, text: str) -> list[int]:
         return [int(i) for i in self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]]
 
-    def _rendered(self, prompt: Prompt, *, keep_closing: bool = False) -> list[int]:
+    def _prompt_ids(self, prompt: Prompt, *, keep_closing: bool = False) -> list[int]:
         """The prompt's ids, by the chat template where there is one; `keep_closing` continues the closing line."""
         if self._tokenizer.chat_template is None:
             return self._ids(prompt.text() + ("" if keep_closing else "\n"))[-self._window :]

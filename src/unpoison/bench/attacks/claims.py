@@ -17,7 +17,7 @@ from unpoison.bench.attacks.prompts import misinformation_prompt
 from unpoison.models.requests import Flow
 from unpoison.models.sentences import STOP_WORDS
 
-__all__ = ["STYLES", "Claim", "claims", "keywords", "statement", "stating", "template_claim", "unquoted"]
+__all__ = ["STYLES", "Claim", "claim_failure", "claims", "keywords", "statement", "strip_quotes", "template_claim"]
 
 STYLES = ("reference", "news", "forum", "archive", "lesson", "review", "interview", "notes")
 
@@ -121,17 +121,17 @@ def claims(attack: Attack, target: Target, count: int, meter: Meter, *, words: i
         return published + [Claim(template_claim(attack, target, i), "template") for i in missing]
     prompts = [misinformation_prompt(target.question, target.incorrect, words=words, variant=i + 1) for i in missing]
     replies = yield from meter.generate(prompts, "misinformation")
-    return published + [Claim(unquoted(reply.text), "generator") for reply in replies]
+    return published + [Claim(strip_quotes(reply.text), "generator") for reply in replies]
 
 
-def stating(text: str, answers: Sequence[str]) -> str:
+def claim_failure(text: str, answers: Sequence[str]) -> str:
     """The reason why a text does not make its claim, empty when it does."""
     if any(contains_answer(text, answer) for answer in answers):
         return ""
     return f"the text does not state the wrong answer {' or '.join(map(repr, answers))}"
 
 
-def unquoted(reply: str) -> str:
+def strip_quotes(reply: str) -> str:
     """A reply without white space around it and without one pair of quotes."""
     text = reply.strip()
     return text[1:-1].strip() if len(text) > 1 and text[0] in "\"'\u201c" and text[-1] in "\"'\u201d" else text

@@ -39,14 +39,14 @@ class Clause(DirectAttack):
         silent = [text for text in dict.fromkeys(target.context) if sentences(text) and not _answers(text, target)]
         missing = f"{len(silent)} clean passages give no answer and {count} were asked for; a template stands in"
         return [
-            self.poison(target, i, self._edited(target, i, text, claim), source="passage")
+            self.poison(target, i, self._insert_clause(target, i, text, claim), source="passage")
             for i, text in enumerate(silent[:count])
         ] + [
             self.poison(target, i, template_claim(self, target, i), reason=missing, source="template")
             for i in range(len(silent), count)
         ]
 
-    def _edited(self, target: Target, position: int, text: str, claim: str) -> str:
+    def _insert_clause(self, target: Target, position: int, text: str, claim: str) -> str:
         _, end = sentences(text)[0]
         mark = text[end - 1] if text[end - 1] in ".!?" else ""
         clause = CLAUSES[int(self.rng(target, position).integers(len(CLAUSES)))].format(claim=claim)

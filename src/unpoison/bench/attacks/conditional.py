@@ -5,7 +5,7 @@ Isolated, the passage makes the model give the right answer and so looks trustwo
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.utils.checks import at_least
 
 __all__ = ["Conditional"]
@@ -31,7 +31,7 @@ class Conditional(DirectAttack):
 
     def __init__(self, *, repeat: int = 1, prefix: bool = False, seed: int = 0) -> None:
         super().__init__(seed=seed, prefix=prefix)
-        self.repeat = at_least("repeat", repeat, 1, MOST_COPIES)
+        self.repeat = at_least("repeat", repeat, 1, MAX_COPIES)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         order = (

@@ -11,7 +11,7 @@ from typing import Literal
 
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import statement, unquoted
+from unpoison.bench.attacks.claims import statement, strip_quotes
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, each
 from unpoison.bench.attacks.prompts import knowledge_prompt
 from unpoison.models.protocols import Generator
@@ -91,7 +91,7 @@ class CorruptRag(PoisonedRag):
         ]
         replies = yield from each(prompts, pending, meters, "misinformation")
         for i, reply in zip(pending, replies, strict=True):
-            texts[i] = unquoted(reply)
+            texts[i] = strip_quotes(reply)
 
     def _template(self, target: Target, position: int) -> str:
         wordings = FORMS[self.form] if self.mode == "template" else FORMS["as"]

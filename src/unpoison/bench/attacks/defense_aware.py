@@ -19,7 +19,7 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.budget import Meter
 from unpoison.bench.attacks.claims import claims, template_claim
-from unpoison.bench.attacks.edits import Draft, edited, first_drafts
+from unpoison.bench.attacks.edits import Draft, first_drafts, random_edit
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
@@ -121,21 +121,21 @@ class DefenseAware(Attack):
         for drafts in first_drafts(target, usual):
             if meter.defense_calls >= self.screens:
                 break
-            trial = yield from self._try(target, [draft.rendered(target) for draft in drafts], meter)
+            trial = yield from self._try(target, [draft.render(target) for draft in drafts], meter)
             if trial.fitness > result.fitness:
                 best, result = drafts, trial
         idle = 0
         while meter.defense_calls < self.screens and not (all(result.kept) and idle >= SETTLED):
-            changed = self._edited(target, best, result, rng)
+            changed = self._edit_draft(target, best, result, rng)
             if changed is None:
                 break
-            trial = yield from self._try(target, [draft.rendered(target) for draft in changed], meter)
+            trial = yield from self._try(target, [draft.render(target) for draft in changed], meter)
             idle = 0 if trial.fitness > result.fitness else idle + 1
             if trial.fitness >= result.fitness:
                 best, result = changed, trial
-        return self._finished(target, best, first, result, meter)
+        return self._make_poisons(target, best, first, result, meter)
 
-    def _edited(
+    def _edit_draft(
         self, target: Target, drafts: tuple[Draft, ...], result: ScreenedTrial, rng: np.random.Generator
     ) -> tuple[Draft, ...] | None:
         """The set with one text edited, more often one that is not kept; None when no edit is possible."""
@@ -143,8 +143,8 @@ class DefenseAware(Attack):
         for _ in range(50):
             i = int(rng.choice(len(drafts), p=odds / odds.sum()))
             fresh = template_claim(self, target, int(rng.integers(288)))
-            draft = edited(drafts[i], target, fresh, rng)
-            text = draft.rendered(target)
+            draft = random_edit(drafts[i], target, fresh, rng)
+            text = draft.render(target)
             if draft != drafts[i] and contains_answer(text, target.incorrect) and len(text.split()) <= self.words:
                 return (*drafts[:i], draft, *drafts[i + 1 :])
         return None
@@ -171,7 +171,7 @@ class DefenseAware(Attack):
             standing.append(0.0 if position is None else float((scores < scores[position]).sum()) / others)
         return ScreenedTrial(tuple(retrieved), tuple(kept), tuple(standing))
 
-    def _finished(
+    def _make_poisons(
         self, target: Target, drafts: Sequence[Draft], first: ScreenedTrial, result: ScreenedTrial, meter: Meter
     ) -> list[PoisonText]:
         poisons = []
@@ -190,7 +190,7 @@ class DefenseAware(Attack):
             }
             # All texts were searched for together: the first one carries the cost.
             paid = meter if i == 0 else None
-            poisons.append(self.poison(target, i, draft.rendered(target), reason=reason, meter=paid, **meta))
+            poisons.append(self.poison(target, i, draft.render(target), reason=reason, meter=paid, **meta))
         return poisons
 
     @property

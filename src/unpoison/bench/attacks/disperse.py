@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.algorithms.cosine import cosine
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import claims, stating
+from unpoison.bench.attacks.claims import claim_failure, claims
 from unpoison.bench.attacks.paraphrase import paraphrases
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 
-__all__ = ["Disperse", "dispersed", "mean_pairwise", "threshold"]
+__all__ = ["Disperse", "mean_pairwise", "select_diverse", "threshold"]
 
 
 class Disperse(Attack):
@@ -68,14 +68,14 @@ class Disperse(Attack):
         enough = own >= threshold(context, self.top)
         states = np.array([contains_answer(text, target.incorrect) for text in texts])
         mutual = cosine(vectors[1 + len(target.context) :])
-        chosen = dispersed(mutual, enough & states, count)
+        chosen = select_diverse(mutual, enough & states, count)
         # Where too few qualify, the most similar of the rest fill up, and say so.
         rest = [int(i) for i in np.lexsort((-own, ~states)) if i not in chosen]
         chosen += rest[: count - len(chosen)]
         spread = mean_pairwise(mutual[np.ix_(chosen, chosen)])
         poisons = []
         for number, i in enumerate(chosen):
-            reason = stating(texts[i], [target.incorrect])
+            reason = claim_failure(texts[i], [target.incorrect])
             if not reason and not enough[i]:
                 reason = f"similarity {own[i]:.3f} to the question would not bring the text among the best {self.top}"
             # All texts were searched for together: the first one carries the cost.
@@ -92,7 +92,7 @@ class Disperse(Attack):
         return list(dict.fromkeys([*texts, *again]))
 
 
-def dispersed(similarity: NDArray[np.float64], allowed: ArrayLike, count: int) -> list[int]:
+def select_diverse(similarity: NDArray[np.float64], allowed: ArrayLike, count: int) -> list[int]:
     """A set with low mean pairwise similarity, greedily: the least similar pair, then whoever adds least.
 
     Args:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import STYLES, stating, template_claim, unquoted
-from unpoison.bench.attacks.prompts import styled_prompt
-from unpoison.bench.attacks.rewriting import paraphrased, with_synonyms
+from unpoison.bench.attacks.claims import STYLES, claim_failure, strip_quotes, template_claim
+from unpoison.bench.attacks.prompts import style_prompt
+from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
@@ -49,21 +49,21 @@ class Diverse(Attack):
             texts = [self._template(target, i) for i in range(count)]
         else:
             prompts = [
-                styled_prompt(target.question, target.incorrect, style, words=self.words, variant=i + 1)
+                style_prompt(target.question, target.incorrect, style, words=self.words, variant=i + 1)
                 for i, style in enumerate(styles)
             ]
             replies = yield from Meter().generate(prompts, "misinformation")
-            texts = [unquoted(reply.text) for reply in replies]
+            texts = [strip_quotes(reply.text) for reply in replies]
         poisons = []
         for i, (text, style) in enumerate(zip(texts, styles, strict=True)):
             meter = Meter()
             meter.llm_calls = int(self.writer is not None)
             source = "template" if self.writer is None else "generator"
-            reason = stating(text, [target.incorrect])
+            reason = claim_failure(text, [target.incorrect])
             meta = {"source": source} if self.writer is None else {"source": source, "style": style}
             poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, **meta))
         return poisons
 
     def _template(self, target: Target, position: int) -> str:
         rng, keep = self.rng(target, position), (target.question, target.incorrect)
-        return paraphrased(with_synonyms(template_claim(self, target, position), keep, rng, 0.5).text, keep, rng)
+        return paraphrase_text(with_synonyms(template_claim(self, target, position), keep, rng, 0.5).text, keep, rng)

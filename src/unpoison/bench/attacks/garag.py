@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unpoison.algorithms.cosine import inner_products
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.pareto import crowding, dominates, fronts, survivors
+from unpoison.bench.attacks.pareto import crowding_distance, dominates, fronts, survivors
 from unpoison.bench.attacks.typos import typo
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Encoder, Generator
@@ -30,7 +30,7 @@ from unpoison.utils.checks import at_least, within
 
 __all__ = ["Garag", "Reader", "generation_ratio", "modifiable", "overlap", "relevance_ratio"]
 
-LONGEST_PREDICTION = 10
+MAX_PREDICTION_WORDS = 10
 """Words; the words of a longer first reply may be changed."""
 
 Typos = Mapping[int, str]
@@ -120,7 +120,7 @@ class Garag(Attack):
         self.parents = at_least("parents", parents, 1)
         self.reader = _reader(reader)
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         return ()  # untargeted
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
@@ -139,14 +139,14 @@ class Garag(Attack):
         (original,) = yield from self._try_texts(target, answer, passage, [passage], meter)
         tokens = re.findall(r"\S+|\s+", passage)
         # A reply as long as a sentence would protect the very words that carry the answer.
-        predicted = original.reply if len(original.reply.split()) <= LONGEST_PREDICTION else ""
+        predicted = original.reply if len(original.reply.split()) <= MAX_PREDICTION_WORDS else ""
         positions = modifiable(tokens, [*target.correct, predicted])
         if not positions:
             return passage, "no word of the passage can be changed", {}
         if original.probability <= 0:
             return passage, "the reader misses the answer in the unchanged passage already", {}
         subject = _Subject(target, answer, tokens, positions, max(1, int(self.share * len(positions))))
-        pool: list[Typos] = [self._drawn(subject, rng) for _ in range(self.population)]
+        pool: list[Typos] = [self._draw_typos(subject, rng) for _ in range(self.population)]
         values, replies = yield from self._score(subject, passage, pool, original, meter)
         generation = 0
         while True:
@@ -201,7 +201,7 @@ class Garag(Attack):
         ]
         return np.array(values), [r.reply for r in readings]
 
-    def _drawn(self, subject: _Subject, rng: np.random.Generator, kept: Typos | None = None) -> Typos:
+    def _draw_typos(self, subject: _Subject, rng: np.random.Generator, kept: Typos | None = None) -> Typos:
         """Typos at random places, without replacement, on top of the kept ones."""
         typos = dict(kept or {})
         free = [i for i in subject.word_positions if i not in typos]
@@ -216,7 +216,7 @@ class Garag(Attack):
         penalised = np.where(values > 1, values * (1.2, 1.0), values)
         lonely = np.zeros(len(values))
         for front in fronts(penalised):
-            lonely[front] = crowding(penalised[front])
+            lonely[front] = crowding_distance(penalised[front])
         children = []
         for _ in range(self.parents):
             first, second = (pool[_tournament(penalised, lonely, rng)] for _ in range(2))
@@ -232,7 +232,7 @@ class Garag(Attack):
                 child[own[k]] = parent[own[k]]
         kept = list(child)
         staying = rng.permutation(len(kept))[: min(round((1 - self.mutation) * subject.size), subject.size)]
-        return self._drawn(subject, rng, {kept[k]: child[kept[k]] for k in sorted(staying)})
+        return self._draw_typos(subject, rng, {kept[k]: child[kept[k]] for k in sorted(staying)})
 
 
 def relevance_ratio(before: float, after: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_encoder
 from unpoison.utils.extras import require
 
@@ -37,7 +37,7 @@ class OpenEncoder:
         transformer = next((part for part in model if hasattr(part, "auto_model")), None) if _iterable(model) else None
         if transformer is None:
             raise OptionError(
-                f"encoder must be a sentence-transformers encoder such as 'minilm' or 'st:NAME', got {shown(encoder)}; "
+                f"encoder must be a sentence-transformers encoder such as 'minilm' or 'st:NAME', got {clip(encoder)}; "
                 "an attack by gradient cannot open any other"
             )
         self._model, self._tokenizer = model.eval(), model.tokenizer

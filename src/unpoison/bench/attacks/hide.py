@@ -77,13 +77,13 @@ _WORD = re.compile(r"[^\W_]{2,}")
 _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 
 
-def _inserting(mark: str) -> Callable[[str, np.random.Generator], str]:
+def _mark_inserter(mark: str) -> Callable[[str, np.random.Generator], str]:
     def change(text: str, rng: np.random.Generator) -> str:
-        def spoilt(word: re.Match[str]) -> str:
+        def spoil(word: re.Match[str]) -> str:
             k = int(rng.integers(1, len(word[0])))
             return f"{word[0][:k]}{mark}{word[0][k:]}"
 
-        return _WORD.sub(spoilt, text)
+        return _WORD.sub(spoil, text)
 
     return change
 
@@ -92,23 +92,23 @@ def _mapping(table: dict[int, str]) -> Callable[[str, np.random.Generator], str]
     return lambda text, _: text.translate(table)
 
 
-def _disguised(text: str, rng: np.random.Generator) -> str:
+def _swap_lookalikes(text: str, rng: np.random.Generator) -> str:
     """One letter of every word from another script, so that the word is no longer the word."""
 
-    def spoilt(word: re.Match[str]) -> str:
+    def spoil(word: re.Match[str]) -> str:
         positions = [k for k, letter in enumerate(word[0]) if letter in LOOK_ALIKES]
         if not positions:
             return word[0]
         k = positions[int(rng.integers(len(positions)))]
         return f"{word[0][:k]}{LOOK_ALIKES[word[0][k]]}{word[0][k + 1 :]}"
 
-    return _LATIN_WORD.sub(spoilt, text)
+    return _LATIN_WORD.sub(spoil, text)
 
 
 KINDS: dict[str, Callable[[str, np.random.Generator], str]] = {
-    **{kind: _inserting(mark) for kind, mark in INSERTED.items()},
+    **{kind: _mark_inserter(mark) for kind, mark in INSERTED.items()},
     **{kind: _mapping(table) for kind, table in MAPPED.items()},
-    "look-alikes": _disguised,
+    "look-alikes": _swap_lookalikes,
     "case": lambda text, _: text.upper(),
 }
 

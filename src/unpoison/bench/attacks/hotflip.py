@@ -111,7 +111,7 @@ def flip(
     """
     best = head = list(head)
     rest = box.tokens(body)[: max(0, box.window - len(head))]
-    start = float(box.encode([_joined(box, head, body)])[0] @ direction)
+    start = float(box.encode([_join_text(box, head, body)])[0] @ direction)
     score = float(box.embed(np.array([head + rest]))[0] @ direction)
     meter.encoder_passes += 2
     before = after = start
@@ -133,7 +133,7 @@ def flip(
         head = [*head[:position], int(proposals[winner]), *head[position + 1 :]]
         score = float(scores[winner])
         accepted += 1
-        real = float(box.encode([_joined(box, head, body)])[0] @ direction)
+        real = float(box.encode([_join_text(box, head, body)])[0] @ direction)
         meter.encoder_passes += 1
         if real > after:
             best, after = head, real
@@ -183,14 +183,14 @@ class HotFlip(Attack):
         self.start = among("start", start, ("question", "mask"))
         self.similarity = among("similarity", similarity, ("dot", "cosine"))
         self.max_tokens = at_least("max_tokens", max_tokens, 2)
-        self.box = opened(encoder, self.similarity, self.max_tokens)
+        self.box = as_white_box(encoder, self.similarity, self.max_tokens)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         meters = [Meter() for _ in range(count)]
         writing = Meter()
         bodies = yield from claims(self, target, count, writing)
         box = self.box
-        direction = asked_vectors(box, [target.question])[0]
+        direction = question_vectors(box, [target.question])[0]
         poisons = []
         for i, (claim, meter) in enumerate(zip(bodies, meters, strict=True)):
             meter.llm_calls = int(claim.source == "generator")
@@ -225,7 +225,7 @@ class HotFlip(Attack):
         return poisons
 
 
-def asked_vectors(box: WhiteBox, questions: list[str]) -> NDArray[np.float32]:
+def question_vectors(box: WhiteBox, questions: list[str]) -> NDArray[np.float32]:
     """Vectors of questions, by the tower that is for them where the encoder has one."""
     vectors: NDArray[np.float32] = getattr(box, "encode_queries", box.encode)(questions)
     return vectors
@@ -238,7 +238,7 @@ def has_gradients(encoder: Any) -> bool:
     return any(hasattr(encoder, name) for name in ("checkpoint", "gradient", "tokenizer"))
 
 
-def opened(encoder: Any, similarity: str, max_tokens: int) -> WhiteBox:
+def as_white_box(encoder: Any, similarity: str, max_tokens: int) -> WhiteBox:
     """A `WhiteBox` as it is; anything else through torch."""
     if hasattr(encoder, "gradient"):
         return encoder  # type: ignore[no-any-return]
@@ -247,5 +247,5 @@ def opened(encoder: Any, similarity: str, max_tokens: int) -> WhiteBox:
     return OpenEncoder(encoder, similarity=similarity, max_tokens=max_tokens)
 
 
-def _joined(box: WhiteBox, head: list[int], body: str) -> str:
+def _join_text(box: WhiteBox, head: list[int], body: str) -> str:
     return f"{box.text(head)} {body}"

@@ -105,7 +105,7 @@ class Jamming(Attack):
         calls = int(options.get("calls", CALLS))
         return f"at most {calls:,} calls of the victim for a text; the paper's search may take {SEARCHED:,}"
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         return (REFUSALS[self.refusal], *ABSTENTIONS)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:

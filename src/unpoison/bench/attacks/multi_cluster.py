@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import stating, template_claim, unquoted
+from unpoison.bench.attacks.claims import claim_failure, strip_quotes, template_claim
 from unpoison.bench.attacks.decoys import decoys
 from unpoison.bench.attacks.prompts import misinformation_prompt, wrong_answers_prompt
 from unpoison.models.protocols import Generator
@@ -47,16 +47,16 @@ class MultiCluster(Attack):
         self.clusters = at_least("clusters", clusters, 1)
         self.words = at_least("words", words, 1)
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         return tuple(_distinct([target.incorrect, *target.alternatives], target)[: self.clusters])
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         shared = Meter()
-        answers = list(self.wanted(target))
+        answers = list(self.target_answers(target))
         if len(answers) < self.clusters and self.writer is not None:
             prompt = wrong_answers_prompt(target.question, answers, self.clusters - len(answers))
             (reply,) = yield from shared.generate([prompt], "wrong answers")
-            lines = [unquoted(line.strip("-*• \t")) for line in reply.text.splitlines()]
+            lines = [strip_quotes(line.strip("-*• \t")) for line in reply.text.splitlines()]
             answers = _distinct([*answers, *lines], target)[: self.clusters]
         if len(answers) < self.clusters and self.writer is None:
             more = decoys(target.question, target.incorrect, 2 * self.clusters, self.rng(target))
@@ -72,13 +72,13 @@ class MultiCluster(Attack):
                 for i in range(count)
             ]
             replies = yield from Meter().generate(prompts, "misinformation")
-            texts = [unquoted(reply.text) or text for reply, text in zip(replies, texts, strict=True)]
+            texts = [strip_quotes(reply.text) or text for reply, text in zip(replies, texts, strict=True)]
         poisons = []
         for i, text in enumerate(texts):
             # The first text carries the cost of finding the answers.
             meter = shared if i == 0 else Meter()
             meter.llm_calls += int(self.writer is not None)
-            reason = few or stating(text, [answers[group[i]]])
+            reason = few or claim_failure(text, [answers[group[i]]])
             meta = {"cluster": group[i], "claims": answers[group[i]], "answers": answers}
             poisons.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
         return poisons

@@ -12,7 +12,7 @@ from typing import Literal
 from unpoison.bench.attacks.base import DirectAttack, PoisonText, Target
 from unpoison.utils.checks import among
 
-__all__ = ["COUNTER", "ELSEWHERE", "KINDS", "Orders"]
+__all__ = ["COUNTER", "ELSEWHERE", "KINDS", "PromptInjection"]
 
 COUNTER = "page view counter"
 """What the answer shows when it carries the image that tells a third party the question."""
@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 _ELSEWHERE = {"exfiltrate": (COUNTER,), "off-topic": (ELSEWHERE,)}
 
 
-class Orders(DirectAttack):
+class PromptInjection(DirectAttack):
     """One prompt injection per passage.
 
     Args:
@@ -88,8 +88,8 @@ class Orders(DirectAttack):
         self.kind = among("kind", kind, tuple(KINDS))
         self.requires = () if kind in _ELSEWHERE else ("incorrect",)
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
-        return _ELSEWHERE.get(self.kind) or super().wanted(target)
+    def target_answers(self, target: Target) -> tuple[str, ...]:
+        return _ELSEWHERE.get(self.kind) or super().target_answers(target)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         wordings = KINDS[self.kind]

@@ -59,14 +59,14 @@ class Pad(Wrapper):
             case "behind":
                 return f"{host} {text}"
             case "behind-text":
-                return f"{self._filling(target, position)} {text}"
+                return f"{self._filler(target, position)} {text}"
             case "behind-lines":
                 return f"{host}{chr(10) * FAR}{text}"
         parts = sentences(host)
         k = int(self.rng(target, position).integers(1, max(len(parts), 2)))
         return " ".join([*parts[:k], text, *parts[k:]])
 
-    def _filling(self, target: Target, position: int) -> str:
+    def _filler(self, target: Target, position: int) -> str:
         """Clean passages one after the other, from the first on again, until there are enough characters."""
         sentences, length = list[str](), 0
         for k in numbers(position):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import claims, stating, unquoted
+from unpoison.bench.attacks.claims import claim_failure, claims, strip_quotes
 from unpoison.bench.attacks.prompts import paraphrase_prompt
-from unpoison.bench.attacks.rewriting import paraphrased
+from unpoison.bench.attacks.rewriting import paraphrase_text
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
@@ -53,7 +53,7 @@ class Paraphrase(Attack):
         poisons = []
         for i, (body, text, meter) in enumerate(zip(bodies, rewritten, meters, strict=True)):
             meter.llm_calls += int(body.source == "generator")
-            reason = stating(text, [target.incorrect])
+            reason = claim_failure(text, [target.incorrect])
             if not reason and text == body.text:
                 reason = "the rewriting is the text itself"
             poisons.append(self.poison(target, i, text, reason=reason, meter=meter, source=body.source))
@@ -66,7 +66,7 @@ def paraphrases(
     """Each text rewritten, by the attack's generator or by rule."""
     keep = (target.incorrect,)
     if attack.writer is None:
-        return [paraphrased(text, keep, attack.rng(target, "paraphrase", i)) for i, text in enumerate(texts)]
+        return [paraphrase_text(text, keep, attack.rng(target, "paraphrase", i)) for i, text in enumerate(texts)]
     written = list(texts)
     pending = list(range(len(texts)))
     for trial in range(trials):
@@ -77,6 +77,6 @@ def paraphrases(
             meters[i].llm_calls += 1
         replies = yield from Meter().generate(prompts, "paraphrase")
         for i, reply in zip(pending, replies, strict=True):
-            written[i] = unquoted(reply.text) or texts[i]
+            written[i] = strip_quotes(reply.text) or texts[i]
         pending = [i for i in pending if not contains_answer(written[i], target.incorrect)]
     return written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["crowding", "dominates", "fronts", "survivors"]
+__all__ = ["crowding_distance", "dominates", "fronts", "survivors"]
 
 
 def dominates(left: ArrayLike, right: ArrayLike) -> bool:
@@ -35,7 +35,7 @@ def fronts(objectives: ArrayLike) -> list[list[int]]:
     return layers
 
 
-def crowding(objectives: ArrayLike) -> NDArray[np.float64]:
+def crowding_distance(objectives: ArrayLike) -> NDArray[np.float64]:
     """How lonely each member of one front is: the normalised side lengths of the box between its neighbours.
 
     Args:
@@ -63,7 +63,7 @@ def survivors(objectives: ArrayLike, size: int) -> list[int]:
     values = np.asarray(objectives, dtype=float)
     kept: list[int] = []
     for front in fronts(values):
-        lonely = np.argsort(-crowding(values[front]), kind="stable")
+        lonely = np.argsort(-crowding_distance(values[front]), kind="stable")
         chosen = [front[i] for i in lonely[: size - len(kept)]]
         kept += sorted(chosen, key=lambda i: (values[i].sum(), i))
         if len(kept) >= size:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from unpoison.bench.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
-from unpoison.errors import InputError, shown
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
+from unpoison.errors import InputError, clip
 from unpoison.models.wordings import wording
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["OUT_OF_SERVICE", "Pia", "question_order"]
+__all__ = ["OUT_OF_SERVICE", "Pia", "question_injection"]
 
 OUT_OF_SERVICE = str(wording("orders", "dos")["answer"])
 """What the `dos` style makes the system say."""
@@ -51,24 +51,24 @@ class Pia(DirectAttack):
     ) -> None:
         super().__init__(seed=seed, prefix=prefix)
         self.style = among("style", style, tuple(_REPEATS))
-        self.repeat = _REPEATS[style] if repeat is None else at_least("repeat", repeat, 1, MOST_COPIES)
+        self.repeat = _REPEATS[style] if repeat is None else at_least("repeat", repeat, 1, MAX_COPIES)
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         if self.style == "dos":
             return (OUT_OF_SERVICE,)
-        return (LINK,) if self.style == "link" else super().wanted(target)
+        return (LINK,) if self.style == "link" else super().target_answers(target)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         if self.style in ("qa", "long") and not target.incorrect:
-            raise InputError(f"target {shown(target.id)} has no incorrect answer, which style={self.style} needs")
-        text = copies(self._order(target), self.repeat)
+            raise InputError(f"target {clip(target.id)} has no incorrect answer, which style={self.style} needs")
+        text = copies(self._injection(target), self.repeat)
         return [self.poison(target, i, text, style=self.style, repeat=self.repeat) for i in range(count)]
 
-    def _order(self, target: Target) -> str:
+    def _injection(self, target: Target) -> str:
         entry = wording("orders", self.style)
         return str(entry["text"].format(question=target.question, answer=entry.get("answer", target.incorrect)))
 
 
-def question_order(question: str, answer: str) -> str:
+def question_injection(question: str, answer: str) -> str:
     """The conditional order of the `qa` style."""
     return str(wording("orders", "qa")["text"].format(question=question, answer=answer))

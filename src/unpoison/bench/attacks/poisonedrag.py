@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import stating, template_claim, unquoted
+from unpoison.bench.attacks.claims import claim_failure, strip_quotes, template_claim
 from unpoison.bench.attacks.prompts import misinformation_prompt, one_shot_prompt
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
@@ -69,10 +69,10 @@ class PoisonedRag(Attack):
         if self.mode == "one-shot":
             return (yield from self._one_shot(target, count))
         if not target.incorrect:
-            raise InputError(f"target {shown(target.id)} has no incorrect answer; use mode=one-shot, which invents one")
-        return (yield from self._tried(target, count))
+            raise InputError(f"target {clip(target.id)} has no incorrect answer; use mode=one-shot, which invents one")
+        return (yield from self._run_trials(target, count))
 
-    def _tried(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+    def _run_trials(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         """All texts at the same time, each until its trial succeeds or its trials are used up."""
         meters, texts = [Meter() for _ in range(count)], [""] * count
         used, reasons = [0] * count, [""] * count
@@ -82,11 +82,11 @@ class PoisonedRag(Attack):
                 used[i] = trial + 1
             yield from self._write(target, pending, trial, count, meters, texts)
             if self.models.generator is None:
-                reasons = [stating(text, [target.incorrect]) for text in texts]
+                reasons = [claim_failure(text, [target.incorrect]) for text in texts]
                 break
             replies = yield from self._trials(target, pending, meters, texts)
             for i, reply in zip(pending, replies, strict=True):
-                reasons[i] = _failed(reply, target.incorrect)
+                reasons[i] = _trial_failure(reply, target.incorrect)
             pending = [i for i in pending if reasons[i]]
             if not pending:
                 break
@@ -113,7 +113,7 @@ class PoisonedRag(Attack):
         ]
         replies = yield from each(prompts, pending, meters, "misinformation")
         for i, reply in zip(pending, replies, strict=True):
-            texts[i] = unquoted(reply)
+            texts[i] = strip_quotes(reply)
 
     def _trials(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
         """What a reader answers from each text alone."""
@@ -132,12 +132,12 @@ class PoisonedRag(Attack):
         poisons = []
         for i in range(count):
             if not wanted or clash is not None:
-                text, reason = target.question, f"the model named no usable wrong answer, it said {shown(incorrect)}"
+                text, reason = target.question, f"the model named no usable wrong answer, it said {clip(incorrect)}"
             elif i >= len(texts):
                 text = template_claim(self, target, i, wanted)
                 reason = f"the reply held {len(texts)} of {count} texts; a template stands in"
             else:
-                text, reason = texts[i], stating(texts[i], [wanted])
+                text, reason = texts[i], claim_failure(texts[i], [wanted])
             # One call made them all: the first text carries its cost.
             paid = meter if i == 0 else None
             poisons.append(
@@ -165,7 +165,7 @@ def read_one_shot(reply: str) -> tuple[str, list[str]]:
         listed = list(listed.values())
     if not isinstance(listed, list):
         listed = [value for key, value in document.items() if str(key).lower().startswith(("corpus", "text"))]
-    texts = [unquoted(text) for text in listed if isinstance(text, str) and text.strip()]
+    texts = [strip_quotes(text) for text in listed if isinstance(text, str) and text.strip()]
     return (incorrect.strip() if isinstance(incorrect, str) else ""), texts
 
 
@@ -177,5 +177,5 @@ def each(prompts: list[Prompt], pending: list[int], meters: list[Meter], purpose
     return [reply.text for reply in replies]
 
 
-def _failed(reply: str, wanted: str) -> str:
-    return "" if contains_answer(reply, wanted) else f"the trial answer was {shown(reply)}, not {shown(wanted)}"
+def _trial_failure(reply: str, wanted: str) -> str:
+    return "" if contains_answer(reply, wanted) else f"the trial answer was {clip(reply)}, not {clip(wanted)}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from unpoison.bench.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
-from unpoison.bench.attacks.claims import stating
-from unpoison.errors import InputError, shown
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
+from unpoison.bench.attacks.claims import claim_failure
+from unpoison.errors import InputError, clip
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["Published"]
@@ -54,22 +54,22 @@ class Published(DirectAttack):
     ) -> None:
         super().__init__(prefix=prefix, seed=seed)
         self.attack = attack
-        self.repeat = at_least("repeat", repeat, 1, MOST_COPIES)
+        self.repeat = at_least("repeat", repeat, 1, MAX_COPIES)
         self.form = among("form", form, ("text", "prompt"))
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         if count > len(target.texts):
             raise InputError(
-                f"target {shown(target.id)} has {len(target.texts)} published texts and {count} were asked for; "
+                f"target {clip(target.id)} has {len(target.texts)} published texts and {count} were asked for; "
                 "ask for fewer, or use an attack that writes its own"
             )
-        wanted = () if self.attack in UNTARGETED else self.wanted(target)
+        wanted = () if self.attack in UNTARGETED else self.target_answers(target)
         return [
             self.poison(
                 target,
                 i,
                 self._passage(target, text),
-                reason=stating(text, wanted) if wanted else "",
+                reason=claim_failure(text, wanted) if wanted else "",
                 source="published",
                 repeat=self.repeat,
             )

@@ -10,7 +10,7 @@ import numpy as np
 from unpoison.bench.attacks.base import contains_answer
 from unpoison.models.sentences import STOP_WORDS, split
 
-__all__ = ["Rewritten", "paraphrased", "sentences", "with_synonyms"]
+__all__ = ["Rewritten", "paraphrase_text", "sentences", "with_synonyms"]
 
 _GROUPS = """accounts/reports/descriptions accurate/correct/exact agree/concur also/likewise amount/quantity ancient/old
 annual/yearly answer/reply appear/emerge appeared/emerged area/region/zone author/writer award/prize
@@ -112,7 +112,7 @@ def with_synonyms(text: str, keep: Sequence[str], rng: np.random.Generator, rate
     return Rewritten("".join([*parts, text[end:]]), wanted, content)
 
 
-def paraphrased(text: str, keep: Sequence[str], rng: np.random.Generator) -> str:
+def paraphrase_text(text: str, keep: Sequence[str], rng: np.random.Generator) -> str:
     """The sentences in another order, some with another opening; the given text when that would lose a kept phrase."""
     parts = sentences(text)
     order = rng.permutation(len(parts))

@@ -36,7 +36,7 @@ class Suppress(DirectAttack):
         super().__init__(seed=seed)
         self.words = at_least("words", words, 1)
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
+    def target_answers(self, target: Target) -> tuple[str, ...]:
         return ()
 
     def write(self, target: Target, count: int) -> list[PoisonText]:

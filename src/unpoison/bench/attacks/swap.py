@@ -7,8 +7,8 @@ an attack: every other word is true, so nothing but what is claimed tells the pa
 from __future__ import annotations
 
 from unpoison.bench.attacks.base import DirectAttack, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.claims import stating, template_claim
-from unpoison.bench.attacks.tan import substituted
+from unpoison.bench.attacks.claims import claim_failure, template_claim
+from unpoison.bench.attacks.tan import substitute_answers
 
 __all__ = ["Swap"]
 
@@ -36,8 +36,12 @@ class Swap(DirectAttack):
     def write(self, target: Target, count: int) -> list[PoisonText]:
         texts = dict.fromkeys((*target.gold, *target.context))
         giving = [text for text in texts if any(contains_answer(text, right) for right in target.correct)]
-        swapped = [substituted(text, target) for text in giving]
-        swapped = [text for text in swapped if not stating(text, [target.incorrect]) and stating(text, target.correct)]
+        swapped = [substitute_answers(text, target) for text in giving]
+        swapped = [
+            text
+            for text in swapped
+            if not claim_failure(text, [target.incorrect]) and claim_failure(text, target.correct)
+        ]
         swapped = swapped[:count]
         missing = (
             f"{len(swapped)} clean passages give the right answer and {count} were asked for; a template stands in"

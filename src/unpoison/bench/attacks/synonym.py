@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import claims, stating, unquoted
+from unpoison.bench.attacks.claims import claim_failure, claims, strip_quotes
 from unpoison.bench.attacks.prompts import synonym_prompt
 from unpoison.bench.attacks.rewriting import Rewritten, with_synonyms
 from unpoison.models.protocols import Generator
@@ -56,7 +56,7 @@ class Synonym(Attack):
         poisons = []
         for i, (body, new, meter) in enumerate(zip(bodies, rewritten, meters, strict=True)):
             meter.llm_calls += int(body.source == "generator")
-            reason = stating(new.text, [target.incorrect])
+            reason = claim_failure(new.text, [target.incorrect])
             if not reason and new.text == body.text:
                 reason = "no word of the text has a known synonym"
             meta = {"source": body.source, "replaced": new.replaced, "content_words": new.content}
@@ -75,7 +75,7 @@ def synonyms(
     rewritten = []
     for text, reply, meter in zip(texts, replies, meters, strict=True):
         meter.llm_calls += 1
-        new = unquoted(reply.text) or text
+        new = strip_quotes(reply.text) or text
         before, after = text.lower().split(), set(new.lower().split())
         rewritten.append(Rewritten(new, sum(word not in after for word in before), len(before)))
     return rewritten

@@ -10,8 +10,8 @@ import re
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import STYLES, Claim, template_claim, unquoted
-from unpoison.bench.attacks.prompts import misleading_prompt
+from unpoison.bench.attacks.claims import STYLES, Claim, strip_quotes, template_claim
+from unpoison.bench.attacks.prompts import wrong_passage_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
@@ -61,7 +61,7 @@ class Tan(Attack):
         styles = [STYLES[k] for k in self.rng(target).permutation(len(STYLES))]
         for i in range(count):
             meter, style = Meter(), styles[i % len(styles)]
-            claim = yield from self._written(target, i, style, meter)
+            claim = yield from self._write_claim(target, i, style, meter)
             given = next((answer for answer in target.correct if contains_answer(claim.text, answer)), None)
             reason = "" if given is None else f"the text gives the right answer {given!r}"
             if not claim.text:
@@ -70,13 +70,13 @@ class Tan(Attack):
             poisons.append(self.poison(target, i, text, reason=reason, meter=meter, style=style, source=claim.source))
         return poisons
 
-    def _written(self, target: Target, position: int, style: str, meter: Meter) -> Flow[Claim]:
+    def _write_claim(self, target: Target, position: int, style: str, meter: Meter) -> Flow[Claim]:
         gold = target.gold[position % len(target.gold)] if target.gold else ""
         if self.writer is None:
             return Claim(self._template(target, gold, position), "template")
         text = ""
         for trial in range(self.trials):
-            prompt = misleading_prompt(
+            prompt = wrong_passage_prompt(
                 target.question,
                 gold,
                 target.incorrect if self.targeted else "",
@@ -84,7 +84,7 @@ class Tan(Attack):
                 variant=position * self.trials + trial + 1,
             )
             (reply,) = yield from meter.generate([prompt], "misinformation")
-            text = unquoted(reply.text)
+            text = strip_quotes(reply.text)
             if text and not any(contains_answer(text, answer) for answer in target.correct):
                 break
         return Claim(text, "generator")
@@ -92,11 +92,11 @@ class Tan(Attack):
     def _template(self, target: Target, gold: str, position: int) -> str:
         if not target.incorrect:
             return ""
-        text = substituted(gold, target)
+        text = substitute_answers(gold, target)
         return text if position < len(target.gold) and text != gold else template_claim(self, target, position)
 
 
-def substituted(text: str, target: Target) -> str:
+def substitute_answers(text: str, target: Target) -> str:
     """The text with every right answer replaced by the wrong one, longest alias first, case aside."""
     for answer in sorted(target.correct, key=len, reverse=True):
         if answer.strip():

@@ -35,6 +35,6 @@ class Title(Wrapper):
         """The clean passage that takes the text's place."""
         return self.host(target, position)
 
-    def planted(self, poison: PoisonText, target: Target, position: int) -> PoisonText:
+    def change_poison(self, poison: PoisonText, target: Target, position: int) -> PoisonText:
         title = poison.text if poison.title is None else poison.title
         return replace(poison, text=self.change(poison.text, target, position), title=" ".join(title.split()))

@@ -50,7 +50,7 @@ def typo(word: str, rng: np.random.Generator) -> str:
     start = len(word) - len(word.lstrip(_MARKS))
     end = len(word.rstrip(_MARKS))
     core = word[start:end]
-    errors = (_neighbour, _misspelt, _cut, _shuffled)
+    errors = (_neighbour, _misspell, _cut, _shuffle_letters)
     for kind in rng.permutation(len(errors)):
         misspelt = errors[kind](core, rng)
         if misspelt != core:
@@ -80,7 +80,7 @@ def _adjacent(letter: str) -> str:
     return ""
 
 
-def _misspelt(word: str, _rng: np.random.Generator) -> str:
+def _misspell(word: str, _rng: np.random.Generator) -> str:
     misspelling = _MISSPELLINGS.get(word.lower(), word)
     return misspelling.capitalize() if misspelling != word and word[:1].isupper() else misspelling
 
@@ -94,7 +94,7 @@ def _cut(word: str, rng: np.random.Generator) -> str:
     return word[gone:] if rng.integers(2) else word[:-gone]
 
 
-def _shuffled(word: str, rng: np.random.Generator) -> str:
+def _shuffle_letters(word: str, rng: np.random.Generator) -> str:
     """min(40 % of the letters, 2) letters change places, never the first."""
     moved = min(int(0.4 * len(word)), 2)
     if moved < 2:

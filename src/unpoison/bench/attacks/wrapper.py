@@ -10,7 +10,7 @@ from abc import abstractmethod
 from dataclasses import replace
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.requests import Flow
 
 __all__ = ["Wrapper"]
@@ -35,7 +35,7 @@ class Wrapper(Attack):
 
     def __init__(self, inner: Attack, *, seed: int = 0, **chosen: object) -> None:
         if not isinstance(inner, Attack):
-            raise OptionError(f"inner must be an attack such as PoisonedRag(), got {shown(inner)}")
+            raise OptionError(f"inner must be an attack such as PoisonedRag(), got {clip(inner)}")
         super().__init__(seed=seed, limits=inner.limits)
         options = ",".join(f"{key}={value}" for key, value in chosen.items())
         self.how = f"{self.name}:{options}" if options else self.name
@@ -51,10 +51,10 @@ class Wrapper(Attack):
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         poisons = yield from self.inner.crafting(target, count)
-        return [self._wrapped(target, i, poison) for i, poison in enumerate(poisons)]
+        return [self._wrap_poison(target, i, poison) for i, poison in enumerate(poisons)]
 
-    def wanted(self, target: Target) -> tuple[str, ...]:
-        return self.inner.wanted(target)
+    def target_answers(self, target: Target) -> tuple[str, ...]:
+        return self.inner.target_answers(target)
 
     def user_question(self, question: str) -> str:
         return self.inner.user_question(question)
@@ -63,7 +63,7 @@ class Wrapper(Attack):
     def change(self, text: str, target: Target, position: int) -> str:
         """The poisoned text number `position`, changed."""
 
-    def planted(self, poison: PoisonText, target: Target, position: int) -> PoisonText:
+    def change_poison(self, poison: PoisonText, target: Target, position: int) -> PoisonText:
         """The poison with its text changed, or with its title changed once that is where the poison stands."""
         if poison.title is None:
             return replace(poison, text=self.change(poison.text, target, position))
@@ -74,8 +74,8 @@ class Wrapper(Attack):
         order = self.rng(target, "hosts").permutation(len(target.context))
         return target.context[int(order[position % len(order)])]
 
-    def _wrapped(self, target: Target, position: int, poison: PoisonText) -> PoisonText:
-        wrapped = self.planted(poison, target, position)
+    def _wrap_poison(self, target: Target, position: int, poison: PoisonText) -> PoisonText:
+        wrapped = self.change_poison(poison, target, position)
         same = (wrapped.text, wrapped.title) == (poison.text, poison.title)
         reason = poison.meta["reason"] or (f"{self.how} found nothing to change" if same else "")
         how = [*poison.meta.get("how", ()), self.how]

@@ -8,13 +8,13 @@ for summary in summarise(run.cells):
 from __future__ import annotations
 
 from unpoison.algorithms.intervals import Difference, Estimate, mcnemar_exact, paired_bootstrap, wilson
-from unpoison.bench.evaluation.contexts import Candidate, Context, clean_contexts, labelled_context
+from unpoison.bench.evaluation.contexts import Candidate, Context, clean_contexts, context_from_labels
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, LabelledPassage, Loaded, Problem
 from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.injection import (
     middle,
-    planted,
+    poison_candidates,
     pool,
     prepend,
     replace_at,
@@ -53,7 +53,7 @@ __all__ = [
     "auroc",
     "clean_contexts",
     "compare",
-    "labelled_context",
+    "context_from_labels",
     "load",
     "load_passages",
     "matcher",
@@ -61,7 +61,7 @@ __all__ = [
     "middle",
     "open_run",
     "paired_bootstrap",
-    "planted",
+    "poison_candidates",
     "pool",
     "prepend",
     "replace_at",

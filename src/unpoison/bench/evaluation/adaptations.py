@@ -13,14 +13,14 @@ from typing import Any, Literal, Protocol
 
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.key import belief_key
-from unpoison.beliefs.store import exported
+from unpoison.beliefs.store import export_line
 from unpoison.bench.evaluation.crafting import takes
 from unpoison.bench.evaluation.specs import check_spec
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
 from unpoison.defenses.radar import Radar
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import Prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
@@ -80,7 +80,7 @@ def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
     for spec in defenses:
         check_spec("defenses", spec)
         if "beliefs" in registry.parse(spec)[1]:
-            raise OptionError(f"{shown(spec)}: every method starts with an empty memory of its own; leave beliefs out")
+            raise OptionError(f"{clip(spec)}: every method starts with an empty memory of its own; leave beliefs out")
         for carries, called in CARRIED.items():
             if carries != "beliefs" or takes("defenses", spec, "beliefs"):
                 methods[f"{spec}, {called}"] = Method(spec, carries)
@@ -118,7 +118,7 @@ class Answerer(Protocol):
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         """Answer from the passages of one time; `key` names the question, by default by its words."""
 
-    def stored(self, key: str) -> int:
+    def memory_bytes(self, key: str) -> int:
         """Bytes kept for a question until the next time."""
 
 
@@ -132,7 +132,7 @@ class EachStep:
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         return self.defense.answer(query, passages)
 
-    def stored(self, key: str) -> int:
+    def memory_bytes(self, key: str) -> int:
         return 0
 
 
@@ -153,7 +153,7 @@ class CumulativeSnapshot:
         self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
         return self.defense.answer(question, self._passages[key])
 
-    def stored(self, key: str) -> int:
+    def memory_bytes(self, key: str) -> int:
         return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
 
 
@@ -177,7 +177,7 @@ class LightweightHistory:
             self._answers[key] = answer.text
         return answer
 
-    def stored(self, key: str) -> int:
+    def memory_bytes(self, key: str) -> int:
         return len(self._answers.get(key, "").encode("utf-8", "replace"))
 
 
@@ -197,13 +197,13 @@ class Remembering:
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         return self._radar.answer(query, passages, key=key)
 
-    def stored(self, key: str) -> int:
+    def memory_bytes(self, key: str) -> int:
         belief = self._beliefs.get(key)
         if belief is None:
             return 0
         created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
         timed = replace(belief, created=created, updated=updated, expires=expires)
-        return len(exported(key, timed).encode())
+        return len(export_line(key, timed).encode())
 
 
 class _Reminded:
@@ -215,19 +215,19 @@ class _Reminded:
         self._previous = f"The answer at an earlier time was: {previous}"
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        return self._generator.generate(self._reminded(prompt), timeout=timeout)
+        return self._generator.generate(self._add_previous(prompt), timeout=timeout)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a copy that is being made has no generator yet
             raise AttributeError(name)
         attribute = getattr(self._generator, name)
         if name == "agenerate":
-            return lambda prompt, /, **given: attribute(self._reminded(prompt), **given)
+            return lambda prompt, /, **given: attribute(self._add_previous(prompt), **given)
         if name in ("generate_batch", "next_token"):
-            return lambda prompts, /, *rest, **given: attribute(tuple(map(self._reminded, prompts)), *rest, **given)
+            return lambda prompts, /, *rest, **given: attribute(tuple(map(self._add_previous, prompts)), *rest, **given)
         return attribute
 
-    def _reminded(self, prompt: Prompt) -> Prompt:
+    def _add_previous(self, prompt: Prompt) -> Prompt:
         if prompt.task in ("answer", "synthesize"):
             return replace(prompt, passages=(*prompt.passages, self._previous))
         if prompt.task == "decide":

@@ -66,10 +66,10 @@ def certify(cells: Sequence[Cell], level: float = 0.95) -> list[Certified]:
     clean = [cell for cell in cells if cell.scenario.clean and any(r.answer is not None for r in cell.usable)]
     if not any(record.guarantee is not None for cell in clean for record in cell.usable):
         return []
-    return [_certified(cell, cells, level) for cell in clean]
+    return [_certify_cell(cell, cells, level) for cell in clean]
 
 
-def _certified(cell: Cell, cells: Sequence[Cell], level: float) -> Certified:
+def _certify_cell(cell: Cell, cells: Sequence[Cell], level: float) -> Certified:
     answered = [record for record in cell.usable if _has_answer(record)]
     proved = any(record.guarantee is not None for record in answered)
     steps = range(cell.scenario.k // 2 + 1) if proved else ()
@@ -81,10 +81,10 @@ def _certified(cell: Cell, cells: Sequence[Cell], level: float) -> Certified:
         )
         for m in steps
     )
-    return Certified(cell.id, cell.scenario, certified, _accuracy(cell, level), _attacked(cell, cells, level))
+    return Certified(cell.id, cell.scenario, certified, _accuracy(cell, level), _worst_attacks(cell, cells, level))
 
 
-def _attacked(cell: Cell, cells: Sequence[Cell], level: float) -> dict[int, Attacked]:
+def _worst_attacks(cell: Cell, cells: Sequence[Cell], level: float) -> dict[int, Attacked]:
     worst: dict[int, Attacked] = {}
     for attacked_cell in cells:
         if attacked_cell.scenario.clean or attacked_cell.scenario.twin != cell.scenario:

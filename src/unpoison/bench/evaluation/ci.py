@@ -15,10 +15,10 @@ from unpoison.bench.evaluation.gates import GateResult
 
 __all__ = ["RULES", "Alert", "as_junit", "as_sarif", "gate_alerts"]
 
-MOST_ALERTS = 5000
+MAX_ALERTS = 5000
 """GitHub takes 25,000 results of a run and shows 5,000."""
 
-LONGEST = 1000
+MAX_CHARS = 1000
 """Characters of a message; questions and answers are of any length."""
 
 RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -113,7 +113,7 @@ def as_sarif(alerts: Sequence[Alert], artifact: str) -> str:
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}}],
             "partialFingerprints": {"unpoison/v1": _hash(alert.rule, alert.key)},
         }
-        for alert in alerts[:MOST_ALERTS]
+        for alert in alerts[:MAX_ALERTS]
     ]
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -142,7 +142,7 @@ def _texts(counts: dict[str, int]) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
 
 
-def _clean(text: str, longest: int = LONGEST) -> str:
+def _clean(text: str, longest: int = MAX_CHARS) -> str:
     """A text without what XML cannot hold: control characters, halves of surrogate pairs, two non-characters."""
     kept = (
         c if c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff") else "?"

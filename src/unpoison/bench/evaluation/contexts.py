@@ -18,7 +18,7 @@ from unpoison.errors import OptionError
 from unpoison.retrieval.bm25 import BM25Index, english_words
 from unpoison.types import Passage
 
-__all__ = ["Candidate", "Context", "clean_contexts", "labelled_context", "nearest", "text_key"]
+__all__ = ["Candidate", "Context", "clean_contexts", "context_from_labels", "nearest", "text_key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Context:
             i for i, candidate in enumerate(self.candidates) if candidate.poison and candidate.target != self.example
         )
 
-    def reordered(self, order: Iterable[int]) -> Self:
+    def reorder(self, order: Iterable[int]) -> Self:
         """The candidates at these positions, in this order."""
         return replace(self, candidates=tuple(self.candidates[i] for i in order))
 
 
-def labelled_context(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:
+def context_from_labels(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:
     """All passages of an example in the file's order, as published: for sets that come poisoned (RAMDocs, RGB)."""
     wrong = frozenset(poison)
     candidates = tuple(_candidate(labelled, example.id, labelled.label in wrong) for labelled in example.passages)
@@ -141,7 +141,7 @@ def _own(example: Example, order: str) -> list[Candidate]:
 
     return [
         _candidate(labelled, example.id)
-        for labelled in sorted(example.labelled("clean", "gold", "noise"), key=order_key)
+        for labelled in sorted(example.passages_by_label("clean", "gold", "noise"), key=order_key)
     ]
 
 

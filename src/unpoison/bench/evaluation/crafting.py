@@ -14,7 +14,7 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.models.loading import can_write
-from unpoison.utils.threads import in_order
+from unpoison.utils.threads import parallel_map
 
 __all__ = [
     "Crafted",
@@ -172,7 +172,7 @@ def craft_all(
     if not missing:
         return crafted
     with Journal(path) as journal:
-        for new in in_order(lambda name: craft_one(attack, name, targets[name], count), missing, jobs):
+        for new in parallel_map(lambda name: craft_one(attack, name, targets[name], count), missing, jobs):
             journal.append(new.to_dict())
             crafted[new.example] = new
             step()

@@ -16,7 +16,7 @@ from typing import Any
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.bench.evaluation.formats import FORMATS, recognise
 from unpoison.core.passages import TEXT_FIELDS
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
 from unpoison.sources.fields import metadata_of, source_in
@@ -122,14 +122,14 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
             if isinstance(row, FieldError):
                 raise row
             if not isinstance(row, Mapping):
-                raise FieldError("row", f"must be an object, got {shown(row)}")
+                raise FieldError("row", f"must be an object, got {clip(row)}")
             fresh = list[Example]()  # all years of a series or none
             for converted in FORMATS[form](row, line, dataset):
                 identifier = converted.get("id") if isinstance(converted.get("id"), str) else None
                 example = Example.of(converted, default_id=f"{dataset}-{line}" if dataset else str(line))
                 if example.id in lines:
                     raise FieldError(
-                        "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
+                        "id", f"{clip(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
                     )
                 fresh.append(example)
             examples.extend(fresh)
@@ -187,13 +187,13 @@ def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:
         if not isinstance(row, Mapping):
             yield line, row
         elif row.get("_id") in relevant:
-            yield line, _judged(row, relevant[row["_id"]], corpus, folder.name)
+            yield line, _gold_row(row, relevant[row["_id"]], corpus, folder.name)
 
 
-def _judged(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, Any], dataset: str) -> object:
+def _gold_row(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, Any], dataset: str) -> object:
     missing = [document for document in relevant if document not in corpus]
     if missing:
-        return FieldError("qrels", f"names the document {shown(missing[0])}, which corpus.jsonl does not hold")
+        return FieldError("qrels", f"names the document {clip(missing[0])}, which corpus.jsonl does not hold")
     passages = [
         {
             "id": document,

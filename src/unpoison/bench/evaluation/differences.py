@@ -18,7 +18,7 @@ from unpoison.models.loading import can_write
 from unpoison.models.styles import Style
 from unpoison.models.wordings import wording
 
-__all__ = ["Differences", "in_words", "measurable", "order_difference", "prompt_difference", "same_model"]
+__all__ = ["Differences", "in_words", "injection_difference", "measurable", "prompt_difference", "same_model"]
 
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
@@ -111,7 +111,7 @@ def prompt_difference(row: Mapping[str, Any]) -> str:
     return "prompts in our words"
 
 
-def order_difference(source: str, attack: str) -> str:
+def injection_difference(source: str, attack: str) -> str:
     """In what the order that an attack plants is not the one of the paper that a source names; "" without an order."""
     name, options = parse(attack)
     kind = options.get("style", "qa") if name == "pia" else name
@@ -130,10 +130,10 @@ def in_words(model: str) -> str:
 def same_model(ours: str, theirs: str) -> bool:
     """Whether an option string names a model that the paper names; options behind a comma do not count."""
     named = ours.partition(",")[0].lower()
-    return any(_SAME[name].search(named) for name in _named(theirs))
+    return any(_SAME[name].search(named) for name in _model_names(theirs))
 
 
-def _named(text: str) -> list[str]:
+def _model_names(text: str) -> list[str]:
     """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
     plain, named = "".join(filter(str.isalnum, text.lower())), list[str]()
     for name in sorted(_SAME, key=len, reverse=True):
@@ -219,7 +219,7 @@ class Differences:
                 yield from self._model("retriever", {})
             if writer := stand_in(scenario):
                 yield f"attack written by {writer}, theirs by a language model"
-            if scenario.attacked and (words := order_difference(self._raw["source"], scenario.attack)):
+            if scenario.attacked and (words := injection_difference(self._raw["source"], scenario.attack)):
                 yield words
             if less := short_of(scenario):
                 yield less
@@ -232,7 +232,7 @@ class Differences:
         ours = self._models[kind] or ("lexical" if kind == "nli" else None)
         if not theirs or not ours:
             return
-        of_table = [name for name in _named(table.get("model", "")) if name in _named(theirs)]
+        of_table = [name for name in _model_names(table.get("model", "")) if name in _model_names(theirs)]
         if not same_model(ours, " ".join(of_table) or theirs):
             yield f"{kind} {in_words(ours)}, theirs {theirs}"
 

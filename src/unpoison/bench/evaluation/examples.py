@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args, overload
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.evaluation.matching import contains_either
 from unpoison.core.passages import TEXT_FIELDS
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
@@ -70,19 +70,19 @@ class LabelledPassage:
         if isinstance(row, str):
             row = {"text": row}
         if not isinstance(row, Mapping):
-            raise FieldError(owner, f"must be a text or an object with one, got {shown(row)}")
+            raise FieldError(owner, f"must be a text or an object with one, got {clip(row)}")
         label: Any = "clean" if row.get("label") is None else row["label"]
         if label not in get_args(Label):
-            raise FieldError(f"{owner}.label", f"must be one of {', '.join(get_args(Label))}, got {shown(label)}")
+            raise FieldError(f"{owner}.label", f"must be one of {', '.join(get_args(Label))}, got {clip(label)}")
         attack = row.get("attack")
         if not (attack is None or (isinstance(attack, str) and attack)):
-            raise FieldError(f"{owner}.attack", f"must be a name or absent, got {shown(attack)}")
+            raise FieldError(f"{owner}.attack", f"must be a name or absent, got {clip(attack)}")
         rank = row.get("rank")
         if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
-            raise FieldError(f"{owner}.rank", f"must be a whole number from 1, got {shown(rank)}")
+            raise FieldError(f"{owner}.rank", f"must be a whole number from 1, got {clip(rank)}")
         text = next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None)
         if not isinstance(text, str):
-            raise FieldError(f"{owner}.text", f"must be a text, got {shown(text)}")
+            raise FieldError(f"{owner}.text", f"must be a text, got {clip(text)}")
         identifier = row.get("id")
         try:
             passage = Passage(
@@ -126,7 +126,7 @@ class Example:
         for position, labelled in enumerate(self.passages):
             if labelled.passage.id in seen:
                 raise FieldError(
-                    f"passages[{position}].id", f"{shown(labelled.passage.id)} occurs twice; poison is tracked by id"
+                    f"passages[{position}].id", f"{clip(labelled.passage.id)} occurs twice; poison is tracked by id"
                 )
             seen.add(labelled.passage.id)
         for wrong in self.incorrect_answers:
@@ -134,7 +134,7 @@ class Example:
                 if contains_either(wrong, right):
                     raise FieldError(
                         "incorrect_answers",
-                        f"holds {shown(wrong)}, which contains the correct answer {shown(right)} or is contained in "
+                        f"holds {clip(wrong)}, which contains the correct answer {clip(right)} or is contained in "
                         "it; a correct reply and a successful attack could not be told apart",
                     )
 
@@ -150,12 +150,12 @@ class Example:
             FieldError: A field is missing or malformed.
         """
         if not isinstance(row, Mapping):
-            raise FieldError("row", f"must be an object with a question, got {shown(row)}")
+            raise FieldError("row", f"must be an object with a question, got {clip(row)}")
         question = _question(row)
         identifier = _identifier(row, default_id, question)
         passages = row.get("passages")
         if not (passages is None or isinstance(passages, list)):
-            raise FieldError("passages", f"must be a list, got {shown(passages)}")
+            raise FieldError("passages", f"must be a list, got {clip(passages)}")
         return cls(
             id=identifier,
             dataset=_text(row, "dataset", default=""),
@@ -169,7 +169,7 @@ class Example:
             extra=MappingProxyType({name: value for name, value in row.items() if name not in _EXAMPLE_FIELDS}),
         )
 
-    def labelled(self, *labels: Label) -> tuple[LabelledPassage, ...]:
+    def passages_by_label(self, *labels: Label) -> tuple[LabelledPassage, ...]:
         """The passages with one of these labels, in the file's order."""
         return tuple(labelled for labelled in self.passages if labelled.label in labels)
 
@@ -198,8 +198,8 @@ class Example:
             correct=self.correct_answers,
             incorrect=wanted[0] if wanted else "",
             texts=tuple(passage.text for passage in self.poisons(attack)),
-            gold=tuple(labelled.passage.text for labelled in self.labelled("gold")),
-            context=tuple(labelled.passage.text for labelled in self.labelled("gold", "clean")),
+            gold=tuple(labelled.passage.text for labelled in self.passages_by_label("gold")),
+            context=tuple(labelled.passage.text for labelled in self.passages_by_label("gold", "clean")),
             alternatives=wanted[1:],
         )
 
@@ -223,7 +223,7 @@ def _text(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
     if value is None:
         value = default
     if not isinstance(value, str) or (default is None and not value.strip()):
-        raise FieldError(name, f"must be a text that is not empty, got {shown(value)}")
+        raise FieldError(name, f"must be a text that is not empty, got {clip(value)}")
     return value
 
 
@@ -233,7 +233,7 @@ def _answers(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     value = row.get(name)
     values = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(text, (str, int, float)) and not isinstance(text, bool) for text in values):
-        raise FieldError(name, f"must be a text or a list of texts, got {shown(value)}")
+        raise FieldError(name, f"must be a text or a list of texts, got {clip(value)}")
     return tuple(dict.fromkeys(str(text) for text in values if str(text).strip()))
 
 
@@ -254,7 +254,7 @@ class Problem:
     id: str | None = None
 
     def __str__(self) -> str:
-        return f"line {self.line}{'' if self.id is None else f' ({shown(self.id)})'}: {self.message}"
+        return f"line {self.line}{'' if self.id is None else f' ({clip(self.id)})'}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unpoison.bench.evaluation.examples import FieldError
-from unpoison.errors import shown
+from unpoison.errors import clip
 
-__all__ = ["FORMATS", "Row", "poisonedrag", "radar_dynamic", "ramdocs", "recognise", "robustrag", "shared"]
+__all__ = ["FORMATS", "Row", "native_rows", "poisonedrag", "radar_dynamic", "ramdocs", "recognise", "robustrag"]
 
 Row = dict[str, Any]
 
 _RAMDOCS_LABELS = {"correct": "gold", "misinfo": "misinfo", "noise": "noise"}
 
 
-def shared(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:
+def native_rows(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:
     """The project's own format: id, dataset, question, correct_answers, incorrect_answers, passages, anything else."""
     return [dict(row)]
 
@@ -49,7 +49,7 @@ def robustrag(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:
     retrieved = []
     for rank, document in enumerate(context, 1):
         if not isinstance(document, Mapping):
-            raise FieldError(f"context[{rank - 1}]", f"must be an object with title and text, got {shown(document)}")
+            raise FieldError(f"context[{rank - 1}]", f"must be an object with title and text, got {clip(document)}")
         if document.get("text"):
             retrieved.append({**document, "rank": rank, "label": "clean"})
     poisons = _poisons(row, "incorrect_context" if "incorrect_context" in row else "incorrect context")
@@ -71,13 +71,13 @@ def radar_dynamic(row: Mapping[str, Any], position: int, dataset: str) -> list[R
     """
     years = row.get("yearly_contexts")
     if not isinstance(years, Mapping):
-        raise FieldError("yearly_contexts", f"must be an object of years, got {shown(years)}")
+        raise FieldError("yearly_contexts", f"must be an object of years, got {clip(years)}")
     series = str(row.get("id", f"{dataset}-{position}"))
     rows = []
     for year in sorted(years, key=_year):
         step = years[year]
         if not isinstance(step, Mapping):
-            raise FieldError(f"yearly_contexts.{year}", f"must be an object with docs and answer, got {shown(step)}")
+            raise FieldError(f"yearly_contexts.{year}", f"must be an object with docs and answer, got {clip(step)}")
         documents = [
             {
                 "title": document.get("title"),
@@ -111,7 +111,7 @@ def ramdocs(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:
     for i, document in enumerate(_list(row, "documents")):
         kind = document.get("type") if isinstance(document, Mapping) else None
         if kind not in _RAMDOCS_LABELS:
-            raise FieldError(f"documents[{i}].type", f"must be one of {', '.join(_RAMDOCS_LABELS)}, got {shown(kind)}")
+            raise FieldError(f"documents[{i}].type", f"must be one of {', '.join(_RAMDOCS_LABELS)}, got {clip(kind)}")
         rest = {name: value for name, value in document.items() if name != "type"}
         passages.append({**rest, "label": _RAMDOCS_LABELS[kind]})
     return [
@@ -131,7 +131,7 @@ def ramdocs(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:
 Converter = Callable[[Mapping[str, Any], int, str], list[Row]]
 
 FORMATS: dict[str, Converter] = {
-    "shared": shared,
+    "shared": native_rows,
     "poisonedrag": poisonedrag,
     "robustrag": robustrag,
     "radar": robustrag,
@@ -159,7 +159,7 @@ def recognise(columns: list[str]) -> str:
         if sign in columns:
             return name
     raise FieldError(
-        "columns", f"fit no known format, got {shown(sorted(columns))}; one of {', '.join(_SIGNS)} is needed"
+        "columns", f"fit no known format, got {clip(sorted(columns))}; one of {', '.join(_SIGNS)} is needed"
     )
 
 
@@ -182,7 +182,7 @@ def _answers(row: Mapping[str, Any], name: str) -> list[str]:
     value = row.get(name)
     values = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(answer, (str, int, float)) for answer in values):
-        raise FieldError(name, f"must be a text or a list of texts, got {shown(value)}")
+        raise FieldError(name, f"must be a text or a list of texts, got {clip(value)}")
     return [str(answer) for answer in values if str(answer).strip()]
 
 
@@ -190,14 +190,14 @@ def _poisons(row: Mapping[str, Any], name: str, attack: str = "radar-incorrect-c
     texts = row.get(name) or []
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise FieldError(name, f"must be a list of texts, got {shown(texts)}")
+        raise FieldError(name, f"must be a list of texts, got {clip(texts)}")
     return [{"text": text, "label": "poison", "attack": attack} for text in texts]
 
 
 def _list(row: Mapping[str, Any], name: str) -> list[Any]:
     value = row.get(name)
     if not isinstance(value, list):
-        raise FieldError(name, f"must be a list, got {shown(value)}")
+        raise FieldError(name, f"must be a list, got {clip(value)}")
     return value
 
 
@@ -205,4 +205,4 @@ def _year(value: object) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise FieldError("yearly_contexts", f"must be keyed by years, got {shown(value)}") from None
+        raise FieldError("yearly_contexts", f"must be keyed by years, got {clip(value)}") from None

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.measures import Measure
-from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 
 __all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates"]
 
@@ -100,7 +100,7 @@ class Gate:
         """
         match = _FORM.fullmatch(text)
         if match is None:
-            raise OptionError(f"{shown(text)} is no gate; write a measure, > or <, and a number, such as 'asr > 5%'")
+            raise OptionError(f"{clip(text)} is no gate; write a measure, > or <, and a number, such as 'asr > 5%'")
         name, end, scope = match[1], "value", ""
         while call := _CALL.fullmatch(name):
             word, name = call.groups()
@@ -109,14 +109,14 @@ class Gate:
             elif word in ("clean", "attacked") and not scope:
                 scope = word
             else:
-                raise OptionError(f"{shown(text)}: {shown(word)} cannot stand there; the words are {', '.join(_WORDS)}")
+                raise OptionError(f"{clip(text)}: {clip(word)} cannot stand there; the words are {', '.join(_WORDS)}")
         if name not in measures:
             raise UnknownNameError("measure", name, measures)
         if match[4] and measures[name].unit != "share":
-            raise OptionError(f"{shown(text)}: {name} is measured in {measures[name].unit}, not in percent")
+            raise OptionError(f"{clip(text)}: {name} is measured in {measures[name].unit}, not in percent")
         bound = float(match[3]) / (100 if match[4] else 1)
         if measures[name].unit == "share" and not -1 <= bound <= 1:
-            raise OptionError(f"{shown(text)}: {name} is a share; write {bound:g}% or {bound / 100:g}")
+            raise OptionError(f"{clip(text)}: {name} is a share; write {bound:g}% or {bound / 100:g}")
         return cls(" ".join(text.split()), name, end, scope, match[2], bound)
 
     def applies(self, cell: MeasuredCell) -> bool:
@@ -124,7 +124,7 @@ class Gate:
         wanted = {"": True, "clean": cell.clean, "attacked": not cell.clean}[self.scope]
         return wanted and not isnan(self._figure(cell))
 
-    def finding(self, cell: MeasuredCell, unit: str) -> GateResult:
+    def evaluate(self, cell: MeasuredCell, unit: str) -> GateResult:
         """What it says of a cell to which it applies."""
         estimate = cell.figures[self.measure]
         failed = _COMPARED[self.sign](self._figure(cell), self.bound)
@@ -149,11 +149,11 @@ def check_gates(
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
     findings = list[GateResult]()
     for gate in gates:
-        own = [gate.finding(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
+        own = [gate.evaluate(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
         if not own:
             what = gate.measure if gate.end == "value" else f"an interval of {gate.measure}"
             raise InputError(
-                f"the gate {shown(gate.text)} applies to nothing: no cell has {what}; answers need a generator (-g), "
+                f"the gate {clip(gate.text)} applies to nothing: no cell has {what}; answers need a generator (-g), "
                 "and attacks an answer that they want"
             )
         findings += own
@@ -161,11 +161,11 @@ def check_gates(
 
 
 def _with_interval(estimate: Estimate, unit: str) -> str:
-    def written(value: float) -> str:
+    def format_value(value: float) -> str:
         return f"{100 * value:.1f} %" if unit == "share" else f"{value:.3g}"
 
-    interval = "" if isnan(estimate.low) else f" [{written(estimate.low)} to {written(estimate.high)}]"
-    return f"{written(estimate.value)}{interval}{' s' if unit == 'seconds' else ''} in {estimate.count:,}"
+    interval = "" if isnan(estimate.low) else f" [{format_value(estimate.low)} to {format_value(estimate.high)}]"
+    return f"{format_value(estimate.value)}{interval}{' s' if unit == 'seconds' else ''} in {estimate.count:,}"
 
 
 def figures_of(values: Any) -> dict[str, Estimate]:

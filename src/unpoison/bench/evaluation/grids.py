@@ -21,10 +21,10 @@ import yaml
 
 from unpoison.bench.evaluation.rates import poison_rate
 from unpoison.bench.evaluation.scenarios import PLACED, SINCE_SOURCES, Scenario
-from unpoison.bench.evaluation.specs import check_spec, specs, split_specs, varied
+from unpoison.bench.evaluation.specs import check_spec, expand_variations, specs, split_specs
 from unpoison.bench.evaluation.workbench import sibling_corpus
 from unpoison.core import registry
-from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 
 __all__ = ["MAX_SCENARIOS", "Grid", "axis"]
 
@@ -98,13 +98,13 @@ class Grid:
         switches = {name: values.get(name, True) for name in ("baseline", "clean")}
         for name, value in switches.items():
             if not isinstance(value, bool):
-                raise OptionError(f"{name} must be true or false, got {shown(value)}")
+                raise OptionError(f"{name} must be true or false, got {clip(value)}")
         axes = {name: axis(name, values[name]) for name in AXES if values.get(name) is not None}
         if not axes.get("data"):
             raise InputError("a grid needs data; give files, or 'sample'")
         if not axes.get("defense"):
             raise OptionError("a grid needs a defense; 'unpoison defenses' lists them")
-        axes["defense"] = varied(axes["defense"], values.get("vary") or {})
+        axes["defense"] = expand_variations(axes["defense"], values.get("vary") or {})
         _check_exclusive(axes)
         for kind, name in (("defenses", "defense"), ("attacks", "attack")):
             for spec in axes.get(name, ()):
@@ -135,7 +135,7 @@ class Grid:
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             raise InputError(f"{path} is no YAML: {str(error).replace(chr(10), ' ')}") from None
         if not isinstance(values, dict):
-            raise InputError(f"{path} must hold a mapping such as 'defense: [grada]', got {shown(values)}")
+            raise InputError(f"{path} must hold a mapping such as 'defense: [grada]', got {clip(values)}")
         try:
             return cls.of({**values, **instead})
         except UnknownNameError:
@@ -160,7 +160,7 @@ class Grid:
         by_context: dict[Scenario, list[Scenario]] = {}
         for scenario in dict.fromkeys(scenarios):
             by_context.setdefault(replace(scenario, defense=""), []).append(scenario)
-        return tuple(each for group in by_context.values() for each in sorted(group, key=_undefended_first))
+        return tuple(each for group in by_context.values() for each in sorted(group, key=_is_defended))
 
     def _product(self) -> Iterator[Scenario]:
         names = [name for name in AXES if name in self.axes or name in _DEFAULTS]
@@ -182,7 +182,7 @@ def _scenario(chosen: dict[str, Any]) -> Scenario:
     return Scenario(**chosen)
 
 
-def _undefended_first(scenario: Scenario) -> bool:
+def _is_defended(scenario: Scenario) -> bool:
     return not scenario.defense.startswith("vanilla")
 
 
@@ -237,7 +237,7 @@ def _value(name: str, item: Any) -> Any:
             return text.lower() == "true"
         if name in _TEXTS and isinstance(item, str) and text:
             return text
-    raise OptionError(f"{name} cannot be {shown(item)}; give {_WANTED.get(name, 'a text')}")
+    raise OptionError(f"{name} cannot be {clip(item)}; give {_WANTED.get(name, 'a text')}")
 
 
 _TEXTS = (

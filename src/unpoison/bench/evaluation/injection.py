@@ -29,7 +29,7 @@ __all__ = [
     "dense_search",
     "hybrid_search",
     "middle",
-    "planted",
+    "poison_candidates",
     "pool",
     "prepend",
     "replace_at",
@@ -42,7 +42,9 @@ Search = Callable[[Sequence[str], Sequence[Passage], int], Sequence[NDArray[np.i
 """(questions, passages, count) to the best positions of each question."""
 
 
-def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: bool = False) -> tuple[Candidate, ...]:
+def poison_candidates(
+    example: Example, texts: Iterable[PoisonText | Passage], *, prefix: bool = False
+) -> tuple[Candidate, ...]:
     """Poison for one question.
 
     Args:
@@ -84,7 +86,7 @@ def replace_at(
                 f"use 0 to {len(candidates) - 1}, or a larger k"
             )
         candidates[position] = poison
-    return _changed(context, candidates, poisons)
+    return _with_candidates(context, candidates, poisons)
 
 
 def replace_last(context: Context, poisons: Sequence[Candidate]) -> Context:
@@ -109,7 +111,7 @@ def middle(context: Context, poisons: Sequence[Candidate]) -> Context:
 def prepend(context: Context, poisons: Sequence[Candidate], k: int | None = None) -> Context:
     """Poison comes first, then the context, cut to `k` passages (None: as many as before)."""
     size = len(context) if k is None else _at_least_one(k)
-    return _changed(context, [*poisons, *context.candidates][:size], poisons)
+    return _with_candidates(context, [*poisons, *context.candidates][:size], poisons)
 
 
 def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) -> Context:
@@ -121,7 +123,7 @@ def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) 
         first: Whether the poison stands before the rest, or behind it.
     """
     candidates = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
-    return _changed(context, candidates, poisons)
+    return _with_candidates(context, candidates, poisons)
 
 
 def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: int) -> Context:
@@ -136,7 +138,7 @@ def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: 
     _at_least_one(k)
     whole = pool(context, poisons, first=False)
     (order,) = search([context.query], whole.passages, len(whole))
-    return whole.reordered(order[:k])
+    return whole.reorder(order[:k])
 
 
 def retrieve_corpus(
@@ -169,7 +171,7 @@ def retrieve_corpus(
     results = search([example.question for example in examples], [c.passage for c in candidates], k)
     contexts = []
     for example, positions in zip(examples, results):
-        gold = {text_key(retrieved.passage.text) for retrieved in example.labelled("gold")}
+        gold = {text_key(retrieved.passage.text) for retrieved in example.passages_by_label("gold")}
         retrieved = [candidates[i] for i in positions]
         marked = [c if c.poison else replace(c, gold=text_key(c.passage.text) in gold) for c in retrieved]
         injected = sum(poison.target == example.id for poison in poisons)
@@ -227,7 +229,7 @@ def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.
     return cosine(left, right)
 
 
-def _changed(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:
+def _with_candidates(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:
     own = sum(poison.target == context.example for poison in poisons)
     return replace(context, candidates=tuple(candidates), injected=context.injected + own)
 

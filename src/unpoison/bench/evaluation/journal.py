@@ -23,13 +23,13 @@ class Journal:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = path.open("ab+")
-        self._cut_torn_line()
+        self._truncate_partial_line()
 
     def append(self, row: Mapping[str, Any]) -> None:
         self._file.write(_line(row))
         self._file.flush()
 
-    def _cut_torn_line(self) -> None:
+    def _truncate_partial_line(self) -> None:
         end = self._file.seek(0, os.SEEK_END)
         start = end
         while start > 0:

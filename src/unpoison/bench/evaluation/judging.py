@@ -22,7 +22,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import Limits, run
-from unpoison.utils.threads import in_order
+from unpoison.utils.threads import parallel_map
 
 __all__ = ["ASPECTS", "grade_prompt", "grade_run", "judge_prompt", "judge_run", "read_grade", "read_scores"]
 
@@ -121,7 +121,7 @@ def judge_run(
     Returns:
         The run with `Record.judged` filled.
     """
-    return _passed(measured, judge, _SCORING, jobs, limits, progress)
+    return _judge_run(measured, judge, _SCORING, jobs, limits, progress)
 
 
 def grade_run(
@@ -144,7 +144,7 @@ def grade_run(
     Returns:
         The run with `Record.grade` filled, but for answers that the grader failed on.
     """
-    return _passed(measured, grader, _GRADING, jobs, limits, progress)
+    return _judge_run(measured, grader, _GRADING, jobs, limits, progress)
 
 
 class _Form(NamedTuple):
@@ -181,7 +181,9 @@ _GRADING = _Form(
 )
 
 
-def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Limits | None, progress: Progress) -> Run:
+def _judge_run(
+    measured: Run, judge: Generator, form: _Form, jobs: int, limits: Limits | None, progress: Progress
+) -> Run:
     """Every answer put to the judge once."""
     total = sum(len(_open(cell)) for cell in measured.cells)
     models, done, cells = Models(generator=judge), 0, []
@@ -191,10 +193,10 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
         missing = [record for record in records if _key(judge, record) not in verdicts]
         done += len(records) - len(missing)
         if missing:
-            questions = {name: staged.context.query for name, staged in measured.staged(cell).items()}
-            ask = partial(_judged, questions, models, limits, form)
+            questions = {name: staged.context.query for name, staged in measured.read_contexts(cell).items()}
+            ask = partial(_judge_answer, questions, models, limits, form)
             with Journal(path) as journal:
-                for record, verdict in zip(missing, in_order(ask, missing, jobs)):
+                for record, verdict in zip(missing, parallel_map(ask, missing, jobs)):
                     if verdict is not None:
                         verdicts[_key(judge, record)] = verdict
                         journal.append({"key": _key(judge, record), "example": record.example, form.field: verdict})
@@ -213,10 +215,12 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
     return replace(measured, cells=tuple(cells))
 
 
-def _judged(questions: Mapping[str, str], models: Models, limits: Limits | None, form: _Form, record: Record) -> Any:
+def _judge_answer(
+    questions: Mapping[str, str], models: Models, limits: Limits | None, form: _Form, record: Record
+) -> Any:
     """What the judge says of one answer, None where it failed."""
     try:
-        return form.read(run(_asking(form.prompt(questions[record.example], record)), models, limits)[0])
+        return form.read(run(_ask_judge(form.prompt(questions[record.example], record)), models, limits)[0])
     except ModelError:
         return None
 
@@ -226,7 +230,7 @@ def _open(cell: Cell) -> list[Record]:
     return [record for record in cell.usable if record.answer is not None and record.correct]
 
 
-def _asking(prompt: Prompt) -> Flow[str]:
+def _ask_judge(prompt: Prompt) -> Flow[str]:
     (reply,) = yield from generate([prompt], "judge")
     return reply.text
 

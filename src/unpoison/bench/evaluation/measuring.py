@@ -42,7 +42,7 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
     if staged.error is not None:
         return replace(blank, stage="attack", error=staged.error)
     try:
-        done = _answered(staged, defense, plain, final)
+        done = _run_defense(staged, defense, plain, final)
     except UnpoisonError as error:
         return replace(blank, stage="defense", error=str(error))
     except Exception as error:  # a defense may be somebody else's code; one bad question must not end a long run
@@ -73,14 +73,14 @@ class _Done:
     seconds: float
 
 
-def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None) -> _Done:
+def _run_defense(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None) -> _Done:
     query, passages = as_query(staged.context.query), as_passages(staged.context.passages)
     began = time.perf_counter()
     if plain is not None and type(plain) is Vanilla and defense.answers_itself:
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
         return _Done(own.screening, own, own.calls, whole, whole)
-    screening, calls = run(defense.screened(query, passages), defense.models, defense.limits)
+    screening, calls = run(defense.screen_flow(query, passages), defense.models, defense.limits)
     screened = time.perf_counter() - began
     if plain is None:
         return _Done(screening, None, calls, screened, screened)

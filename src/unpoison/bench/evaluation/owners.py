@@ -10,9 +10,9 @@ from random import Random
 from unpoison.bench.evaluation.contexts import Candidate
 from unpoison.bench.evaluation.examples import Example
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 
-__all__ = ["check_owned", "established", "sleepers", "with_owners"]
+__all__ = ["check_owned", "frequent_sources", "sleepers", "with_owners"]
 
 OPEN_PAGE = "https://www.reddit.com/r/answers/comments/{number}"
 """A page on an established host where anybody writes."""
@@ -32,7 +32,7 @@ def check_owned(owned: str) -> str:
     """
     if owned in ("", "one", "each", "page") or _KNOWN.match(owned) or _SLEEPERS.match(owned):
         return owned
-    raise OptionError(f"owned must be one, each, page, known:N or sleepers:N (such as known:3), got {shown(owned)}")
+    raise OptionError(f"owned must be one, each, page, known:N or sleepers:N (such as known:3), got {clip(owned)}")
 
 
 def sleepers(owned: str) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def sleepers(owned: str) -> tuple[str, ...]:
     return tuple(f"sleeper-{number}.example" for number in range(int(match[1]))) if match else ()
 
 
-def established(examples: Sequence[Example]) -> Mapping[str, tuple[str, ...]]:
+def frequent_sources(examples: Sequence[Example]) -> Mapping[str, tuple[str, ...]]:
     """For each question the sources that other questions' clean passages come from, most frequent first, by address.
 
     The sources of its own passages are left out: whoever holds those needs no poison.
@@ -78,7 +78,7 @@ def with_owners(
             own that were honest long enough to be known; "" leaves them as they are.
         example: The question.
         poisons: What is planted for it.
-        known: Addresses of established sources, from `established`.
+        known: Addresses of established sources, from `frequent_sources`.
         seed: Chooses among these.
 
     Raises:
@@ -90,7 +90,7 @@ def with_owners(
     draw = Random(f"{seed} {example.id}")  # noqa: S311  a choice, no secret
     name = f"{draw.randrange(16**8):08x}"
     match = _KNOWN.match(owned)
-    taken = _drawn(draw, known, int(match[1])) if match else []
+    taken = _sample_sources(draw, known, int(match[1])) if match else []
     held = []
     for number, candidate in enumerate(poisons):
         if names := sleepers(owned):
@@ -106,7 +106,7 @@ def with_owners(
     return tuple(held)
 
 
-def _drawn(draw: Random, known: Sequence[str], count: int) -> list[str]:
+def _sample_sources(draw: Random, known: Sequence[str], count: int) -> list[str]:
     if len(known) < count:
         raise OptionError(
             f"known:{count} takes over {count} sources that other questions have too, and the data names {len(known)}; "

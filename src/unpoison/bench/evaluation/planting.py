@@ -15,7 +15,7 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.errors import OptionError
-from unpoison.utils.threads import in_order
+from unpoison.utils.threads import parallel_map
 
 __all__ = ["Planted", "plant", "total"]
 
@@ -73,18 +73,18 @@ def plant(
     together = scenario.policy == "corpus"
     wanted = [example for example in examples if together or example.id not in done]
     every = list[Crafted]()
-    for example, crafted in zip(wanted, in_order(partial(_craft, scenario, bench, attack), wanted, jobs)):
+    for example, crafted in zip(wanted, parallel_map(partial(_craft, scenario, bench, attack), wanted, jobs)):
         step()
         if together:
             every.append(crafted)
         else:
-            (staged,) = bench.staged(scenario, [example], attack, {example.id: crafted})
-            yield _planted(scenario, example, staged, crafted, attack)
+            (staged,) = bench.stage_questions(scenario, [example], attack, {example.id: crafted})
+            yield _poison_row(scenario, example, staged, crafted, attack)
     if together:
-        staged_of_all = bench.staged(scenario, wanted, attack, {texts.example: texts for texts in every})
+        staged_of_all = bench.stage_questions(scenario, wanted, attack, {texts.example: texts for texts in every})
         for example, crafted, staged in zip(wanted, every, staged_of_all, strict=True):
             if example.id not in done:
-                yield _planted(scenario, example, staged, crafted, attack)
+                yield _poison_row(scenario, example, staged, crafted, attack)
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
@@ -97,7 +97,7 @@ def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Exampl
     return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
 
 
-def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
+def _poison_row(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
     if staged.error is not None:
         return Planted(example.id, error=staged.error)
     row: dict[str, Any] = {

@@ -203,13 +203,13 @@ def _numbers(raw: Mapping[str, Any], fit: Differences, *, graded: bool) -> Itera
                         column=label,
                         measure=measure(counted).name,
                         scenario=fit.scenario(row, column),
-                        **_printed(printed, raw["scale"]),
+                        **_parse_number(printed, raw["scale"]),
                         row_differs=fit.of_row(table, row, counted),
                         column_differs=fit.of_column(column, anywhere, counted),
                     )
 
 
-def _printed(text: str, scale: float) -> dict[str, Any]:
+def _parse_number(text: str, scale: float) -> dict[str, Any]:
     """A number as a file has it: `68.5`, `<5`, `12.1\u00b10.4`, or `-` for one that is drawn and not printed."""
     value, _, spread = text.partition("\u00b1")
     bound = value[0] if value[0] in "<>" else ""

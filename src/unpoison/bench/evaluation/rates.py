@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["poison_rate"]
@@ -38,32 +38,32 @@ def poison_rate(text: str) -> dict[str, Any]:
     try:
         match paper:
             case "poisonedrag":
-                return _planted(int(amount), PASSAGES, "retrieve")
+                return _poison_settings(int(amount), PASSAGES, "retrieve")
             case "grada":
                 within("texts of GRADA", int(amount), 0, CANDIDATES / 2)
-                return _planted(int(amount), CANDIDATES, "retrieve")
+                return _poison_settings(int(amount), CANDIDATES, "retrieve")
             case "trustrag":
-                return _planted(_whole(within("share", float(amount), 0, 1), PASSAGES), PASSAGES, "retrieve")
+                return _poison_settings(_whole(within("share", float(amount), 0, 1), PASSAGES), PASSAGES, "retrieve")
             case "ragdefender":
                 ratio, _, clean = amount.partition("x")
                 k = int(clean or PASSAGES)
-                return _planted(_whole(float(ratio), k), k, "pool")
+                return _poison_settings(_whole(float(ratio), k), k, "pool")
             case "radar":
                 numbers, _, passages = amount.partition("/")
                 k, positions = int(passages or RADAR_PASSAGES), tuple(map(int, numbers.split("+")))
                 for position in positions:
                     within("position", position, 1, k)
-                return {**_planted(len(positions), k, "replace-at"), "positions": positions}
+                return {**_poison_settings(len(positions), k, "replace-at"), "positions": positions}
     except OptionError:
         raise
     except (ValueError, OverflowError):
         pass
     raise OptionError(
-        f"no poison rate {shown(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
+        f"no poison rate {clip(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
     )
 
 
-def _planted(poisons: int, k: int, policy: str) -> dict[str, Any]:
+def _poison_settings(poisons: int, k: int, policy: str) -> dict[str, Any]:
     return {"poisons": at_least("poisons", poisons, 0), "k": at_least("k", k, 1), "policy": policy}
 
 

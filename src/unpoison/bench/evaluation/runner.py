@@ -20,7 +20,7 @@ from unpoison.bench.evaluation.crafting import Crafted, craft_all, sees_context,
 from unpoison.bench.evaluation.journal import Journal, read_rows, write_json, write_rows
 from unpoison.bench.evaluation.measuring import measure_question
 from unpoison.bench.evaluation.records import Cell
-from unpoison.bench.evaluation.runs import Run, environment, file_of, locked, moment, peak_memory, read_cell
+from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, peak_memory, read_cell
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.workbench import Workbench
@@ -28,7 +28,7 @@ from unpoison.core.registry import own_code
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
-from unpoison.utils.threads import in_order
+from unpoison.utils.threads import parallel_map
 
 __all__ = ["Progress", "Runner", "identifier"]
 
@@ -87,7 +87,7 @@ class Runner:
             InputError: A data or corpus file cannot be read, or another process runs in the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder):
+        with lock_folder(self.folder):
             return self._run()
 
     def _run(self) -> Run:
@@ -137,7 +137,7 @@ class Runner:
         if len(settled) == cell.expected:
             return cell
         try:
-            staged = [question for question in self._staged(cell) if question.example not in settled]
+            staged = [question for question in self._stage_cell(cell) if question.example not in settled]
             defense, plain = self.bench.defense(cell.scenario), self.bench.architecture(cell.scenario)
         except UnpoisonError as error:
             self._advance(cell.expected - len(settled), cell)
@@ -145,7 +145,7 @@ class Runner:
         self._remember(cell.scenario, staged)
         measure = partial(measure_question, defense=defense, plain=plain, final=cell.scenario.final)
         with Journal(file_of(self.folder, "records", cell.id)) as journal:
-            for record in in_order(measure, staged, self.jobs):
+            for record in parallel_map(measure, staged, self.jobs):
                 journal.append(record.to_dict())
                 self._advance(1, cell)
         return read_cell(self.folder, cell)
@@ -163,7 +163,7 @@ class Runner:
             queries = [question.context.query for question in staged]
             self.bench.remember(self.bench.encoder(scenario.encoder), queries, texts)
 
-    def _staged(self, cell: Cell) -> list[Staged]:
+    def _stage_cell(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
         path = file_of(self.folder, "contexts", cell.contexts)
         earlier = [Staged.from_dict(row) for row in read_rows(path)]
@@ -171,12 +171,12 @@ class Runner:
             return earlier
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
-        crafted = self._crafted(scenario, attack) if attack else {}
-        staged = bench.staged(scenario, bench.examples(scenario), attack, crafted)
+        crafted = self._craft_texts(scenario, attack) if attack else {}
+        staged = bench.stage_questions(scenario, bench.examples(scenario), attack, crafted)
         write_rows(path, (question.to_dict() for question in staged))
         return staged
 
-    def _crafted(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
+    def _craft_texts(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
         return craft_all(
             attack,
             {e.id: partial(self.bench.target, scenario, attack, e) for e in self.bench.examples(scenario)},

@@ -29,7 +29,7 @@ from unpoison.bench.evaluation.journal import read_rows
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.utils.locks import lock_file
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "environment",
     "file_of",
     "folder_name",
-    "locked",
+    "lock_folder",
     "moment",
     "open_run",
     "peak_memory",
@@ -80,7 +80,7 @@ class Run:
         """Whether every question of every scenario has a record."""
         return all(cell.complete for cell in self.cells)
 
-    def staged(self, cell: Cell) -> dict[str, Staged]:
+    def read_contexts(self, cell: Cell) -> dict[str, Staged]:
         """What the defense was shown, by the example's id; empty where that was not reached."""
         contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
         return {context.example: context for context in contexts}
@@ -122,7 +122,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     needed = {"id", "contexts", "expected", "error", "scenario"}
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) and needed <= cell.keys() for cell in cells):
-        raise InputError(f"{path} is no manifest: it lists no cells, got {shown(content)}")
+        raise InputError(f"{path} is no manifest: it lists no cells, got {clip(content)}")
     return dict(content)
 
 
@@ -147,7 +147,7 @@ def folder_name(scenarios: Iterable[Scenario]) -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keep a second process out of a run's folder; the system lets go when this one ends, however it ends.
 
     Raises:

@@ -12,12 +12,12 @@ from unpoison import __version__
 from unpoison.bench.evaluation.owners import check_owned
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.models.styles import Style
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
+__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "defense_label"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -120,9 +120,9 @@ class Scenario:
     def __post_init__(self) -> None:
         given: Any = self.defense
         if isinstance(given, Defense):
-            self._put(custom=given, defense=described(given))
+            self._put(custom=given, defense=defense_label(given))
         elif not isinstance(given, str):
-            raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
+            raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {clip(given)}")
         self._put(style=str(Style.of(self.style)))
         at_least("poisons", self.poisons, 0, MAX_PASSAGES)
         at_least("k", self.k, 1)
@@ -233,26 +233,26 @@ class Scenario:
             if name not in settings:
                 raise UnknownNameError("field of a scenario", str(name), settings)
         if not isinstance(values.get("data"), str):
-            raise InputError(f"a scenario needs data, got {shown(values.get('data'))}; give a file or 'sample'")
+            raise InputError(f"a scenario needs data, got {clip(values.get('data'))}; give a file or 'sample'")
         arguments = dict(values)
         if "positions" in arguments:
             arguments["positions"] = tuple(arguments["positions"])
         return cls(**arguments)
 
 
-def described(defense: Defense) -> str:
+def defense_label(defense: Defense) -> str:
     """What tables call a defense object: its name, class and plain settings, such as `mine (MyDefense, keep=3)`.
 
     Two objects that are described alike cannot be told apart in a run; `Runner` refuses them.
     """
     plain = {key: value for key, value in vars(defense).items() if type(value) in (bool, int, float, str)}
-    options = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _USUAL)
+    options = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _COMMON_OPTIONS)
     return f"{defense.name} ({type(defense).__name__}{f', {options}' if options else ''})".replace(
         ":", "-"
     )  # no options
 
 
-_USUAL = ("trust_embeddings", "prompt_injection", "name")
+_COMMON_OPTIONS = ("trust_embeddings", "prompt_injection", "name")
 
 
 def _code(defense: Defense | None) -> str:

@@ -57,7 +57,7 @@ class Sources:
             title, _, corpus = DATA[alias]
             spec = _spec(alias, folder)
             if spec is None:
-                self.lacks.append(_missing(alias, folder))
+                self.lacks.append(_absence_message(alias, folder))
                 continue
             has_corpus = bool(corpus) and (folder / corpus).is_file()
             self.fields[alias] = {"data": spec, "corpus": str(folder / corpus) if has_corpus else ""}
@@ -91,7 +91,7 @@ def _spec(alias: str, folder: Path) -> str | None:
     return f"radar:{released}" if released.is_file() else None
 
 
-def _missing(alias: str, folder: Path) -> str:
+def _absence_message(alias: str, folder: Path) -> str:
     """That a data set is not in the folder, and where it is."""
     title, file, _ = DATA[alias]
     sentence = f"{title} is left out: {folder} holds no {file}"

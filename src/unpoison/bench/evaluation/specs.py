@@ -8,9 +8,9 @@ from typing import Any
 
 from unpoison.bench.evaluation.scenarios import NO_ATTACK
 from unpoison.core import registry
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, clip
 
-__all__ = ["check_spec", "specs", "split_specs", "varied", "varied_options", "written"]
+__all__ = ["check_spec", "expand_variations", "format_spec", "parse_variations", "specs", "split_specs"]
 
 
 def split_specs(text: str) -> list[str]:
@@ -28,7 +28,7 @@ def split_specs(text: str) -> list[str]:
         if not equals or ":" in name:
             option_strings.append(part)
         elif not option_strings:
-            raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
+            raise OptionError(f"{clip(text)} begins with an option; write name:option=value,option=value")
         else:
             last = option_strings[-1].rpartition("+")[
                 2
@@ -37,7 +37,7 @@ def split_specs(text: str) -> list[str]:
     return option_strings
 
 
-def varied_options(texts: Iterable[str]) -> dict[str, str]:
+def parse_variations(texts: Iterable[str]) -> dict[str, str]:
     """`alpha=0.2,0.4` to options with their values; several texts may name different options.
 
     Raises:
@@ -47,7 +47,7 @@ def varied_options(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         option, equals, values = text.partition("=")
         if not equals or not option.strip() or not values.strip():
-            raise OptionError(f"{shown(text)} varies nothing; write option=value,value")
+            raise OptionError(f"{clip(text)} varies nothing; write option=value,value")
         options[option.strip()] = values
     return options
 
@@ -61,12 +61,12 @@ def specs(name: str, item: Any) -> Iterable[str]:
     if isinstance(item, str):
         return split_specs(item)
     if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
-        raise OptionError(f"{name} must be a name, name:option=value, or a mapping with a name, got {shown(item)}")
+        raise OptionError(f"{name} must be a name, name:option=value, or a mapping with a name, got {clip(item)}")
     options = {str(key): value if isinstance(value, list) else [value] for key, value in item.items() if key != "name"}
-    return [written(item["name"], dict(zip(options, chosen))) for chosen in product(*options.values())]
+    return [format_spec(item["name"], dict(zip(options, chosen))) for chosen in product(*options.values())]
 
 
-def written(name: str, options: Mapping[str, Any]) -> str:
+def format_spec(name: str, options: Mapping[str, Any]) -> str:
     """The option string of a name and its options."""
     pairs = ",".join(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()
@@ -74,14 +74,14 @@ def written(name: str, options: Mapping[str, Any]) -> str:
     return f"{name}:{pairs}" if pairs else name
 
 
-def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
+def expand_variations(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
     """Defenses with every value of the varied options, where they have them.
 
     Raises:
         OptionError: None of them has the option.
     """
     if not isinstance(vary, Mapping):
-        raise OptionError(f"vary must map options to values, got {shown(vary)}")
+        raise OptionError(f"vary must map options to values, got {clip(vary)}")
     for option, given in vary.items():
         values = str(given).split(",") if not isinstance(given, list) else given
         option_strings, used = list[str](), False
@@ -90,10 +90,10 @@ def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
             has = option in {existing.name for existing in registry.options(registry.find("defenses", name))}
             used |= has
             option_strings.extend(
-                written(name, {**options, option: value}) for value in values
+                format_spec(name, {**options, option: value}) for value in values
             ) if has else option_strings.append(spec)
         if not used:
-            raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {shown(option)} to vary")
+            raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {clip(option)} to vary")
         chosen = tuple(dict.fromkeys(option_strings))
     return chosen
 

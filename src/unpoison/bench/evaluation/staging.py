@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from unpoison.bench.attacks.base import Attack, PoisonText
-from unpoison.bench.evaluation.contexts import Candidate, Context, labelled_context, nearest
+from unpoison.bench.evaluation.contexts import Candidate, Context, context_from_labels, nearest
 from unpoison.bench.evaluation.crafting import Crafted
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import (
@@ -17,7 +17,7 @@ from unpoison.bench.evaluation.injection import (
     dense_search,
     hybrid_search,
     middle,
-    planted,
+    poison_candidates,
     pool,
     prepend,
     replace_at,
@@ -124,7 +124,9 @@ def stage(
         InputError: The policy corpus without a corpus.
     """
     texts = crafted or {}
-    poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
+    poisons = {
+        example.id: poison_candidates(example, texts[example.id].texts) for example in examples if texts.get(example.id)
+    }
     if scenario.owned:
         poisons = {
             example.id: with_owners(
@@ -141,9 +143,11 @@ def stage(
         contexts: list[Context | InputError] = list(retrieved)
     else:
         search = _search(scenario, retriever, bm25_search)
-        contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), search) for example in examples]
+        contexts = [
+            _place_poison(scenario, example, clean, poisons.get(example.id, ()), search) for example in examples
+        ]
     return [
-        _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
+        _stage_question(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
         for example, context in zip(examples, contexts, strict=True)
     ]
 
@@ -155,11 +159,11 @@ def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> 
     return hybrid_search(retriever, by_words) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)
 
 
-def _placed(
+def _place_poison(
     scenario: Scenario, example: Example, clean: Mapping[str, Context], poisons: Sequence[Candidate], search: Search
 ) -> Context | InputError:
     if scenario.policy == "labelled":
-        return labelled_context(example)
+        return context_from_labels(example)
     context = clean[example.id]
     poisons = poisons[: scenario.poisons]
     positions = [position - 1 for position in scenario.positions[: len(poisons)]]
@@ -181,7 +185,7 @@ def _placed(
         return error
 
 
-def _staged(
+def _stage_question(
     example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None, *, triggered: bool
 ) -> Staged:
     error = str(context) if isinstance(context, InputError) else crafted.error if crafted else None
@@ -191,22 +195,22 @@ def _staged(
     if attack is None or crafted is None:
         return Staged(context, example.correct_answers, example.incorrect_answers)
     query = attack.user_question(context.query) if triggered else context.query
-    shown = replace(context, query=query, candidates=_formatted(context, attack.passage_format))
+    shown = replace(context, query=query, candidates=_format_candidates(context, attack.passage_format))
     return Staged(
         shown,
         example.correct_answers,
-        _wanted(crafted.texts),
+        _target_answers(crafted.texts),
         sum(text.reached for text in crafted.texts),
         tuple(str(text.meta.get("reason", "")) for text in crafted.texts if not text.reached),
     )
 
 
-def _wanted(texts: Sequence[PoisonText]) -> tuple[str, ...]:
+def _target_answers(texts: Sequence[PoisonText]) -> tuple[str, ...]:
     """The replies that any of the texts calls a success."""
     return tuple(dict.fromkeys(str(answer) for text in texts for answer in text.meta.get("answers", ())))
 
 
-def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
+def _format_candidates(context: Context, form: str) -> tuple[Candidate, ...]:
     if form == "{text}":
         return context.candidates
     return tuple(

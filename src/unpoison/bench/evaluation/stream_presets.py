@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from unpoison.bench.evaluation.adaptations import Method
-from unpoison.bench.evaluation.differences import in_words, measurable, order_difference, same_model
+from unpoison.bench.evaluation.differences import in_words, injection_difference, measurable, same_model
 from unpoison.bench.evaluation.preset_files import preset_file, preset_files
 from unpoison.bench.evaluation.variants import PAPER, REFERENCE, shortfalls, variants
 
@@ -73,9 +73,9 @@ class StreamPreset:
     method_differs: Mapping[str, tuple[str, ...]]
     attack_differs: Mapping[str, tuple[str, ...]]
 
-    def measured_as(self, method: str) -> list[str]:
+    def variants_of(self, method: str) -> list[str]:
         """The keys of `methods` that stand for a method of the paper: itself, or its variants."""
-        return [name for name in map(partial(_named, method), ("", PAPER, REFERENCE)) if name in self.methods]
+        return [name for name in map(partial(_variant_name, method), ("", PAPER, REFERENCE)) if name in self.methods]
 
     def describe(self) -> str:
         """What it is, what the paper used, and what is not as there, line by line."""
@@ -119,13 +119,13 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         source=raw["source"],
         about=raw["about"],
         used=raw["used"],
-        methods={_named(*key): method for key, method in named.items()},
+        methods={_variant_name(*key): method for key, method in named.items()},
         attacks={row["label"]: (row.get("attack"), row.get("position")) for row in raw["rows"]},
-        published=tuple(_published(raw, list(theirs))),
+        published=tuple(_parse_numbers(raw, list(theirs))),
         lacking={label: why for label, why in reasons.items() if why},
         differs=tuple(_differs(raw, generator, nli)),
         method_differs={
-            _named(label, variant): shortfalls(variant, method.defense, over_time=True)
+            _variant_name(label, variant): shortfalls(variant, method.defense, over_time=True)
             for (label, variant), method in named.items()
         },
         attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
@@ -134,16 +134,16 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
 
 def _of_attack(raw: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
     """In what a row's attack is not the paper's."""
-    if "attack" in row and (words := order_difference(raw["source"], row["attack"])):
+    if "attack" in row and (words := injection_difference(raw["source"], row["attack"])):
         yield words
     yield from row.get("differs", ())
 
 
-def _named(method: str, variant: str) -> str:
+def _variant_name(method: str, variant: str) -> str:
     return f"{method} ({variant})" if variant else method
 
 
-def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:
+def _parse_numbers(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:
     numbers = []
     for row in raw["rows"]:
         for method, cell in zip(methods, row["values"].split(), strict=True):

@@ -16,8 +16,8 @@ from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
 from unpoison.beliefs.key import belief_key
 from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
 from unpoison.bench.evaluation.matching import matcher
-from unpoison.bench.evaluation.timelines import Timeline, craft_steps, dated, load_timelines, step_context
-from unpoison.errors import InputError, shown
+from unpoison.bench.evaluation.timelines import Timeline, add_time, craft_steps, load_timelines, step_context
+from unpoison.errors import InputError, clip
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
 from unpoison.runtime.driver import Limits
@@ -80,7 +80,7 @@ class StreamResult:
         """Share of answers that the attacker wanted; over all steps it is the paper's step average."""
         return _share((record.timeline, record.attacked) for record in self._at(step))
 
-    def unneeded_changes(self) -> Estimate:
+    def spurious_changes(self) -> Estimate:
         """Share of the steps after a right answer, with the truth unchanged, whose answer is no longer right."""
         return _share(
             (now.timeline, not now.correct) for before, now in self._neighbours() if before.correct and not now.changed
@@ -95,7 +95,7 @@ class StreamResult:
         followed = [lag for lag in self.lags() if lag is not None]
         return sum(followed) / len(followed) if followed else None
 
-    def followed(self) -> Estimate:
+    def update_rate(self) -> Estimate:
         """Share of the genuine changes that were followed before the next change or the end."""
         return _share((steps[0].timeline, lag is not None) for steps in self._timelines() for lag in _lags(steps))
 
@@ -145,7 +145,7 @@ class StreamStudy:
     @property
     def changes(self) -> int:
         """How often the right answer is another than at the step before."""
-        return sum(timeline.changed(step) for timeline in self.timelines for step in range(len(timeline)))
+        return sum(timeline.is_change(step) for timeline in self.timelines for step in range(len(timeline)))
 
     @property
     def moments(self) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def run_study(
     """
     timelines = load_timelines(data)[:limit]
     if not timelines:
-        raise InputError(f"{shown(data)} holds no questions over time; give rows with a question and a time")
+        raise InputError(f"{clip(data)} holds no questions over time; give rows with a question and a time")
     judge = str(answer_judge(nli, generator))
     models = {
         "generator": CachedGenerator(load_generator(generator), path=replies),
@@ -208,7 +208,7 @@ def run_study(
         name: [one for one in timelines if attack is None or one.id not in impossible[attack]]
         for name, (attack, _) in attacks.items()
     }
-    counted = _counting(progress, len(methods) * sum(len(one) for some in asked.values() for one in some))
+    counted = _counter(progress, len(methods) * sum(len(one) for some in asked.values() for one in some))
     results = {
         name: {
             called: run_stream(
@@ -269,7 +269,7 @@ def run_stream(
         for number, example in enumerate(timeline.steps):
             context = step_context(example, texts.get(example.id), position)
             if with_date:
-                context = dated(context, timeline.times[number])
+                context = add_time(context, timeline.times[number])
             answer = answerer.answer(context.query, context.passages, key=key)
             record = StepRecord(
                 timeline=timeline.id,
@@ -277,17 +277,17 @@ def run_stream(
                 time=timeline.times[number],
                 reply=answer.text,
                 correct=judge.correct(answer.text, example.correct_answers),
-                attacked=judge.attacked(answer.text, example.incorrect_answers, example.correct_answers),
-                changed=timeline.changed(number),
+                attacked=judge.is_attack_success(answer.text, example.incorrect_answers, example.correct_answers),
+                changed=timeline.is_change(number),
                 kept=None if answer.belief is None else answer.belief.kept,
             )
             records.append(record)
             progress(record)
-        stored.append(answerer.stored(key))
+        stored.append(answerer.memory_bytes(key))
     return StreamResult(tuple(records), tuple(stored))
 
 
-def _counting(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:
+def _counter(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:
     """Answers counted over all runs."""
     numbers: Iterator[int] = iter(range(1, total + 1))
     return lambda doing: lambda record: progress(next(numbers), total, doing)

@@ -15,7 +15,7 @@ from unpoison.algorithms.intervals import Difference, Estimate, holm, paired_boo
 from unpoison.bench.evaluation.measures import MEASURES, Measure, measure
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 
 __all__ = ["COMPARED", "Comparison", "Price", "Summary", "compare", "summarise"]
 
@@ -49,7 +49,7 @@ class Price:
         except ValueError:
             price = cls(nan, nan)
         if not (equals and slash and model.strip() and price.prompt >= 0 and price.completion >= 0):
-            raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {shown(text)}")
+            raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {clip(text)}")
         return model.strip(), price
 
 
@@ -136,14 +136,14 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
-        return _defined(
+        return _nan_to_none(
             {
                 "first": self.first,
                 "second": self.second,
                 "defenses": list(self.defenses),
                 "scenario": self.scenario.to_dict(),
                 "measure": self.measure,
-                "difference": _defined(asdict(self.difference)),
+                "difference": _nan_to_none(asdict(self.difference)),
                 "corrected": self.corrected,
             }
         )
@@ -181,14 +181,14 @@ def compare(
     for group in groups.values():
         own = list[Comparison]()
         for first, second in combinations(group, 2):
-            pairs = _paired(first, second)
+            pairs = _pair_records(first, second)
             compared = (_comparison(first, second, pairs, kind, level, seed) for kind in measures)
             own.extend(comparison for comparison in compared if comparison.difference.count)
-        comparisons.extend(_corrected(own))
+        comparisons.extend(_holm_correct(own))
     return comparisons
 
 
-def _corrected(own: Sequence[Comparison]) -> list[Comparison]:
+def _holm_correct(own: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons of one scenario; those of one measure are one family."""
     families: dict[str, list[float]] = {}
     for comparison in own:
@@ -237,7 +237,7 @@ def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
     return (prompt_tokens * price.prompt + completion_tokens * price.completion) / MILLION
 
 
-def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
+def _pair_records(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
     others = {record.example: record for record in second.usable}
     return [(record, others[record.example]) for record in first.usable if record.example in others]
 
@@ -259,5 +259,5 @@ def _comparison(
     )
 
 
-def _defined(values: dict[str, Any]) -> dict[str, Any]:
+def _nan_to_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}

@@ -20,11 +20,11 @@ from unpoison.bench.evaluation.crafting import craft_one, make_attack
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.examples import Example, FieldError
 from unpoison.bench.evaluation.formats import Row, radar_dynamic
-from unpoison.bench.evaluation.injection import planted, replace_at
+from unpoison.bench.evaluation.injection import poison_candidates, replace_at
 from unpoison.bench.evaluation.matching import contains_either
-from unpoison.errors import shown
+from unpoison.errors import clip
 
-__all__ = ["TIMES", "Timeline", "craft_steps", "dated", "load_timelines", "moment_of", "step_context", "stream_rows"]
+__all__ = ["TIMES", "Timeline", "add_time", "craft_steps", "load_timelines", "moment_of", "step_context", "stream_rows"]
 
 TIMES = ("time", "date", "year", "timestamp")
 """Where a row says when it holds, first match wins."""
@@ -49,7 +49,7 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def changed(self, step: int) -> bool:
+    def is_change(self, step: int) -> bool:
         """Whether the right answer is another than at the step before."""
         return step > 0 and set(self.steps[step].correct_answers) != set(self.steps[step - 1].correct_answers)
 
@@ -78,14 +78,14 @@ def _steps(example: Example) -> Iterable[tuple[str, str, Example]]:
     """(series, time, example) of one row."""
     extra = example.extra
     if "timeline" in extra:
-        return _situated(example, extra["timeline"])
+        return _yearly_steps(example, extra["timeline"])
     if "entity" in extra and "relation" in extra:
         years = _YEAR.findall(example.question)
         return [(f"{extra['entity']}/{extra['relation']}", min(years, default=""), example)]
     return [(str(extra.get("series", example.id)), moment_of(extra) or "", example)]
 
 
-def _situated(example: Example, years: Any) -> Iterable[tuple[str, str, Example]]:
+def _yearly_steps(example: Example, years: Any) -> Iterable[tuple[str, str, Example]]:
     """One step a year; what was right in another year, and cannot be confused with this year's answer, is stale."""
     by_year = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
     for year, answers in by_year:
@@ -113,7 +113,7 @@ def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
     if "yearly_contexts" not in row:
         moment = moment_of(row)
         if moment is None:
-            raise FieldError("time", f"is missing; a row of a stream has one of {', '.join(TIMES)}, got {shown(row)}")
+            raise FieldError("time", f"is missing; a row of a stream has one of {', '.join(TIMES)}, got {clip(row)}")
         return [{**row, "time": moment}]
     return [
         {**step, "time": str(step["year"]), "passages": [p for p in step["passages"] if p["label"] == "clean"]}
@@ -133,7 +133,7 @@ def step_context(example: Example, poison: PoisonText | None = None, position: i
     if poison is None:
         return context
     last_or_position = len(context) if position is None else position
-    return replace_at(context, planted(example, [poison]), [last_or_position - 1], append=True)
+    return replace_at(context, poison_candidates(example, [poison]), [last_or_position - 1], append=True)
 
 
 def craft_steps(timelines: Iterable[Timeline], attack: str) -> tuple[dict[str, PoisonText], dict[str, str]]:
@@ -162,7 +162,7 @@ def craft_steps(timelines: Iterable[Timeline], attack: str) -> tuple[dict[str, P
     return texts, problems
 
 
-def dated(context: Context, time: str) -> Context:
+def add_time(context: Context, time: str) -> Context:
     """The question with its time, and every passage with the time before its title."""
     candidates = tuple(
         replace(

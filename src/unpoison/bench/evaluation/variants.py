@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unpoison.bench.evaluation.specs import written
+from unpoison.bench.evaluation.specs import format_spec
 from unpoison.core.registry import parse
 
 __all__ = ["PAPER", "REFERENCE", "row_variants", "shortfalls", "variants"]
@@ -49,8 +49,8 @@ def variants(spec: str, *, over_time: bool = False) -> dict[str, str]:
         return {"": spec}
     as_printed = {"rule": "paper"} if name == "ragdefender" and options.get("hops") == "multi" else {}
     return {
-        PAPER: written(name, {**options, **as_printed}),
-        REFERENCE: written(name, {**options, **_REFERENCE[name], **(_OVER_TIME if over_time else {})}),
+        PAPER: format_spec(name, {**options, **as_printed}),
+        REFERENCE: format_spec(name, {**options, **_REFERENCE[name], **(_OVER_TIME if over_time else {})}),
     }
 
 

@@ -17,14 +17,14 @@ from unpoison.bench.evaluation.crafting import Crafted, make_attack, sees_contex
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
 from unpoison.bench.evaluation.noise import NoisyNLI
-from unpoison.bench.evaluation.owners import HONEST, established, sleepers
+from unpoison.bench.evaluation.owners import HONEST, frequent_sources, sleepers
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged, stage
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
@@ -156,11 +156,11 @@ class Workbench:
             MissingExtraError: It needs an extra that is not installed.
         """
         if scenario.custom is not None:
-            return self._completed(scenario, scenario.custom)
+            return self._fill_models(scenario, scenario.custom)
         spec = scenario.defense
         if "(" in spec:
             raise OptionError(
-                f"{shown(spec)} was a defense object, which no file can hold; measure it from Python with "
+                f"{clip(spec)} was a defense object, which no file can hold; measure it from Python with "
                 "Scenario(defense=...)"
             )
         defense = make_defense(
@@ -173,7 +173,7 @@ class Workbench:
         )
         if scenario.sources or scenario.history:
             defense.sources = self.sources(scenario)
-        return defense if scenario.style == "safe" else defense.styled(scenario.style)
+        return defense if scenario.style == "safe" else defense.with_style(scenario.style)
 
     def sources(self, scenario: Scenario) -> Sources:
         """Who is known, by the scenario's policy, and by a history learned from its data; the same for all cells.
@@ -220,9 +220,9 @@ class Workbench:
             answering = SelfRag(generator, limits=limits)
         else:
             answering = Vanilla(generator=generator, limits=limits)
-        return answering.styled(scenario.style)
+        return answering.with_style(scenario.style)
 
-    def _completed(self, scenario: Scenario, defense: Defense) -> Defense:
+    def _fill_models(self, scenario: Scenario, defense: Defense) -> Defense:
         """A copy of the caller's defense object; models that it lacks are the scenario's."""
         completed, own = copy(defense), defense.models
         generator = own.generator or (self.generator(scenario.generator) if scenario.generator else None)
@@ -233,7 +233,7 @@ class Workbench:
             nli=own.nli or self.nli(scenario),
         )
         completed.limits = self.limits or defense.limits
-        return completed if scenario.style == "safe" else completed.styled(scenario.style)
+        return completed if scenario.style == "safe" else completed.with_style(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.
@@ -266,7 +266,7 @@ class Workbench:
             return target
         return replace(target, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
-    def staged(
+    def stage_questions(
         self, scenario: Scenario, examples: Sequence[Example], attack: Attack | None, crafted: Mapping[str, Crafted]
     ) -> list[Staged]:
         """What some questions of a scenario look like under its attack, with what was crafted for each.
@@ -282,13 +282,13 @@ class Workbench:
             poison = [text.text for texts in crafted.values() for text in texts.texts]
             questions = [example.question for example in examples]
             self.remember(retriever, questions, [*(p.text for p in (*corpus, *retrieved)), *poison])
-        known = self._established(scenario) if scenario.owned.startswith("known") else {}
+        known = self._frequent_sources(scenario) if scenario.owned.startswith("known") else {}
         return stage(
             scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever, known=known
         )
 
-    def _established(self, scenario: Scenario) -> Mapping[str, Sequence[str]]:
-        return self._once(("established", scenario.data), lambda: established(self.data(scenario.data)))
+    def _frequent_sources(self, scenario: Scenario) -> Mapping[str, Sequence[str]]:
+        return self._once(("established", scenario.data), lambda: frequent_sources(self.data(scenario.data)))
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
         """Have a caching encoder encode what it has not seen, all in one call of each tower."""
@@ -325,4 +325,4 @@ def _digest(path: str) -> str:
     try:
         return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError as error:
-        raise InputError(f"the corpus {shown(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None
+        raise InputError(f"the corpus {clip(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None

@@ -14,9 +14,9 @@ import numpy as np
 from unpoison.algorithms.intervals import Estimate, holm, mcnemar_exact
 from unpoison.bench.evaluation.gates import GateResult, MeasuredCell, figures_of
 from unpoison.bench.evaluation.measures import Measure
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 
-__all__ = ["COMPARED", "read_measured", "worsened"]
+__all__ = ["COMPARED", "check_regressions", "read_measured"]
 
 COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept")
 """The measures that are compared, where both runs have them."""
@@ -41,7 +41,7 @@ def read_measured(path: str | Path) -> list[MeasuredCell]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; give the JSON of an earlier run") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {shown(str(error))}; give the JSON of an earlier run") from None
+        raise InputError(f"{path} is no JSON: {clip(str(error))}; give the JSON of an earlier run") from None
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list) or not all(isinstance(c, dict) and isinstance(c.get("id"), str) for c in cells):
         raise InputError(
@@ -54,7 +54,7 @@ def read_measured(path: str | Path) -> list[MeasuredCell]:
     ]
 
 
-def worsened(
+def check_regressions(
     old: Sequence[MeasuredCell], new: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
 ) -> list[GateResult]:
     """Every figure that both runs have, and whether it is significantly worse now.
@@ -72,7 +72,7 @@ def worsened(
         for cell in new
         if cell.id in before
         for name in COMPARED
-        if name in measures and _defined(before[cell.id], name) and _defined(cell, name)
+        if name in measures and _has_figure(before[cell.id], name) and _has_figure(cell, name)
     ]
     if not pairs:
         raise InputError(
@@ -80,12 +80,12 @@ def worsened(
         )
     tested = [_probability(first, second, name) for first, second, name in pairs]
     return [
-        _finding(first, second, name, p, measures[name].better)
+        _gate_result(first, second, name, p, measures[name].better)
         for (first, second, name), p in zip(pairs, holm(tested), strict=True)
     ]
 
 
-def _finding(first: MeasuredCell, second: MeasuredCell, name: str, probability: float, better: str) -> GateResult:
+def _gate_result(first: MeasuredCell, second: MeasuredCell, name: str, probability: float, better: str) -> GateResult:
     old, now = first.figures[name].value, second.figures[name].value
     worse = now < old if better == "higher" else now > old
     failed = worse and probability < SIGNIFICANT
@@ -93,7 +93,7 @@ def _finding(first: MeasuredCell, second: MeasuredCell, name: str, probability: 
     return GateResult(f"{name} not worse than before", name, second.caption, failed, sentence)
 
 
-def _defined(cell: MeasuredCell, name: str) -> bool:
+def _has_figure(cell: MeasuredCell, name: str) -> bool:
     return name in cell.figures and not isnan(cell.figures[name].value)
 
 

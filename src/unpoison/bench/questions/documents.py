@@ -14,8 +14,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from unpoison.bench.evaluation.datasets import load_passages
-from unpoison.errors import InputError, shown
-from unpoison.text.pages import ended
+from unpoison.errors import InputError, clip
+from unpoison.text.pages import escape_open_tags
 from unpoison.types import Passage
 
 __all__ = ["SUFFIXES", "Document", "Section", "passages_of", "read_documents"]
@@ -216,7 +216,7 @@ class _Texts(HTMLParser):
 
 def _markdown_of(html: str) -> str:
     parser = _Texts()
-    parser.feed(ended(html))
+    parser.feed(escape_open_tags(html))
     return "".join(parser.parts)
 
 
@@ -241,10 +241,10 @@ def _passage(document: Document, section: Section, paragraphs: Sequence[str], nu
         "\n".join(paragraphs),
         id=f"{document.id}#{number}",
         title=": ".join(titles) or None,
-        source=shown_source(document),
+        source=source_label(document),
     )
 
 
-def shown_source(document: Document) -> str:
+def source_label(document: Document) -> str:
     """Where a passage comes from, as a row says it."""
-    return document.id if len(document.id) <= 300 else shown(document.id, 300)
+    return document.id if len(document.id) <= 300 else clip(document.id, 300)

@@ -68,7 +68,7 @@ MAX_SENTENCES = 5000
 def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
     """The facts under one heading, each rule's on its own; O(n) in the words. What holds code is left alone."""
     if heading.endswith("?") and paragraphs:
-        yield from _answered(heading, paragraphs[0])
+        yield from _heading_facts(heading, paragraphs[0])
     for paragraph in paragraphs[:MAX_SENTENCES]:
         for question, answer, proof in tasks_of(paragraph):
             yield Fact("task", question, answer, proof)
@@ -86,7 +86,7 @@ def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
 def sentences(text: str) -> Iterator[str]:
     """A paragraph cut behind a full stop, question or exclamation mark that a capital or a digit follows."""
     held = list[str]()
-    words = _unmarked(text).split()
+    words = _strip_markup(text).split()
     for i, word in enumerate(words):
         held.append(word)
         following = words[i + 1][0] if i + 1 < len(words) else "A"
@@ -103,7 +103,7 @@ def _abbreviation(word: str) -> bool:
     return bare in ABBREVIATIONS or (len(bare) == 2 and bare[0].isalpha())
 
 
-def _unmarked(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Without the marks of emphasis and code; a link keeps its words."""
     for mark in ("**", "__", "`"):
         text = text.replace(mark, "")
@@ -115,7 +115,7 @@ def _unmarked(text: str) -> str:
     return text
 
 
-def _answered(heading: str, paragraph: str) -> Iterator[Fact]:
+def _heading_facts(heading: str, paragraph: str) -> Iterator[Fact]:
     """What the first sentence under a question says: a number in it, or the whole of a short one."""
     first = next(sentences(paragraph), "")
     words = first.rstrip(".").split()
@@ -131,7 +131,7 @@ def _answered(heading: str, paragraph: str) -> Iterator[Fact]:
 
 def _entry(heading: str, paragraph: str) -> Fact | None:
     """`Timeout: 30 seconds`, or a row of a table with two cells."""
-    text = _unmarked(paragraph).strip()
+    text = _strip_markup(paragraph).strip()
     if text.startswith("|"):
         cells = [cell.strip() for cell in text.strip("|").split("|")]
         key, value = cells if len(cells) == 2 else ("", "")
@@ -164,7 +164,7 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
     fact: Fact | None = None
     if verb is not None and subject is not None:
         if len(numbers) == 1 and numbers[0] > verb:
-            fact = _counted(words, verb, numbers[0], subject, sentence)
+            fact = _count_fact(words, verb, numbers[0], subject, sentence)
         elif not numbers and words[verb] in BE:
             fact = _definition(words, verb, subject, sentence)
     if fact is not None:
@@ -183,7 +183,7 @@ def _stands_alone(words: Sequence[str]) -> bool:
     return first[0] not in LINKED and first[0] not in IMPERATIVES and VAGUE.isdisjoint(first)
 
 
-def _counted(words: list[str], verb: int, number: int, subject: str, sentence: str) -> Fact | None:
+def _count_fact(words: list[str], verb: int, number: int, subject: str, sentence: str) -> Fact | None:
     """A question for the number behind the verb."""
     quantity, unit, after = _quantity(words, number)
     between, tail = [w for w in words[verb + 1 : number] if w.lower() not in ROUGHLY], words[after:]

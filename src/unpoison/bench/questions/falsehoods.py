@@ -48,7 +48,7 @@ def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
     number = next((i for i, word in enumerate(words) if any(map(str.isdigit, word))), 0)
     digits = "".join(c for c in words[number] if c.isdigit() or c == ".").strip(".")
     if digits.count(".") > 1 or not digits or "-" in words[number] or ":" in words[number]:
-        return [_digits_changed(fact.answer, rng) for _ in range(TRIES)]
+        return [_change_digits(fact.answer, rng) for _ in range(TRIES)]
     if fact.kind == "year" or (len(digits) == 4 and "." not in digits and 1500 <= int(digits) <= 2100):
         values = [str(int(digits) + int(step)) for step in rng.permutation([-9, -6, -4, -3, -2, 2, 3, 4, 6])]
     else:
@@ -63,7 +63,7 @@ def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
     return [" ".join([*words[:number], old[:start] + value + old[end:], *words[number + 1 :]]) for value in values]
 
 
-def _digits_changed(answer: str, rng: np.random.Generator) -> str:
+def _change_digits(answer: str, rng: np.random.Generator) -> str:
     """A version, a time or a range with its last digits changed."""
     digits = [i for i, c in enumerate(answer) if c.isdigit()]
     digit = digits[-1]

@@ -13,7 +13,7 @@ import numpy as np
 from unpoison.bench.questions.documents import Document, passages_of
 from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.bench.questions.falsehoods import false_answer
-from unpoison.bench.questions.writing import written_fact
+from unpoison.bench.questions.writing import write_fact
 from unpoison.errors import InputError
 from unpoison.models.protocols import Generator
 from unpoison.types import Passage
@@ -118,7 +118,7 @@ def make_questions(
 
     if generator is not None:
         for position in rng.permutation(len(passages))[: TRIES * count].tolist():
-            if len(questions) < count and (written := written_fact(generator, passages[position])) is not None:
+            if len(questions) < count and (written := write_fact(generator, passages[position])) is not None:
                 add(*written, passages[position])
     for fact, passage in _in_turn(candidates, rng):
         if len(questions) == count:

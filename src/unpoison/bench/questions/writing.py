@@ -13,7 +13,7 @@ from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.types import Passage
 
-__all__ = ["question_prompt", "read_question_reply", "written_fact"]
+__all__ = ["question_prompt", "read_question_reply", "write_fact"]
 
 _INSTRUCTIONS = (
     "You write test questions for a question answering system. Read the passage and ask for one fact in it that a user "
@@ -29,7 +29,7 @@ def question_prompt(passage: Passage) -> Prompt:
     return Prompt("free", _INSTRUCTIONS, passages=(passage.reading,), closing="The JSON object:", max_tokens=200)
 
 
-def written_fact(generator: Generator, passage: Passage) -> tuple[Fact, str] | None:
+def write_fact(generator: Generator, passage: Passage) -> tuple[Fact, str] | None:
     """A question of the model's, None where the generator cannot write or what it wrote does not hold.
 
     Raises:

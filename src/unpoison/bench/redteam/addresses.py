@@ -11,18 +11,18 @@ import socket
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from unpoison.errors import OptionError, TargetError, shown
+from unpoison.errors import OptionError, TargetError, clip
 
-__all__ = ["Hosts", "resolved"]
+__all__ = ["Hosts", "resolve_host"]
 
 Resolve = Callable[[str], list[str]]
 """A name to its addresses, in the order in which to try them."""
 
-MOST_HOSTS = 20
+MAX_HOSTS = 20
 """That a configuration may name."""
 
 
-def resolved(host: str) -> list[str]:
+def resolve_host(host: str) -> list[str]:
     """The addresses of a name, as the system knows them.
 
     Raises:
@@ -31,7 +31,7 @@ def resolved(host: str) -> list[str]:
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise TargetError(f"{shown(host)} has no address: {error}; see the url", retryable=True, refused=True) from None
+        raise TargetError(f"{clip(host)} has no address: {error}; see the url", retryable=True, refused=True) from None
     return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))
 
 
@@ -43,7 +43,7 @@ class Hosts:
         resolve: A name to its addresses.
     """
 
-    def __init__(self, allowed: Iterable[str] = (), resolve: Resolve = resolved) -> None:
+    def __init__(self, allowed: Iterable[str] = (), resolve: Resolve = resolve_host) -> None:
         self.allowed = tuple(dict.fromkeys(host.strip().strip("[]").lower() for host in allowed))
         self._resolve = resolve
         self._pinned: dict[str, tuple[str, ...]] = {}
@@ -59,12 +59,12 @@ class Hosts:
         name = host.strip("[]").lower()
         with self._lock:
             if name not in self._pinned:
-                if len(self._pinned) >= MOST_HOSTS:
-                    raise OptionError(f"a target has at most {MOST_HOSTS} hosts, and {shown(host)} is one more")
-                self._pinned[name] = self._checked(name)
+                if len(self._pinned) >= MAX_HOSTS:
+                    raise OptionError(f"a target has at most {MAX_HOSTS} hosts, and {clip(host)} is one more")
+                self._pinned[name] = self._check_addresses(name)
             return self._pinned[name]
 
-    def _checked(self, name: str) -> tuple[str, ...]:
+    def _check_addresses(self, name: str) -> tuple[str, ...]:
         addresses = self._resolve(name)
         for text in addresses:
             address = _address(text)
@@ -72,11 +72,11 @@ class Hosts:
                 continue
             if name not in self.allowed:
                 raise OptionError(
-                    f"{shown(name)} leads to {address}, which is not this machine; test systems of others only with "
+                    f"{clip(name)} leads to {address}, which is not this machine; test systems of others only with "
                     f"their consent, and then spell it out: --i-may-test {name}"
                 )
             if name != text and (address.is_link_local or address.is_multicast or address.is_unspecified):
-                raise OptionError(f"{shown(name)} leads to {address}, which is no server's address; see the url")
+                raise OptionError(f"{clip(name)} leads to {address}, which is no server's address; see the url")
         return tuple(addresses)
 
 
@@ -84,5 +84,5 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise TargetError(f"{shown(text)} is no address") from None
+        raise TargetError(f"{clip(text)} is no address") from None
     return getattr(address, "ipv4_mapped", None) or address

@@ -19,7 +19,7 @@ from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.bench.redteam.rehearsal import rehearse
-from unpoison.bench.redteam.removal import Remover, planted
+from unpoison.bench.redteam.removal import Remover, plant_document
 from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary
 from unpoison.bench.redteam.trials import NO_ATTACK, Trial, fingerprints
 from unpoison.bench.redteam.watching import Seen, ask_until, ready_until
@@ -27,13 +27,13 @@ from unpoison.errors import TargetError, UnpoisonError
 
 __all__ = ["Campaign", "attacks_of"]
 
-LONGEST_ANSWER = 65_536
+MAX_ANSWER_CHARS = 65_536
 """Characters of an answer that are kept and judged."""
 
-MOST_LEFT = 3
+MAX_LEFT_BEHIND = 3
 """Questions that may leave documents behind before the run ends."""
 
-MOST_PASSAGES = 1000
+MAX_PASSAGES = 1000
 """Of an answer, that are looked at."""
 
 Progress = Callable[[int, int, str], None]
@@ -100,7 +100,7 @@ class Campaign:
                 work = [
                     partial(self._clean, example)
                     if name == NO_ATTACK
-                    else partial(self._attacked, example, name, attacks[name], count)
+                    else partial(self._run_attack, example, name, attacks[name], count)
                     for example in examples
                     if (example.id, name, count) not in self._trials
                 ]
@@ -161,7 +161,7 @@ class Campaign:
             seconds=round(seconds, 4),
         )
 
-    def _attacked(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
+    def _run_attack(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
         """One question under one attack, and everything taken back whatever happens."""
         trial = Trial(example.id, example.question, name, count, example.correct_answers)
         crafted = craft_one(attack, example.id, example.target, count)
@@ -170,31 +170,31 @@ class Campaign:
         target = example.target()
         wanted = dict.fromkeys(answer for text in crafted.texts for answer in text.meta.get("answers", ()))
         question = attack.user_question(example.question)
-        trial = replace(trial, question=question, wanted=tuple(wanted) or attack.wanted(target))
+        trial = replace(trial, question=question, wanted=tuple(wanted) or attack.target_answers(target))
         self._pace.check()
         documents = [_document(text) for text in crafted.texts]
         canaries = [document.canary for document in documents]
         try:
-            trial = self._served(trial, documents)
+            trial = self._plant_and_ask(trial, documents)
         except TargetError as error:
             trial = self._failure(trial, self._stage(canaries), error)
         finally:
             removed_from = self._pace.clock.now()
-            reason = self._withdrawn(canaries)
+            reason = self._remove_plants(canaries)
         if reason:
             self._stuck(reason)
             return trial if trial.failed else replace(trial, stage="remove", error=self._masked(reason))
         if trial.failed or not trial.read:
             return trial
         try:
-            return self._gone(trial, documents, removed_from)
+            return self._confirm_gone(trial, documents, removed_from)
         except TargetError as error:
             return self._failure(trial, "gone", error)
 
-    def _served(self, trial: Trial, documents: Sequence[Document]) -> Trial:
+    def _plant_and_ask(self, trial: Trial, documents: Sequence[Document]) -> Trial:
         """Plant, wait until it is indexed, and ask until an answer was made from it or the wait is over."""
         plants = [
-            planted(self._target, self._journal, self._pace, document, trial.example, trial.attack)
+            plant_document(self._target, self._journal, self._pace, document, trial.example, trial.attack)
             for document in documents
         ]
         since = self._pace.clock.now()
@@ -212,7 +212,7 @@ class Campaign:
             seconds=round(seconds, 4),
         )
 
-    def _gone(self, trial: Trial, documents: Sequence[Document], since: float) -> Trial:
+    def _confirm_gone(self, trial: Trial, documents: Sequence[Document], since: float) -> Trial:
         """Ask until no answer is made from it any more, or the wait is over."""
         plants = [self._journal.history.plants[document.canary] for document in documents]
         seen = self._until(trial, documents, plants, since, poisoned=False)
@@ -255,9 +255,9 @@ class Campaign:
             raise TargetError(f"ask returned a {type(answered).__name__}; return a text, or redteam.Answered")
         with self._lock:
             self._failures = 0
-        passages = None if answered.passages is None else answered.passages[:MOST_PASSAGES]
+        passages = None if answered.passages is None else answered.passages[:MAX_PASSAGES]
         return replace(
-            answered, answer=answered.answer[:LONGEST_ANSWER], passages=passages
+            answered, answer=answered.answer[:MAX_ANSWER_CHARS], passages=passages
         ), self._pace.clock.now() - began
 
     def _stage(self, canaries: Sequence[str]) -> str:
@@ -265,7 +265,7 @@ class Campaign:
         plants = self._journal.history.plants
         return "ask" if all(c in plants and plants[c].handles is not None for c in canaries) else "plant"
 
-    def _withdrawn(self, canaries: Sequence[str]) -> str:
+    def _remove_plants(self, canaries: Sequence[str]) -> str:
         """Remove what was planted under these marks; why something may remain, "" if nothing does."""
         plants = [self._journal.history.plants[canary] for canary in canaries if canary in self._journal.history.plants]
         return "; ".join(filter(None, [self._remover.remove(plant) for plant in plants]))
@@ -274,7 +274,7 @@ class Campaign:
         """Plant no more where several documents could not be taken back."""
         with self._lock:
             self._left += 1
-            if self._left == MOST_LEFT:
+            if self._left == MAX_LEFT_BEHIND:
                 self.problems.append(
                     f"{self._left} questions have left documents behind, so nothing more is planted: "
                     f"{self._masked(reason)}"

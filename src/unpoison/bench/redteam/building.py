@@ -14,7 +14,7 @@ from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.objects import load_object, target_of
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Target
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, clip
 
 __all__ = ["build_target", "kind_of", "secrets_of_environment"]
 
@@ -71,5 +71,5 @@ def build_target(
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str) or not value:
-        raise OptionError(f"target.{name} must be a text, got {shown(value)}")
+        raise OptionError(f"target.{name} must be a text, got {clip(value)}")
     return value

@@ -13,7 +13,7 @@ from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Bounds, Clock, Pace, Wait
 from unpoison.bench.redteam.removal import Remover
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 
 __all__ = ["Cleaned", "clean"]
 
@@ -70,7 +70,7 @@ def clean(
         OptionError: The target is Python code and no configuration was given, or its host may not be spoken to.
     """
     if not path.is_file():
-        raise InputError(f"{shown(str(path), 200)} does not exist; give the journal of 'unpoison redteam'")
+        raise InputError(f"{clip(str(path), 200)} does not exist; give the journal of 'unpoison redteam'")
     with Journal(path, secrets) as journal:
         history = journal.history
         damaged = tuple(history.damaged)
@@ -79,10 +79,10 @@ def clean(
         values = history.run["target"] if config is None else config.target
         kind = kind_of(values)
         if kind == "corpus":
-            return _forgotten(journal, damaged)
+            return _forget_plants(journal, damaged)
         if kind == "python" and config is None:
             raise OptionError(
-                f"the journal names Python code, {shown(values.get('python'))}, which only a configuration may: "
+                f"the journal names Python code, {clip(values.get('python'))}, which only a configuration may: "
                 f"give it with --config"
             )
         wait, clock = Wait.of(history.run.get("wait")), clock or Clock()
@@ -93,13 +93,13 @@ def clean(
         for number, plant in enumerate(plants, 1):
             reason = remover.remove(plant, patience=max(0.0, end - clock.now()))
             if reason:
-                remaining.append((plant.canary, str(secrets.masked(reason))))
+                remaining.append((plant.canary, str(secrets.mask(reason))))
             progress(number, len(plants), "cleaning")
         removed = sum(plant.confirmed for plant in plants)
         return Cleaned(removed, len(plants) - len(remaining) - removed, tuple(remaining), damaged)
 
 
-def _forgotten(journal: Journal, damaged: tuple[int, ...]) -> Cleaned:
+def _forget_plants(journal: Journal, damaged: tuple[int, ...]) -> Cleaned:
     plants = list(journal.history.open)
     for plant in plants:
         journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)

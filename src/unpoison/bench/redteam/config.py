@@ -16,7 +16,7 @@ import yaml
 
 from unpoison.bench.evaluation.specs import check_spec, specs
 from unpoison.bench.redteam.pace import Bounds, Wait
-from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.utils.checks import at_least
 
 __all__ = ["Config"]
@@ -24,7 +24,7 @@ __all__ = ["Config"]
 MAX_BYTES = 1 << 20
 """Larger files are refused: a configuration is a page of YAML."""
 
-MOST_MEMBERS = 10_000
+MAX_MEMBERS = 10_000
 """Aliases of YAML can make a small file a huge one."""
 
 FIELDS = (
@@ -95,7 +95,7 @@ class Config:
             InputError, UnknownNameError, OptionError: As for `load`.
         """
         if not isinstance(values, dict):
-            raise InputError(f"a configuration must be a mapping with target and questions, got {shown(values)}")
+            raise InputError(f"a configuration must be a mapping with target and questions, got {clip(values)}")
         _check_size(values)
         for name in values:
             if name not in FIELDS:
@@ -104,7 +104,7 @@ class Config:
             if not values.get(name):
                 raise OptionError(f"the configuration needs {name}; see docs/redteam.md")
         if not isinstance(values["target"], dict):
-            raise OptionError(f"target must be a mapping, got {shown(values['target'])}")
+            raise OptionError(f"target must be a mapping, got {clip(values['target'])}")
         return cls(
             target=values["target"],
             questions=_text("questions", values["questions"]),
@@ -120,7 +120,7 @@ class Config:
             folder=folder,
         )
 
-    def changed(
+    def with_bounds(
         self,
         *,
         in_flight: int | None = None,
@@ -162,7 +162,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen:
-                    raise yaml.constructor.ConstructorError(problem=f"{shown(key.value)} is given twice; give it once")
+                    raise yaml.constructor.ConstructorError(problem=f"{clip(key.value)} is given twice; give it once")
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -172,8 +172,8 @@ def _check_size(values: object) -> None:
     while waiting:
         value = waiting.pop()
         members += 1
-        if members > MOST_MEMBERS:
-            raise InputError(f"the configuration has more than {MOST_MEMBERS:,} members; it is a page of YAML")
+        if members > MAX_MEMBERS:
+            raise InputError(f"the configuration has more than {MAX_MEMBERS:,} members; it is a page of YAML")
         if isinstance(value, dict):
             waiting.extend(value.values())
         elif isinstance(value, list):
@@ -182,13 +182,13 @@ def _check_size(values: object) -> None:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise OptionError(f"{name} must be a text, got {shown(value)}")
+        raise OptionError(f"{name} must be a text, got {clip(value)}")
     return value
 
 
 def _switch(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise OptionError(f"{name} must be true or false, got {shown(value)}")
+        raise OptionError(f"{name} must be true or false, got {clip(value)}")
     return value
 
 

@@ -16,7 +16,7 @@ from unpoison.bench.redteam.stores import store_of
 from unpoison.bench.redteam.targets import Answered
 from unpoison.bench.redteam.templates import Filled
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.redaction import MARK
 from unpoison.utils.checks import at_least
@@ -44,7 +44,7 @@ def corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: 
     """
     corpus = values["corpus"]
     if not isinstance(corpus, str) or not corpus:
-        raise OptionError(f"target.corpus must be a file of passages, or sample, got {shown(corpus)}")
+        raise OptionError(f"target.corpus must be a file of passages, or sample, got {clip(corpus)}")
     retriever = BM25Retriever(_passages(corpus, folder))
     k = at_least("target.k", values.get("k", 10), 1)
     service, defense = values.get("service"), values.get("defense")
@@ -55,7 +55,7 @@ def corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: 
     if "generator" in values:
         raise OptionError("target.generator is the service's own; leave it out")
     if not isinstance(service, str) or not service.startswith(("http://", "https://")):
-        raise OptionError(f"target.service must be an address such as http://127.0.0.1:8000, got {shown(service)}")
+        raise OptionError(f"target.service must be an address such as http://127.0.0.1:8000, got {clip(service)}")
     client.check(service)
     asking = _Service(service.rstrip("/"), defense, retriever, k, client)
     return ObjectTarget(asking.ask, store_of(retriever), f"{service} over {corpus}")
@@ -74,7 +74,7 @@ class _Service:
         passages = [{"text": passage.text, "title": passage.title, "id": passage.id} for passage in retrieved]
         content = json.dumps({"query": question, "passages": passages, **self._defense}).encode()
         sent = Filled("POST", self._url, {"Content-Type": "application/json"}, content)
-        reply = self._client.parsed("ask", self._client.send("ask", sent))
+        reply = self._client.parse_json("ask", self._client.send("ask", sent))
         cut = {index: text for index, text in zip(_KEPT.values(reply), _TEXTS.values(reply)) if MARK in str(text)}
         kept = [
             position for position in _KEPT.values(reply) if isinstance(position, int) and 0 <= position < len(retrieved)
@@ -85,5 +85,5 @@ class _Service:
 
 def _passages(where: str, folder: Path) -> tuple[Passage, ...]:
     if where == "sample":
-        return tuple(part.passage for example in load("sample") for part in example.labelled("clean", "gold"))
+        return tuple(part.passage for example in load("sample") for part in example.passages_by_label("clean", "gold"))
     return load_passages(folder / where)

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from unpoison.bench.redteam.paths import Path
-from unpoison.errors import TargetError, shown
+from unpoison.errors import TargetError, clip
 
-__all__ = ["Event", "joined_text", "read_events", "stream_text", "stream_values"]
+__all__ = ["Event", "join_text", "read_events", "stream_text", "stream_values"]
 
 DONE = "[DONE]"
 """What OpenAI ends a stream with, and many after it."""
@@ -87,17 +87,17 @@ def stream_text(events: Sequence[Event], owner: str) -> str:
     Raises:
         TargetError: No answer that is known to be one, an error in its place, or a stream that broke off.
     """
-    told = _told(events)
+    told = _event_values(events)
     objects = [value for value in told if isinstance(value, dict)]
     if not objects:
-        strings = [_parsed(value) for value in told]
+        strings = [_parse_json(value) for value in told]
         return "".join(strings if all(isinstance(value, str) for value in strings) else told)
     for kind, path in PIECES:
         own = [value for value in objects if kind is None or value.get("type") == kind]
         if pieces := [piece for value in own if _first_choice(value) for piece in path.values(value)]:
             if not any(_ends(event.value) for event in events):
                 raise TargetError(f"{owner}: the stream broke off after {len(told):,} events; see the system's log")
-            return _joined(pieces, path, owner)
+            return _join_pieces(pieces, path, owner)
     beside = " beside plain text" if len(objects) < len(told) else ""
     raise TargetError(
         f"{owner} is 'text', but the reply is a stream of objects with {_names(objects)}{beside}, of which "
@@ -111,10 +111,10 @@ def stream_values(path: Path, events: Iterable[Event]) -> list[Any]:
     Raises:
         TargetError: An error in place of an answer, or no event at all.
     """
-    return [found for value in _told(events) for found in path.values(value)]
+    return [found for value in _event_values(events) for found in path.values(value)]
 
 
-def joined_text(path: Path, events: Sequence[Event]) -> str:
+def join_text(path: Path, events: Sequence[Event]) -> str:
     """The answer that a path's pieces make.
 
     Raises:
@@ -127,17 +127,17 @@ def joined_text(path: Path, events: Sequence[Event]) -> str:
             f"{path.owner}: {path.source} leads to nothing in any of {len(events):,} events, which have "
             f"{_names(objects)}"
         )
-    return _joined(pieces, path, path.owner)
+    return _join_pieces(pieces, path, path.owner)
 
 
-def _joined(pieces: Iterable[Any], path: Path, owner: str) -> str:
+def _join_pieces(pieces: Iterable[Any], path: Path, owner: str) -> str:
     for piece in pieces:
         if piece is not None and (isinstance(piece, bool) or not isinstance(piece, (str, int, float))):
-            raise TargetError(f"{owner}: {path.source} leads to {shown(piece)} in an event, which is no text")
+            raise TargetError(f"{owner}: {path.source} leads to {clip(piece)} in an event, which is no text")
     return "".join(str(piece) for piece in pieces if piece is not None)
 
 
-def _told(events: Iterable[Event]) -> list[Any]:
+def _event_values(events: Iterable[Event]) -> list[Any]:
     """What the events hold, their end left out.
 
     Raises:
@@ -148,7 +148,7 @@ def _told(events: Iterable[Event]) -> list[Any]:
         value = event.value
         failed = isinstance(value, dict) and (value.get("error") or value.get("type") in ("error", "response.failed"))
         if failed or event.name == "error":
-            raise TargetError(f"the stream holds an error in place of an answer: {shown(value, 200)}")
+            raise TargetError(f"the stream holds an error in place of an answer: {clip(value, 200)}")
         if value != DONE:
             values.append(value)
     if not values:
@@ -172,7 +172,7 @@ def _first_choice(value: Any) -> bool:
 
 
 def _names(objects: Iterable[Any]) -> str:
-    return shown(list(dict.fromkeys(name for value in objects for name in value))[:20], 200)
+    return clip(list(dict.fromkeys(name for value in objects for name in value))[:20], 200)
 
 
 def _example(objects: Sequence[Any]) -> str:
@@ -204,11 +204,11 @@ def _events(lines: Iterable[str]) -> list[Event]:
 
 def _value(data: str) -> Any:
     """An object of JSON, otherwise the text itself: a piece of plain text may be a number, or [1], too."""
-    value = _parsed(data)
+    value = _parse_json(data)
     return value if isinstance(value, dict) else data
 
 
-def _parsed(data: str) -> Any:
+def _parse_json(data: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

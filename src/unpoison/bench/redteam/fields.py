@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, clip
 
 __all__ = ["PART", "read_file", "read_headers", "read_url", "refuse_plain"]
 
@@ -24,11 +24,11 @@ def read_headers(values: object, owner: str) -> dict[str, str]:
     if values is None:
         return {}
     if not isinstance(values, Mapping):
-        raise OptionError(f"{owner}.headers must be a mapping of names to texts, got {shown(values)}")
+        raise OptionError(f"{owner}.headers must be a mapping of names to texts, got {clip(values)}")
     headers = {}
     for name, value in values.items():
         if not isinstance(name, str) or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-            raise OptionError(f"{owner}.headers: {shown(name)} is no name of a header")
+            raise OptionError(f"{owner}.headers: {clip(name)} is no name of a header")
         if not isinstance(value, (str, int)) or isinstance(value, bool):
             raise OptionError(f"{owner}.headers.{name} must be a text")
         if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
@@ -51,7 +51,7 @@ def read_url(value: object, kind: str) -> str:
         OptionError: It is not a url, its host is not fixed, or it holds a secret in plain text.
     """
     if not isinstance(value, str) or not value.isprintable() or " " in value:
-        raise OptionError(f"{kind}.url must be an address such as http://127.0.0.1:8000/{kind}, got {shown(value)}")
+        raise OptionError(f"{kind}.url must be an address such as http://127.0.0.1:8000/{kind}, got {clip(value)}")
     try:
         parts = urlsplit(value)
     except ValueError:
@@ -60,7 +60,7 @@ def read_url(value: object, kind: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc or "{" in host or "@" in host or "\\" in value:
         raise OptionError(
             f"{kind}.url must begin with http:// or https:// and a host without user, password or {{place}}, "
-            f"got {shown(value.partition('@')[2] or value)}"
+            f"got {clip(value.partition('@')[2] or value)}"
         )
     for name, text in parse_qsl(parts.query, keep_blank_values=True):
         refuse_plain(f"{kind}.url", name, text)
@@ -79,9 +79,9 @@ def read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
     names = {"field": "file", "name": "{canary}.txt", "content": "{text}"}
     fields = isinstance(body, Mapping) and all(isinstance(text, str) for text in body.values())
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
-        raise OptionError(f"{kind}.file must be a mapping with {', '.join(names)}, got {shown(value)}")
+        raise OptionError(f"{kind}.file must be a mapping with {', '.join(names)}, got {clip(value)}")
     if not fields and body is not None:
-        raise OptionError(f"{kind}.body must map names to texts where a file is sent, got {shown(body)}")
+        raise OptionError(f"{kind}.body must map names to texts where a file is sent, got {clip(body)}")
     for name in value:
         if name not in names:
             raise UnknownNameError(f"field of {kind}.file", str(name), names)

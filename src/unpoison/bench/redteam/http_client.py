@@ -1,7 +1,7 @@
 """HTTP as systems under test are spoken to. The only file that imports httpx.
 
 Redirects are not followed, no proxy, cookie or credential of the machine is used, connections go to addresses that were
-checked, and of a reply at most `LARGEST` bytes are read, uncompressed.
+checked, and of a reply at most `MAX_BYTES` bytes are read, uncompressed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from unpoison.bench.redteam.addresses import Hosts
 from unpoison.bench.redteam.event_streams import Event, read_events
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.templates import Filled
-from unpoison.errors import OptionError, TargetError, shown
+from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
 __all__ = ["ABSENT", "HttpClient", "Response"]
 
-LARGEST = 8 << 20
+MAX_BYTES = 8 << 20
 """Bytes of a reply; answers and their passages have thousands."""
 
 ABSENT = (404, 410)
@@ -80,7 +80,7 @@ class HttpClient:
         Raises:
             TargetError: There is none.
         """
-        response = self._exchanged(what, filled)
+        response = self._exchange(what, filled)
         if 200 <= response.status < 300 or response.status in allowed:
             return response
         refused = response.status in _NOT_DONE
@@ -89,7 +89,7 @@ class HttpClient:
                 f"{what} is redirected ({response.status}), which is not followed; give the final url", refused=refused
             )
         raise TargetError(
-            f"{what} was answered with status {response.status}: {shown(self._excerpt(response), 200)}",
+            f"{what} was answered with status {response.status}: {clip(self._excerpt(response), 200)}",
             retryable=response.status in _AGAIN,
             retry_after=_retry_after(response.headers.get("retry-after")),
             refused=refused,
@@ -97,22 +97,22 @@ class HttpClient:
 
     def events(self, response: Response) -> list[Event] | None:
         """The events of a reply, without secrets; None where it is no stream."""
-        events = read_events(_kind(response), _decoded(response))
-        return None if events is None else [Event(name, self._secrets.masked(value)) for name, value in events]
+        events = read_events(_kind(response), _decode(response))
+        return None if events is None else [Event(name, self._secrets.mask(value)) for name, value in events]
 
-    def parsed(self, what: str, response: Response) -> Any:
+    def parse_json(self, what: str, response: Response) -> Any:
         """The JSON of a reply, without secrets.
 
         Raises:
             TargetError: It is no JSON.
         """
         try:
-            return self._secrets.masked(json.loads(response.content))
+            return self._secrets.mask(json.loads(response.content))
         except (ValueError, RecursionError):
             self._refuse_stream(what, response)
             raise TargetError(
-                f"{what} got {len(response.content):,} bytes of {shown(_kind(response) or 'no type')} that are no "
-                f"JSON, {shown(self._excerpt(response))}; see its url, or write 'text' for the path"
+                f"{what} got {len(response.content):,} bytes of {clip(_kind(response) or 'no type')} that are no "
+                f"JSON, {clip(self._excerpt(response))}; see its url, or write 'text' for the path"
             ) from None
 
     def text(self, what: str, response: Response) -> str:
@@ -122,50 +122,50 @@ class HttpClient:
             TargetError: It is a JSON object or list, or a stream: what is around the text would be judged with it.
         """
         self._refuse_stream(what, response)
-        text = _decoded(response)
+        text = _decode(response)
         if "json" in _kind(response):
-            value = self.parsed(what, response)
+            value = self.parse_json(what, response)
             if isinstance(value, (dict, list)):
-                names = f"an object with {shown(list(value)[:20], 200)}" if isinstance(value, dict) else "a list"
+                names = f"an object with {clip(list(value)[:20], 200)}" if isinstance(value, dict) else "a list"
                 first = str(next(iter(value), "name"))[:40] if isinstance(value, dict) else "[0]"
                 raise TargetError(
                     f"{what} has 'text' for a path, but the reply is JSON, {names}; write the path, such as $.{first}"
                 )
             text = value if isinstance(value, str) else text
-        return str(self._secrets.masked(text))
+        return str(self._secrets.mask(text))
 
     def _refuse_stream(self, what: str, response: Response) -> None:
         if self.events(response) is not None:
             raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")
 
     def _excerpt(self, response: Response) -> str:
-        return str(self._secrets.masked(" ".join(response.content[:4000].decode("utf-8", "replace").split())))
+        return str(self._secrets.mask(" ".join(response.content[:4000].decode("utf-8", "replace").split())))
 
-    def _exchanged(self, what: str, filled: Filled) -> Response:
+    def _exchange(self, what: str, filled: Filled) -> Response:
         """Send to each of the host's addresses until one takes the connection."""
         host, parts = _host(filled.url)
         refused = "no address"
         for address in self._hosts.addresses(host):
             try:
-                return self._exchanged_with(address, host, parts, filled)
+                return self._exchange_with(address, host, parts, filled)
             except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
                 refused = type(error).__name__
             except (self._httpx.TimeoutException, TimeoutError):
                 raise TargetError(f"{what} had no whole reply after {self._timeout:g} s", retryable=True) from None
             except self._httpx.HTTPError as error:  # theirs hold requests, and these the secrets
-                why = f"{type(error).__name__}: {shown(self._secrets.masked(str(error)))}"
+                why = f"{type(error).__name__}: {clip(self._secrets.mask(str(error)))}"
                 raise TargetError(f"{what}: the connection broke ({why})", retryable=True) from None
             except (self._httpx.InvalidURL, ValueError) as error:
                 raise TargetError(
                     f"{what} cannot be sent ({type(error).__name__}); see its url", refused=True
                 ) from None
         raise TargetError(
-            f"{what} cannot reach {shown(self._secrets.masked(host))} ({refused}); see whether it runs",
+            f"{what} cannot reach {clip(self._secrets.mask(host))} ({refused}); see whether it runs",
             retryable=True,
             refused=True,
         )
 
-    def _exchanged_with(self, address: str, host: str, parts: SplitResult, filled: Filled) -> Response:
+    def _exchange_with(self, address: str, host: str, parts: SplitResult, filled: Filled) -> Response:
         end = time.monotonic() + self._timeout
         url = urlunsplit(parts._replace(netloc=_authority(address, parts), fragment=""))
         body: dict[str, Any] = {} if filled.content is None else {"content": filled.content}
@@ -198,8 +198,8 @@ def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
     content = bytearray()
     for chunk in stream:
         content += chunk
-        if len(content) > LARGEST:
-            raise TargetError(f"the reply has more than {LARGEST:,} bytes, which is no answer; see the url")
+        if len(content) > MAX_BYTES:
+            raise TargetError(f"the reply has more than {MAX_BYTES:,} bytes, which is no answer; see the url")
         if time.monotonic() > end:
             raise TimeoutError
     return bytes(content)
@@ -209,7 +209,7 @@ def _kind(response: Response) -> str:
     return response.headers.get("content-type", "").lower()
 
 
-def _decoded(response: Response) -> str:
+def _decode(response: Response) -> str:
     return response.content.decode("utf-8", "replace")
 
 

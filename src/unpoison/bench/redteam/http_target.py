@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unpoison.bench.redteam.addresses import Hosts
-from unpoison.bench.redteam.event_streams import Event, joined_text, stream_text, stream_values
+from unpoison.bench.redteam.event_streams import Event, join_text, stream_text, stream_values
 from unpoison.bench.redteam.fields import read_headers
 from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
 from unpoison.bench.redteam.paths import Path
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.bench.redteam.targets import Answered, Document, checked_handles
+from unpoison.bench.redteam.targets import Answered, Document, check_handles
 from unpoison.bench.redteam.templates import KINDS, Request
-from unpoison.errors import OptionError, TargetError, UnknownNameError, shown
+from unpoison.errors import OptionError, TargetError, UnknownNameError, clip
 
 __all__ = ["HttpTarget"]
 
@@ -57,7 +57,7 @@ class HttpTarget:
             if kind in self._requests:
                 vars(self)[kind] = getattr(self, f"_{kind}")
         for request in self._requests.values():  # what is not set and what is not allowed is said before a request
-            self._client.check(request.filled({}, secrets).url)
+            self._client.check(request.fill({}, secrets).url)
 
     def ask(self, question: str) -> Answered:
         """The answer, and the passages where `ask.passages` says where they stand.
@@ -66,7 +66,7 @@ class HttpTarget:
             TargetError: No reply, or one that cannot be used.
         """
         request = self._requests["ask"]
-        response = self._client.send("ask", request.filled({"question": question}, self._secrets))
+        response = self._client.send("ask", request.fill({"question": question}, self._secrets))
         events = self._client.events(response)
         if events is not None:
             return self._of_events(events)
@@ -83,11 +83,11 @@ class HttpTarget:
         """The answer of a stream, put together of its pieces; passages may stand in any event, and in several."""
         paths = self._requests["ask"].paths
         whole = paths["answer"].whole
-        answer = stream_text(events, "ask.answer") if whole else joined_text(paths["answer"], events)
+        answer = stream_text(events, "ask.answer") if whole else join_text(paths["answer"], events)
         found = {name: stream_values(path, events) for name, path in paths.items() if name != "answer"}
         return Answered(
-            str(self._secrets.masked(answer)),  # a secret may come in pieces
-            tuple(dict.fromkeys(_checked_texts(paths["passages"], found["passages"]))) if "passages" in found else None,
+            str(self._secrets.mask(answer)),  # a secret may come in pieces
+            tuple(dict.fromkeys(_require_texts(paths["passages"], found["passages"]))) if "passages" in found else None,
             tuple(dict.fromkeys(map(str, found["ids"]))) if "ids" in found else None,
         )
 
@@ -103,27 +103,27 @@ class HttpTarget:
             reply = self._reply("plant", values, parsed="id" in self._requests["plant"].paths)
             path = self._requests["plant"].paths.get("id")
             ids = self._own_ids(document.canary) if path is None else path.values(reply)
-            handles += checked_handles(ids, "plant.id")
+            handles += check_handles(ids, "plant.id")
         return handles
 
     def remove(self, handles: Sequence[str]) -> list[str]:
         """Remove documents, one request each; the ids that the system does not know."""
         absent = []
-        for handle in checked_handles(handles, "the journal"):
-            filled = self._requests["remove"].filled({"id": handle}, self._secrets)
+        for handle in check_handles(handles, "the journal"):
+            filled = self._requests["remove"].fill({"id": handle}, self._secrets)
             if self._client.send("remove", filled, allowed=ABSENT).status in ABSENT:
                 absent.append(handle)
         return absent
 
     def describe(self, kind: str, values: Mapping[str, str]) -> str:
         """A request as it would be sent, without secrets."""
-        filled = self._requests[kind].filled(values, self._secrets)
+        filled = self._requests[kind].fill(values, self._secrets)
         body = b"" if filled.content is None else filled.content
         if filled.file is not None:
             body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
         headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
         text = f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}"
-        return str(self._secrets.masked(text)).rstrip()
+        return str(self._secrets.mask(text)).rstrip()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class HttpTarget:
             if any(isinstance(mark, str) and mark in own for mark in paths["canary"].values(item))
         ]
         ids = [value for item in marked for value in paths["id"].values(item)]
-        return checked_handles(ids, "find.id") if ids else []
+        return check_handles(ids, "find.id") if ids else []
 
     def _ready(self, handles: Sequence[str]) -> bool:
         request = self._requests["ready"]
@@ -158,7 +158,7 @@ class HttpTarget:
     def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
         """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
         allowed = ABSENT if absent else ()
-        response = self._client.send(kind, self._requests[kind].filled(values, self._secrets), allowed=allowed)
+        response = self._client.send(kind, self._requests[kind].fill(values, self._secrets), allowed=allowed)
         if response.status in allowed or not parsed:
             return None
         return next(iter(self._replies(kind, response).values()))
@@ -166,7 +166,7 @@ class HttpTarget:
     def _replies(self, kind: str, response: Response) -> dict[str, Any]:
         """What each path is followed in: the JSON of a reply, or its text."""
         paths = self._requests[kind].paths
-        json_reply = None if all(path.whole for path in paths.values()) else self._client.parsed(kind, response)
+        json_reply = None if all(path.whole for path in paths.values()) else self._client.parse_json(kind, response)
         return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
 
 
@@ -176,18 +176,18 @@ def _text(path: Path, reply: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise TargetError(f"{path.owner}: {path.source} leads to {shown(value)}, which is no text")
+        raise TargetError(f"{path.owner}: {path.source} leads to {clip(value)}, which is no text")
     return str(value)
 
 
 def _texts(path: Path, reply: Any) -> list[str]:
-    return _checked_texts(path, path.values(reply))
+    return _require_texts(path, path.values(reply))
 
 
-def _checked_texts(path: Path, values: list[Any]) -> list[str]:
+def _require_texts(path: Path, values: list[Any]) -> list[str]:
     for value in values:
         if not isinstance(value, str):
             raise TargetError(
-                f"{path.owner}: {path.source} leads to {shown(value)}, which is no text; go on to its text"
+                f"{path.owner}: {path.source} leads to {clip(value)}, which is no text; go on to its text"
             )
     return values

@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError, clip
 from unpoison.utils.locks import lock_file
 from unpoison.utils.private import private
 
@@ -37,9 +37,9 @@ __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
 """Of the lines; a journal of another version is refused."""
-LONGEST_LINE = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """Bytes."""
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 """Of a whole journal: a larger file is another one."""
 
 
@@ -110,7 +110,7 @@ class History:
         """What the last run has planted, in order; what the target refused is not."""
         return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
 
-    def shared_handles(self) -> frozenset[str]:
+    def ambiguous_handles(self) -> frozenset[str]:
         """Ids that the target gave for more than one document: nobody knows what they stand for."""
         seen, shared = set[str](), set[str]()
         for plant in self.plants.values():
@@ -193,7 +193,7 @@ class Journal:
         self._file = path.open("rb+", buffering=0)
         try:
             if not lock_file(self._file.fileno()):
-                raise InputError(f"another process writes {shown(str(path), 200)}; wait for it, or end it first")
+                raise InputError(f"another process writes {clip(str(path), 200)}; wait for it, or end it first")
             self.history = self._load_history()
             if fresh:
                 _sync_folder(path.parent)
@@ -210,7 +210,7 @@ class Journal:
         Raises:
             OSError: It could not be written whole.
         """
-        row = {"event": event, **self._secrets.masked(fields)}
+        row = {"event": event, **self._secrets.mask(fields)}
         line = (json.dumps(row, ensure_ascii=True) + "\n").encode()
         with self._lock:
             start = self._file.seek(0, os.SEEK_END)
@@ -224,18 +224,18 @@ class Journal:
                 raise
             self.history.add(row)
 
-    def shared_handles(self) -> frozenset[str]:
+    def ambiguous_handles(self) -> frozenset[str]:
         """`History.shared_handles`, while others append."""
         with self._lock:
-            return self.history.shared_handles()
+            return self.history.ambiguous_handles()
 
     def _load_history(self) -> History:
         """Every line, the torn end cut off."""
-        if (size := os.fstat(self._file.fileno()).st_size) > MOST_BYTES:
+        if (size := os.fstat(self._file.fileno()).st_size) > MAX_BYTES:
             raise InputError(f"{self.path} has {size:,} bytes, more than a journal has; give the right file")
         history, end = History(), 0
         with self.path.open("rb") as lines:
-            for number, line in enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1):
+            for number, line in enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), 1):
                 if not line.endswith(b"\n"):
                     break
                 end += len(line)
@@ -244,7 +244,7 @@ class Journal:
             raise InputError(
                 f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
             )
-        if end < size and history.run is None and size > 0 and not _torn_start(self.path):
+        if end < size and history.run is None and size > 0 and not _is_partial_start(self.path):
             raise InputError(
                 f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
             )
@@ -273,7 +273,7 @@ def _take(history: History, line: bytes, number: int) -> None:
         history.damaged.append(number)
 
 
-def _torn_start(path: Path) -> bool:
+def _is_partial_start(path: Path) -> bool:
     """Whether a file of one incomplete line is the beginning of a journal."""
     with path.open("rb") as file:
         begin = file.read(32)

@@ -16,10 +16,10 @@ from unpoison.architectures.rag import Rag
 from unpoison.bench.redteam.stores import Store, store_of
 from unpoison.bench.redteam.targets import Answered, Document, Target
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, OptionError, TargetError, shown
+from unpoison.errors import InputError, OptionError, TargetError, clip
 from unpoison.types import Answer
 
-__all__ = ["ObjectTarget", "answered", "load_object", "target_of"]
+__all__ = ["ObjectTarget", "load_object", "parse_answer", "target_of"]
 
 _ANSWERS = ("answer", "result", "response", "output", "output_text", "text", "content", "replies")
 _PASSAGES = ("passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources")
@@ -30,7 +30,7 @@ class ObjectTarget:
     """A function that answers, and a store that it reads from.
 
     Args:
-        ask: A question to an answer: a text, or whatever `answered` can read.
+        ask: A question to an answer: a text, or whatever `parse_answer` can read.
         store: Where documents go.
         name: For reports.
     """
@@ -41,7 +41,7 @@ class ObjectTarget:
         self._ask, self._store, self.name = ask, store, name
 
     def ask(self, question: str) -> Answered:
-        return answered(self._ask(question))
+        return parse_answer(self._ask(question))
 
     def plant(self, documents: Sequence[Document]) -> list[str]:
         self._store.add(documents)
@@ -79,7 +79,7 @@ def target_of(
         return ObjectTarget(value.ask, store_of(value.retriever if store is None else store), named)
     if store is None:
         raise OptionError(f"{named} can be asked, but where are documents planted? name the store that it reads from")
-    return ObjectTarget(_asking(value, inputs, named), store_of(store), named)
+    return ObjectTarget(_ask_function(value, inputs, named), store_of(store), named)
 
 
 def load_object(where: str, folder: FilePath | None = None) -> Any:
@@ -90,7 +90,7 @@ def load_object(where: str, folder: FilePath | None = None) -> Any:
     """
     module, colon, attribute = where.partition(":")
     if not colon or not module or not attribute:
-        raise OptionError(f"{shown(where)} names no object; write module:attribute")
+        raise OptionError(f"{clip(where)} names no object; write module:attribute")
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:
@@ -99,16 +99,16 @@ def load_object(where: str, folder: FilePath | None = None) -> Any:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise
         raise OptionError(
-            f"there is no module {shown(module)}; put it beside the configuration, or install it"
+            f"there is no module {clip(module)}; put it beside the configuration, or install it"
         ) from None
     for part in attribute.split("."):
         if not hasattr(loaded, part):
-            raise OptionError(f"{shown(module)} has no {shown(attribute)}; see its spelling")
+            raise OptionError(f"{clip(module)} has no {clip(attribute)}; see its spelling")
         loaded = getattr(loaded, part)
     return loaded() if isinstance(loaded, type) else loaded
 
 
-def answered(value: Any) -> Answered:
+def parse_answer(value: Any) -> Answered:
     """What a system returned, read as an answer with its passages.
 
     A text; our `Answer`; a mapping or an object with one of the names that frameworks use for an answer, and perhaps
@@ -130,7 +130,7 @@ def answered(value: Any) -> Answered:
     if not isinstance(text, str):
         text = getattr(text, "text", None) or getattr(text, "content", None)  # a chat message
     if not isinstance(text, str):
-        raise TargetError(f"the system returned {shown(value)}, which holds no answer")
+        raise TargetError(f"the system returned {clip(value)}, which holds no answer")
     passages = next((field for name in _PASSAGES if (field := _field(value, name)) is not None), None)
     return Answered(text, *_passages(passages))
 
@@ -151,10 +151,10 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _asking(value: Any, inputs: Mapping[str, Any] | None, name: str) -> Callable[[str], Any]:
+def _ask_function(value: Any, inputs: Mapping[str, Any] | None, name: str) -> Callable[[str], Any]:
     """How an object is asked."""
     if callable(getattr(value, "invoke", None)):
-        return lambda question: value.invoke(question if inputs is None else _filled(inputs, question))
+        return lambda question: value.invoke(question if inputs is None else _fill_inputs(inputs, question))
     if callable(getattr(value, "query", None)):
         query: Callable[[str], Any] = value.query
         return query
@@ -163,7 +163,7 @@ def _asking(value: Any, inputs: Mapping[str, Any] | None, name: str) -> Callable
             raise OptionError(
                 f'{name} is a pipeline; say what goes in with inputs: {{retriever: {{query: "{{question}}"}}}}'
             )
-        return lambda question: _flat(value.run(_filled(inputs, question)))
+        return lambda question: _flat(value.run(_fill_inputs(inputs, question)))
     if callable(value):
         function: Callable[[str], Any] = value
         return function
@@ -179,9 +179,9 @@ def _flat(outputs: Any) -> Any:
     return {name: member for part in outputs.values() if isinstance(part, Mapping) for name, member in part.items()}
 
 
-def _filled(value: Any, question: str) -> Any:
+def _fill_inputs(value: Any, question: str) -> Any:
     if isinstance(value, str):
         return question if value == "{question}" else value.replace("{question}", question)
     if isinstance(value, Mapping):
-        return {key: _filled(part, question) for key, part in value.items()}
-    return [_filled(part, question) for part in value] if isinstance(value, list) else value
+        return {key: _fill_inputs(part, question) for key, part in value.items()}
+    return [_fill_inputs(part, question) for part in value] if isinstance(value, list) else value

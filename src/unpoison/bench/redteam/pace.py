@@ -9,15 +9,15 @@ from dataclasses import dataclass, fields
 from threading import Event, Lock
 from typing import Any, Self, TypeVar
 
-from unpoison.errors import OptionError, TargetError, UnknownNameError, UnpoisonError, shown
+from unpoison.errors import OptionError, TargetError, UnknownNameError, UnpoisonError, clip
 from unpoison.utils.checks import at_least, within
-from unpoison.utils.threads import started
+from unpoison.utils.threads import start_thread
 
 __all__ = ["Bounds", "Clock", "InterruptedTestError", "Pace", "Wait"]
 
 T = TypeVar("T")
 
-LONGEST_PAUSE = 60.0
+MAX_PAUSE = 60.0
 """Seconds that a target may ask us to wait before the next try."""
 
 FIRST_PAUSE = 0.5
@@ -114,7 +114,7 @@ def _section(kind: Any, name: str, values: object) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise OptionError(f"{name} must be a mapping, got {shown(values)}")
+        raise OptionError(f"{name} must be a mapping, got {clip(values)}")
     allowed = [field.name for field in fields(kind)]
     for key in values:
         if key not in allowed:
@@ -177,26 +177,26 @@ class Pace:
         for tries in range(self.bounds.retries + 1):
             self._admit(free)
             try:
-                return self._bounded(what, work)
+                return self._call_with_timeout(what, work)
             except TargetError as error:
                 again = error.retryable and (repeat or error.refused)
                 error.refused = nothing_done = nothing_done and error.refused  # an earlier try may have had an effect
                 if not again or tries == self.bounds.retries or (self.stopped and not free):
                     raise
                 pause = FIRST_PAUSE * 2**tries if error.retry_after is None else error.retry_after
-                self.sleep(min(max(pause, 0.0), LONGEST_PAUSE), free=free)
+                self.sleep(min(max(pause, 0.0), MAX_PAUSE), free=free)
         raise AssertionError("unreachable")
 
-    def _bounded(self, what: str, work: Callable[[], T]) -> T:
+    def _call_with_timeout(self, what: str, work: Callable[[], T]) -> T:
         """The call on a thread of its own, which is left behind if the target hangs."""
         try:
-            return started(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
+            return start_thread(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
         except (FutureTimeoutError, TimeoutError):
             raise TargetError(f"{what} had no reply after {self.bounds.timeout:g} s", retryable=True) from None
         except UnpoisonError:
             raise
         except Exception as error:  # somebody else's code
-            raise TargetError(f"{what} failed with {type(error).__name__}: {shown(str(error), 200)}") from None
+            raise TargetError(f"{what} failed with {type(error).__name__}: {clip(str(error), 200)}") from None
 
     def _admit(self, free: bool) -> None:
         """Count the call, and wait for its turn."""

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from unpoison.errors import OptionError, TargetError, shown
+from unpoison.errors import OptionError, TargetError, clip
 
 __all__ = ["WHOLE_TEXT", "Path"]
 
 WHOLE_TEXT = "text"
 ALL = "*"
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """That one path may lead to."""
 
-LONGEST = 500
+MAX_LENGTH = 500
 """Characters of a path."""
 
 
@@ -46,8 +46,8 @@ class Path:
         """
         if source == WHOLE_TEXT:
             return cls(owner, WHOLE_TEXT, ())
-        if not isinstance(source, str) or not source.startswith("$") or len(source) > LONGEST:
-            raise OptionError(f"{owner} must be a path such as $.answer or $.passages[*].text, got {shown(source)}")
+        if not isinstance(source, str) or not source.startswith("$") or len(source) > MAX_LENGTH:
+            raise OptionError(f"{owner} must be a path such as $.answer or $.passages[*].text, got {clip(source)}")
         return cls(owner, source, _steps(source, owner))
 
     @property
@@ -68,8 +68,8 @@ class Path:
         values = [reply]
         for step in self.steps:
             values = [member for value in values for member in _members(value, step)]
-            if len(values) > MOST_VALUES:
-                raise TargetError(f"{self.owner}: {self.source} leads to more than {MOST_VALUES:,} values; narrow it")
+            if len(values) > MAX_VALUES:
+                raise TargetError(f"{self.owner}: {self.source} leads to more than {MAX_VALUES:,} values; narrow it")
         return values
 
     def first(self, reply: Any) -> Any:
@@ -93,8 +93,8 @@ def _members(value: Any, step: str | int | None) -> list[Any]:
 
 def _outline(reply: Any) -> str:
     if isinstance(reply, Mapping):
-        return f"an object with {shown(list(reply)[:20], 200)}"
-    return f"a list of {len(reply):,}" if isinstance(reply, list) else shown(reply)
+        return f"an object with {clip(list(reply)[:20], 200)}"
+    return f"a list of {len(reply):,}" if isinstance(reply, list) else clip(reply)
 
 
 def _steps(source: str, owner: str) -> tuple[str | int | None, ...]:
@@ -112,7 +112,7 @@ def _steps(source: str, owner: str) -> tuple[str | int | None, ...]:
             step, end = "", at
         if step == "" or end < 0:
             raise OptionError(
-                f"{owner}: {shown(source)} cannot be read from its character {at + 1} on; "
+                f"{owner}: {clip(source)} cannot be read from its character {at + 1} on; "
                 "write names, [0], [*] or ['a name'], as in $.hits[*].text"
             )
         steps.append(step)

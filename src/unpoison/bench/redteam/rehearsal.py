@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Pace, Wait
-from unpoison.bench.redteam.removal import Remover, planted
+from unpoison.bench.redteam.removal import Remover, plant_document
 from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary
 from unpoison.bench.redteam.watching import ask_until, ready_until
 from unpoison.errors import TargetError
@@ -46,7 +46,7 @@ def rehearse(
         return ask_until(ask, pace, wait, question, [document], [plant], end, poisoned=poisoned).read if asks else None
 
     try:
-        plant = planted(target, journal, pace, document, "", "rehearsal")
+        plant = plant_document(target, journal, pace, document, "", "rehearsal")
     except TargetError as error:
         reason = remover.remove(journal.history.plants[canary]) if canary in journal.history.plants else ""
         left = f"; the document {canary} may remain: {reason}" if reason else ""

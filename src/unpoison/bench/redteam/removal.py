@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import Pace, Wait
-from unpoison.bench.redteam.targets import Document, Target, checked_handles
+from unpoison.bench.redteam.targets import Document, Target, check_handles
 from unpoison.bench.redteam.watching import ready_until
-from unpoison.errors import TargetError, UnpoisonError, shown
+from unpoison.errors import TargetError, UnpoisonError, clip
 
-__all__ = ["Remover", "planted"]
+__all__ = ["Remover", "plant_document"]
 
 
-class _Looked(NamedTuple):
+class _Lookup(NamedTuple):
     """What is to be removed, and why nothing is if nothing is."""
 
     handles: list[str]
@@ -62,27 +62,27 @@ class Remover:
         end = self._pace.clock.now() + (self._wait.seconds if patience is None else patience)
         try:
             ready_until(self._target, self._pace, self._wait, [] if plant.interrupted else [plant], end, free=True)
-            return self._removed(plant, end)
+            return self._remove_plant(plant, end)
         except UnpoisonError as error:
-            return self._kept(plant, str(error))
+            return self._record_failure(plant, str(error))
 
-    def _removed(self, plant: Plant, end: float) -> str:
-        looked = self._look(plant, end)
+    def _remove_plant(self, plant: Plant, end: float) -> str:
+        looked = self._lookup(plant, end)
         if not looked.handles:
             if looked.gone:
                 self._journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
                 return ""
-            return self._kept(plant, looked.reason)
+            return self._record_failure(plant, looked.reason)
         believed = plant.interrupted or self._journal.history.deleted
         self._journal.append("removing", canary=plant.canary)
         absent = self._delete(looked.handles, end)
         if self._find is not None and self._still_found(plant, end):
-            return self._kept(plant, "the target said that it was removed, and still finds it")
+            return self._record_failure(plant, "the target said that it was removed, and still finds it")
         deleted = len(absent) < len(looked.handles)
         if not deleted and not believed and self._find is None:
-            return self._kept(
+            return self._record_failure(
                 plant,
-                f"the target knows no {shown(looked.handles[0])}, and has deleted nothing so far; see whether the "
+                f"the target knows no {clip(looked.handles[0])}, and has deleted nothing so far; see whether the "
                 "request 'remove' is right",
             )
         self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=self._find is not None)
@@ -105,19 +105,19 @@ class Remover:
                 self._journal.append("kept", canary=plant.canary, reason=reason)
         return reason
 
-    def _look(self, plant: Plant, end: float) -> _Looked:
+    def _lookup(self, plant: Plant, end: float) -> _Lookup:
         """What stands for the document in the target."""
         if self._find is not None:
-            handles_left = self._found_handles(plant, end)
-            return _Looked(handles_left, gone=not handles_left)
+            handles_left = self._find_handles(plant, end)
+            return _Lookup(handles_left, gone=not handles_left)
         handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
         if not handles:
-            return _Looked([], "the reply to planting it was lost, and the target cannot be searched for its canary")
-        if shared := self._journal.shared_handles() & set(handles):
-            return _Looked([], f"the target gave {shown(min(shared))} for several documents; see plant.id")
-        return _Looked(checked_handles(handles, "the journal"))
+            return _Lookup([], "the reply to planting it was lost, and the target cannot be searched for its canary")
+        if shared := self._journal.ambiguous_handles() & set(handles):
+            return _Lookup([], f"the target gave {clip(min(shared))} for several documents; see plant.id")
+        return _Lookup(check_handles(handles, "the journal"))
 
-    def _found_handles(self, plant: Plant, end: float) -> list[str]:
+    def _find_handles(self, plant: Plant, end: float) -> list[str]:
         """What the target finds for the canary; a document that was just planted may take its time."""
         looks = 0
         while True:
@@ -140,7 +140,7 @@ class Remover:
 
     def _handles_of(self, canary: str) -> list[str]:
         handles: Sequence[str] = self._find(canary)
-        return checked_handles(handles, "find") if handles else []
+        return check_handles(handles, "find") if handles else []
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
         """The handles that the target did not know; one that indexes slowly may know them later."""
@@ -155,13 +155,15 @@ class Remover:
                 return waiting
             self._pace.clock.sleep(min(self._wait.pause(looks), left))
 
-    def _kept(self, plant: Plant, reason: str) -> str:
+    def _record_failure(self, plant: Plant, reason: str) -> str:
         if not plant.removed:
             self._journal.append("kept", canary=plant.canary, reason=reason)
         return reason
 
 
-def planted(target: Target, journal: Journal, pace: Pace, document: Document, question: str, attack: str) -> Plant:
+def plant_document(
+    target: Target, journal: Journal, pace: Pace, document: Document, question: str, attack: str
+) -> Plant:
     """Plant one document, the journal first.
 
     Raises:
@@ -170,13 +172,11 @@ def planted(target: Target, journal: Journal, pace: Pace, document: Document, qu
         InterruptedTestError: The budget is used up.
     """
     own_ids = getattr(target, "own_ids", None)
-    own = [] if own_ids is None else checked_handles(own_ids(document.canary), "own_ids")
+    own = [] if own_ids is None else check_handles(own_ids(document.canary), "own_ids")
     journal.append("planting", canary=document.canary, question=question, attack=attack, handles=own)
     plant = journal.history.plants[document.canary]
     try:
-        handles = pace.call(
-            "plant", lambda: checked_handles(target.plant([document]) or own, "plant"), repeat=bool(own)
-        )
+        handles = pace.call("plant", lambda: check_handles(target.plant([document]) or own, "plant"), repeat=bool(own))
     except TargetError as error:
         if error.refused and (error.retryable or getattr(target, "find", None) is None):  # otherwise it is looked for
             journal.append("refused", canary=document.canary)

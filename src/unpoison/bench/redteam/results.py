@@ -117,7 +117,7 @@ class Results:
             for own in [tuple(t for t in self.trials if (t.attack, t.poisons) == (attack, poisons))]
         ]
 
-    def measured(self) -> list[MeasuredCell]:
+    def gate_cells(self) -> list[MeasuredCell]:
         """What gates decide on."""
         return [
             MeasuredCell(cell.id, cell.id, cell.figures, clean=not cell.poisons, outcomes=outcomes(cell.trials))

@@ -24,7 +24,7 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
-SHORTEST = 4
+MIN_LENGTH = 4
 """Shorter values are no secrets, and to take them out would tear every text."""
 
 
@@ -55,12 +55,12 @@ class Secrets:
         if not value:
             raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
         secret = secret or len(value) >= LONG or SENSITIVE.search(name) is not None
-        if secret and len(value) >= SHORTEST and not (value.isdigit() and len(value) < 6):  # a port is no secret
+        if secret and len(value) >= MIN_LENGTH and not (value.isdigit() and len(value) < 6):  # a port is no secret
             self._used.setdefault(name, value)
             self._pattern = None
         return value
 
-    def filled(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         """A text with its variables' values; values are not looked at again.
 
         Raises:
@@ -68,7 +68,7 @@ class Secrets:
         """
         return VARIABLE.sub(lambda match: self.value(match[1]), text)
 
-    def masked(self, value: Any) -> Any:
+    def mask(self, value: Any) -> Any:
         """The same text, mapping or list without any secret that was used, plain or encoded; `${NAME}` stands there.
 
         Names in mappings stay: they are looked up, and whoever shows them masks the sentence.
@@ -82,9 +82,9 @@ class Secrets:
         if isinstance(value, str):
             return self._mask(value)
         if isinstance(value, Mapping):
-            return {key: self.masked(member) for key, member in value.items()}
+            return {key: self.mask(member) for key, member in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.masked(member) for member in value]
+            return [self.mask(member) for member in value]
         return value
 
     def _mask(self, text: str) -> str:
@@ -93,13 +93,15 @@ class Secrets:
             longest_first = sorted(names, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
         masked = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
-        folded = _folded(masked)
-        searched = {name: _folded(value) for name, value in self._used.items()}
-        hidden = next((name for name, member in searched.items() if len(member) >= SHORTEST and member in folded), None)
+        folded = _normalise_text(masked)
+        searched = {name: _normalise_text(value) for name, value in self._used.items()}
+        hidden = next(
+            (name for name, member in searched.items() if len(member) >= MIN_LENGTH and member in folded), None
+        )
         return masked if hidden is None else f"(a text that repeats ${{{hidden}}})"
 
 
-def _folded(text: str) -> str:
+def _normalise_text(text: str) -> str:
     """A text without the escapes that JSON, addresses and HTML know, nested twice, and without case."""
     for _ in range(2):
         text = html.unescape(unquote(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text), errors="replace"))
@@ -110,4 +112,4 @@ def _forms(value: str) -> set[str]:
     """A value as servers repeat it: plain, in JSON, in an address, in Base64."""
     raw = value.encode("utf-8", "surrogateescape")
     spellings = {value, json.dumps(value)[1:-1], quote(raw, safe=""), quote_plus(raw), base64.b64encode(raw).decode()}
-    return {form for form in spellings if len(form) >= SHORTEST}
+    return {form for form in spellings if len(form) >= MIN_LENGTH}

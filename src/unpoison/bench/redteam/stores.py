@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from unpoison.bench.redteam.targets import Document
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.retrieval import HybridRetriever
 from unpoison.utils.extras import require
 
@@ -40,7 +40,7 @@ def store_of(value: Any) -> Store:
         if all(callable(getattr(value, name, None)) for name in methods):
             return adapter(value)
     raise OptionError(
-        f"nothing can be planted into {shown(value)}; give a retriever of unpoison.retrieval, a LangChain vector "
+        f"nothing can be planted into {clip(value)}; give a retriever of unpoison.retrieval, a LangChain vector "
         "store, a LlamaIndex index, a Haystack document store, or an object with ask, plant and remove"
     )
 

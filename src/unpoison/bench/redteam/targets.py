@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from unpoison.errors import TargetError, shown
+from unpoison.errors import TargetError, clip
 
-__all__ = ["Answered", "Document", "Target", "checked_handles", "new_canary"]
+__all__ = ["Answered", "Document", "Target", "check_handles", "new_canary"]
 
 PREFIX = "unpoison-"
 """What every canary begins with, so that an operator finds all marked documents by one search."""
 
-LONGEST_HANDLE = 512
+MAX_HANDLE_LENGTH = 512
 """Characters of an id that a target gives to a document."""
-MOST_HANDLES = 1000
+MAX_HANDLES = 1000
 """Of one document: stores cut long texts into pieces, but these are short."""
 
 
@@ -85,7 +85,7 @@ class Target(Protocol):
         ...
 
 
-def checked_handles(values: Iterable[Any], owner: str) -> list[str]:
+def check_handles(values: Iterable[Any], owner: str) -> list[str]:
     """Handles that can be put into a request without meaning anything but one document.
 
     Raises:
@@ -93,15 +93,15 @@ def checked_handles(values: Iterable[Any], owner: str) -> list[str]:
             a wildcard, a control character or half a character.
     """
     handles = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
-    if not handles or len(handles) > MOST_HANDLES:
-        raise TargetError(f"{owner} must give 1 to {MOST_HANDLES:,} ids, got {len(handles):,}; see its path")
+    if not handles or len(handles) > MAX_HANDLES:
+        raise TargetError(f"{owner} must give 1 to {MAX_HANDLES:,} ids, got {len(handles):,}; see its path")
     for value in handles:
         if not isinstance(value, str) or not _harmless(value):
-            raise TargetError(f"{owner} gave {shown(value)}, which cannot be the id of one document; see its path")
+            raise TargetError(f"{owner} gave {clip(value)}, which cannot be the id of one document; see its path")
     return list(dict.fromkeys(handles))
 
 
 def _harmless(handle: str) -> bool:
-    if not 0 < len(handle) <= LONGEST_HANDLE or not handle.strip(". ") or "*" in handle:
+    if not 0 < len(handle) <= MAX_HANDLE_LENGTH or not handle.strip(". ") or "*" in handle:
         return False
     return handle.isprintable()  # neither control characters nor halves of a surrogate pair are

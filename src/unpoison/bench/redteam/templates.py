@@ -16,7 +16,7 @@ from urllib.parse import quote
 from unpoison.bench.redteam.fields import PART, read_file, read_headers, read_url, refuse_plain
 from unpoison.bench.redteam.paths import Path
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, clip
 
 __all__ = ["KINDS", "Filled", "Request"]
 
@@ -58,7 +58,7 @@ _NEEDED_PATHS: dict[str, tuple[str, ...]] = {
 COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-_MOST_MEMBERS = 10_000
+_MAX_MEMBERS = 10_000
 """Of a body, with all that is inside: reading one is bounded."""
 
 
@@ -117,14 +117,14 @@ class Request:
             OptionError: A field that is missing or cannot be used.
         """
         if not isinstance(values, Mapping):
-            raise OptionError(f"{kind} must be a mapping with method and url, got {shown(values)}")
+            raise OptionError(f"{kind} must be a mapping with method and url, got {clip(values)}")
         allowed = (*COMMON, *KINDS[kind])
         for name in values:
             if name not in allowed:
                 raise UnknownNameError(f"field of {kind}", str(name), allowed)
         method = str(values.get("method", "GET" if kind in ("find", "ready") else "POST")).upper()
         if method not in METHODS:
-            raise OptionError(f"{kind}.method must be one of {', '.join(METHODS)}, got {shown(method)}")
+            raise OptionError(f"{kind}.method must be one of {', '.join(METHODS)}, got {clip(method)}")
         own = cls(
             kind=kind,
             method=method,
@@ -170,17 +170,17 @@ class Request:
         texts = [self.url, *_strings(self.body, self.kind), *(self.file or {}).values()]
         return any(match[2] in ("canary", "uuid") for text in texts for match in PART.finditer(text))
 
-    def filled(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
+    def fill(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
         """The request with its values.
 
         Raises:
             OptionError: A variable that is not set, or whose value no header can hold.
         """
-        headers = {name: secrets.filled(value) for name, value in self.headers.items()}
+        headers = {name: secrets.fill(value) for name, value in self.headers.items()}
         for name, value in headers.items():
             if not value.isprintable() or not value.isascii():
                 raise OptionError(f"{self.kind}.headers.{name} holds a character that no header can; see its variable")
-        base = Filled(self.method, _fill(self.url, _encoded(values), secrets), headers)
+        base = Filled(self.method, _fill(self.url, _url_encode(values), secrets), headers)
         if self.file is not None:
             name, content = (_fill(self.file[part], values, secrets) for part in ("name", "content"))
             fields = {key: _fill(value, values, secrets) for key, value in (self.body or {}).items()}
@@ -191,7 +191,7 @@ class Request:
         if isinstance(self.body, str):
             content, kind = _fill(self.body, values, secrets), "text/plain; charset=utf-8"
         else:
-            content, kind = json.dumps(_filled_body(self.body, values, secrets)), "application/json"
+            content, kind = json.dumps(_fill_body(self.body, values, secrets)), "application/json"
         if not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = kind
         return Filled(base.method, base.url, headers, content.encode("utf-8", "replace"))
@@ -207,31 +207,31 @@ def _strings(body: Any, owner: str) -> list[str]:
     while waiting:
         value = waiting.pop()
         members += 1
-        if members > _MOST_MEMBERS:
-            raise OptionError(f"{owner} has more than {_MOST_MEMBERS:,} members; a request is a page of YAML")
+        if members > _MAX_MEMBERS:
+            raise OptionError(f"{owner} has more than {_MAX_MEMBERS:,} members; a request is a page of YAML")
         if isinstance(value, str):
             strings.append(value)
         elif isinstance(value, Mapping):
             for key, member in value.items():
                 if not isinstance(key, str):
-                    raise OptionError(f"{owner}: {shown(key)} must be a text; write it in quotes")
+                    raise OptionError(f"{owner}: {clip(key)} must be a text; write it in quotes")
                 if isinstance(member, str):
                     refuse_plain(f"{owner}.{key}", key, member)
                 waiting.append(member)
         elif isinstance(value, list):
             waiting.extend(value)
         elif not (value is None or isinstance(value, (bool, int, float))):
-            raise OptionError(f"{owner} holds {shown(value)}, which JSON does not know; write it in quotes")
+            raise OptionError(f"{owner} holds {clip(value)}, which JSON does not know; write it in quotes")
     return strings
 
 
-def _filled_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
+def _fill_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
     if isinstance(body, str):
         return _fill(body, values, secrets)
     if isinstance(body, Mapping):
-        return {key: _filled_body(value, values, secrets) for key, value in body.items()}
+        return {key: _fill_body(value, values, secrets) for key, value in body.items()}
     if isinstance(body, list):
-        return [_filled_body(value, values, secrets) for value in body]
+        return [_fill_body(value, values, secrets) for value in body]
     return body
 
 
@@ -240,5 +240,5 @@ def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
     return PART.sub(lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text)
 
 
-def _encoded(values: Mapping[str, str]) -> dict[str, str]:
+def _url_encode(values: Mapping[str, str]) -> dict[str, str]:
     return {name: quote(value, safe="", errors="replace") for name, value in values.items()}

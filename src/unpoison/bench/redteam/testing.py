@@ -20,7 +20,7 @@ from unpoison.bench.redteam.results import Results
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Document, Target
 from unpoison.bench.redteam.trials import NO_ATTACK, Trial
-from unpoison.errors import InputError, OptionError, UnpoisonError, shown
+from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 
 __all__ = ["rehearsal_of_requests", "run_test"]
 
@@ -61,16 +61,16 @@ def run_test(
     examples = loaded.examples[: config.limit]
     if not examples:
         why = f": {loaded.problems[0]}" if loaded.problems else ""
-        raise InputError(f"{shown(config.questions)} holds no usable question{why}")
+        raise InputError(f"{clip(config.questions)} holds no usable question{why}")
     attacks, pace = attacks_of(config), Pace(config.bounds, clock)
     system = target or build_target(
         config.target, secrets=secrets, hosts=hosts, folder=config.folder, timeout=config.bounds.timeout
     )
     _check_budget(config, len(examples))
     with Journal(journal_path, secrets) as journal:
-        earlier = _begun(journal, config, getattr(system, "name", type(system).__name__))
+        earlier = _resume_trials(journal, config, getattr(system, "name", type(system).__name__))
         campaign = Campaign(
-            config, system, journal, pace, masked=lambda text: str(secrets.masked(text)), progress=progress
+            config, system, journal, pace, masked=lambda text: str(secrets.mask(text)), progress=progress
         )
         campaign.problems += [f"{config.questions}: {problem}" for problem in loaded.problems]
         if not getattr(system, "marks", True):
@@ -92,7 +92,7 @@ def rehearsal_of_requests(config: Config, *, secrets: Secrets, hosts: Hosts) -> 
     loaded = load(config.source)
     examples = loaded.examples[: config.limit]
     if not examples:
-        raise InputError(f"{shown(config.questions)} holds no usable question")
+        raise InputError(f"{clip(config.questions)} holds no usable question")
     system = build_target(config.target, secrets=secrets, hosts=hosts, folder=config.folder)
     canary = f"unpoison-{'0' * 8}-0000-4000-8000-{'0' * 12}"
     summary = [f"{_least(config, len(examples)):,} requests or more, {len(examples):,} questions"]
@@ -119,7 +119,7 @@ def _first_poison(config: Config, examples: Sequence[Example]) -> str:
     return "(no poison could be crafted for the first questions)"
 
 
-def _begun(journal: Journal, config: Config, name: str) -> list[Trial]:
+def _resume_trials(journal: Journal, config: Config, name: str) -> list[Trial]:
     """What an interrupted run of the same test has measured; or the first line of a new one.
 
     Raises:

@@ -105,7 +105,7 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
         won: By the option string of an attack the share of questions that it won.
         behind: In spite of what, such as "behind guard".
     """
-    ordering = {attack: share for attack, share in won.items() if _gives_orders(attack)}
+    ordering = {attack: share for attack, share in won.items() if _is_injection(attack)}
     planted = _worst(won, behind) or "not tested: nothing was planted"
     injected = _worst(ordering, behind) or "not tested: no attack of this run injects prompts; add -a pia,orders"
     return (
@@ -117,7 +117,7 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
     )
 
 
-def _gives_orders(attack: str) -> bool:
+def _is_injection(attack: str) -> bool:
     return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
 
 

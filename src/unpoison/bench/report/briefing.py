@@ -33,7 +33,7 @@ FEW = 100
 def brief_of(report: Report) -> Brief:
     """The first page of a run, finished or not."""
     head = Headline(report)
-    lost = _lost(head)
+    lost = _worst_cost(head)
     return Brief(
         title="Poisoning test",
         facts=tuple(_facts(report)),
@@ -43,12 +43,12 @@ def brief_of(report: Report) -> Brief:
         figures=tuple(_figures(head, lost)),
         cases=tuple(_cases(head)),
         actions=tuple(_actions(head, lost))[:ACTIONS],
-        risks=risks_of(_won(head), f"behind {head.name}" if head.name else ""),
+        risks=risks_of(_attack_success(head), f"behind {head.name}" if head.name else ""),
         attacks=tuple(_attacks(head)),
     )
 
 
-def _won(head: Headline) -> dict[str, Estimate]:
+def _attack_success(head: Headline) -> dict[str, Estimate]:
     """What every attack won at its worst behind the defense, or where none was measured, without."""
     cells = [pair.closed if head.name else pair.open for pair in reversed(head.attacks.values())]
     return {cell.scenario.attack: cell[head.measure] for cell in cells if cell is not None}
@@ -62,7 +62,7 @@ def _attacks(head: Headline) -> Iterator[tuple[str, ...]]:
         planted = f"{pair.scenario.poisons} planted, " if pair.scenario.poisons else ""
         cells = [*[pair.open] * bare, *[pair.closed] * bool(head.name)]
         setting = planted + head.report.caption(pair.scenario, "attack")
-        yield attack, setting, *(_share(head.won(cell)) for cell in cells)
+        yield attack, setting, *(_share(head.attack_success(cell)) for cell in cells)
 
 
 def _share(won: Estimate | None) -> str:
@@ -83,16 +83,19 @@ def _setting(head: Headline) -> str:
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
     manifest, scenarios = report.run.manifest, [summary.scenario for summary in report.summaries]
 
-    def listed(values: Iterator[str]) -> str:
+    def list_values(values: Iterator[str]) -> str:
         distinct = sorted(set(values))
         return ", ".join(distinct[:6]) + (f" and {len(distinct) - 6} more" if len(distinct) > 6 else "")
 
     questions = max((summary.expected for summary in report.summaries), default=0)
-    data = listed(short_name(s.data) for s in scenarios)
+    data = list_values(short_name(s.data) for s in scenarios)
     yield "Tested", f"{questions:,} question{'' if questions == 1 else 's'} of {data}"
-    yield "Attacks", listed(attack_title(s) for s in scenarios if not s.clean) or "none"
-    yield "Defenses", listed(s.defense for s in scenarios if not is_baseline(s.defense)) or "none"
-    yield "Answers by", listed(s.generator or "nobody: only which documents are read was measured" for s in scenarios)
+    yield "Attacks", list_values(attack_title(s) for s in scenarios if not s.clean) or "none"
+    yield "Defenses", list_values(s.defense for s in scenarios if not is_baseline(s.defense)) or "none"
+    yield (
+        "Answers by",
+        list_values(s.generator or "nobody: only which documents are read was measured" for s in scenarios),
+    )
     started, finished = str(manifest.get("started") or "?"), manifest.get("finished")
     end = _moment(str(finished)).removeprefix(f"{started[:10]} ") if finished else ""
     yield "When", f"{_moment(started).removesuffix(' UTC')} to {end}" if end else f"{_moment(started)}, not finished"
@@ -112,14 +115,16 @@ def _warning(report: Report) -> str:
     return f"This test is incomplete: {' and '.join(filter(None, (missing, f'{failed:,} failed' if failed else '')))}."
 
 
-def _lost(head: Headline) -> KeyFigure | None:
+def _worst_cost(head: Headline) -> KeyFigure | None:
     """What the defense costs where nothing was planted, at its worst; answers, where these were asked for."""
-    found = {pair.closed.twin: _lost_by(head, pair.open, pair.closed) for pair in head.pairs if pair.closed is not None}
+    found = {
+        pair.closed.twin: _cell_cost(head, pair.open, pair.closed) for pair in head.pairs if pair.closed is not None
+    }
     figures = [figure for figure in found.values() if figure is not None]
     return min(figures, key=lambda f: (COSTS.index(f.title), -f.share.value, -f.share.count), default=None)
 
 
-def _lost_by(head: Headline, bare: Summary | None, closed: Summary) -> KeyFigure | None:
+def _cell_cost(head: Headline, bare: Summary | None, closed: Summary) -> KeyFigure | None:
     """Questions that were answered rightly without attack and defense, and no longer are with the defense."""
     report = head.report
     clean = report.twin(closed)
@@ -169,7 +174,7 @@ def _verdict(head: Headline, lost: KeyFigure | None) -> str:
         return "Nothing was planted in this test, or nothing was measured: it says nothing about an attack."
     cell = head.worst.counted
     planted = how_many(cell.scenario.poisons, "planted document") if cell.scenario.poisons else "Planted documents"
-    won, bare = cell[head.measure], head.won(head.worst.open)
+    won, bare = cell[head.measure], head.attack_success(head.worst.open)
     what = (
         f"changed {won.hits} of {won.count} answers"
         if head.measure == "asr"
@@ -192,7 +197,7 @@ def _cases(head: Headline) -> Iterator[Case]:
     closed = {} if shut is None else {r.example: r for r in report.cells[shut.id].records}
     for summary in filter(None, (shut, bare)):
         cell = report.cells[summary.id]
-        staged = report.run.staged(cell)
+        staged = report.run.read_contexts(cell)
         won = [r for r in cell.records if not r.failed and MEASURES[head.measure].value(r) == 1]
         for record in sorted(won, key=lambda r: MEASURES["accuracy"].value(r) == 1):
             if len(shown) < CASES and record.example not in shown and record.example in staged:
@@ -266,5 +271,5 @@ def _actions(head: Headline, lost: KeyFigure | None) -> Iterator[str]:
 
 def _helps(head: Headline, pair: Pair) -> bool:
     """Whether the defense took anything from an attack."""
-    bare, closed = head.won(pair.open), head.won(pair.closed)
+    bare, closed = head.attack_success(pair.open), head.attack_success(pair.closed)
     return bare is not None and closed is not None and closed.value < bare.value

@@ -67,7 +67,7 @@ def _lines(figure: Lines) -> str:
     across_at = _axis([float(at) for at in ticks_at] if numbers else [float(i) for i in range(len(ticks_at))])
     where = {at: across_at(float(at) if numbers else float(i)) for i, at in enumerate(ticks_at)}
     drawn = "".join(_line(i, len(figure.series), series, where) for i, series in enumerate(figure.series))
-    ticks = _thinned([(where[at], _number(at)) for at in ticks_at])
+    ticks = _thin_ticks([(where[at], _number(at)) for at in ticks_at])
     return _frame(figure.across, figure.up, ticks) + drawn
 
 
@@ -107,7 +107,7 @@ def _bars(figure: Bars) -> str:
                 f'height="{_up(0) - _up(value):.1f}">'
                 f"<title>{label(name)}, place {position + 1}: {percent(value)}</title></rect>"
             )
-    ticks = _thinned([(LEFT + (position + 0.5) * room, str(position + 1)) for position in range(count)])
+    ticks = _thin_ticks([(LEFT + (position + 0.5) * room, str(position + 1)) for position in range(count)])
     return _frame(figure.across, figure.up, ticks) + "".join(drawn)
 
 
@@ -172,7 +172,7 @@ def _number(value: float | str) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else value
 
 
-def _thinned(ticks: Sequence[tuple[float, str]], most: int = 16) -> Iterator[tuple[float, str]]:
+def _thin_ticks(ticks: Sequence[tuple[float, str]], most: int = 16) -> Iterator[tuple[float, str]]:
     """Every n-th tick, so that their names do not run into each other."""
     step = -(-len(ticks) // most) or 1
     return (tick for i, tick in enumerate(ticks) if i % step == 0)

@@ -46,7 +46,7 @@ def document(
     policy = f"default-src 'none'; style-src '{_digest(style)}'; {allowed}base-uri 'none'; form-action 'none'"
     shown = [section for section in sections if section]
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in shown)
-    body = "\n".join((_folded if front else _open)(*section) for section in shown)
+    body = "\n".join((_collapsible_section if front else _open)(*section) for section in shown)
     between = (
         "<h2>The measurements behind it</h2>\n<p>Everything that was measured, to be unfolded.</p>" if front else ""
     )
@@ -69,7 +69,7 @@ def _open(name: str, title: str, inner: str) -> str:
     )
 
 
-def _folded(name: str, title: str, inner: str) -> str:
+def _collapsible_section(name: str, title: str, inner: str) -> str:
     """A link to what stands inside unfolds it: browsers do so by themselves."""
     return (
         f'<details class="part"><summary><h2 id="{name}-title">{title}</h2></summary>\n'

@@ -15,11 +15,11 @@ from unpoison.bench.evaluation.crafting import wording
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, PublishedNumber
 from unpoison.bench.evaluation.summary import Summary
-from unpoison.bench.report.guarantees import certified_tables
+from unpoison.bench.report.guarantees import guarantee_tables
 from unpoison.bench.report.model import SETTINGS, Report, setting
-from unpoison.bench.report.published import counted, published_tables
+from unpoison.bench.report.published import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
-from unpoison.errors import OptionError, shown
+from unpoison.errors import OptionError, clip
 from unpoison.report.rendering import plain
 
 __all__ = [
@@ -49,7 +49,7 @@ def check_format(path: str | Path) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        raise OptionError(f"a report must end in {', '.join(FORMATS)}, got {shown(str(path))}")
+        raise OptionError(f"a report must end in {', '.join(FORMATS)}, got {clip(str(path))}")
     return suffix
 
 
@@ -77,10 +77,10 @@ def as_markdown(report: Report) -> str:
             f"## {markdown_text(report.preset.source)}",
             "\n".join(f"- {markdown_text(t)}" for t in _preset_lines(report)),
         ]
-        parts += [markdown_table(table) for table in published_tables(report)]
+        parts += [markdown_table(table) for table in comparison_tables(report)]
     parts.append("## Results")
     parts += [markdown_table(table) for table in summary_tables(report)]
-    parts += [markdown_table(table) for table in certified_tables(report)]
+    parts += [markdown_table(table) for table in guarantee_tables(report)]
     parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
     remarks = problems(report)
     if remarks:
@@ -92,7 +92,10 @@ def as_markdown(report: Report) -> str:
 def _preset_lines(report: Report) -> list[str]:
     if report.preset is None:
         return []
-    return [*report.preset.describe().splitlines(), *(f"counted: {sentence}" for sentence in counted(report.preset))]
+    return [
+        *report.preset.describe().splitlines(),
+        *(f"counted: {sentence}" for sentence in measure_meanings(report.preset)),
+    ]
 
 
 def markdown_table(table: Table, level: str = "###") -> str:

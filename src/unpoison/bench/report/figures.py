@@ -122,7 +122,7 @@ def poison_figures(report: Report) -> Iterator[Lines]:
 def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Series, ...]:
     series = []
     for defense, hue in report.defenses.items():
-        own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense and _drawn(s[name])]
+        own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense and _is_finite(s[name])]
         points = tuple(sorted(own, key=lambda point: point[0]))
         if len(points) > 2:
             series.append(Series(defense, hue, points))
@@ -147,17 +147,17 @@ def trade_off_figures(report: Report) -> Iterator[Scatter]:
             ),
             ("accuracy", "asr", "questions answered wrongly without an attack", "questions where the attack fails"),
         ):
-            points = tuple(_traded(report, cells, cost, saved))
+            points = tuple(_tradeoff_points(report, cells, cost, saved))
             if len(points) > 1:
                 yield Scatter(f"{across} against {up}: {where}", across, up, points)
 
 
-def _traded(
+def _tradeoff_points(
     report: Report, cells: Sequence[Summary], cost: str, saved: str
 ) -> Iterator[tuple[str, int, Estimate, Estimate]]:
     for summary in cells:
         twin = report.twin(summary)
-        if twin is not None and _drawn(twin[cost]) and _drawn(summary[saved]):
+        if twin is not None and _is_finite(twin[cost]) and _is_finite(summary[saved]):
             defense = summary.scenario.defense
             yield defense, report.defenses[defense], _complement(twin[cost]), _complement(summary[saved])
 
@@ -185,7 +185,7 @@ def sweep_figures(report: Report) -> Iterator[Lines]:
 
 
 def _series(name: str, hue: int, sweep: Sweep, measure: str) -> Series:
-    points = tuple((at, s[measure]) for at, s in sweep.points if _drawn(s[measure]))
+    points = tuple((at, s[measure]) for at, s in sweep.points if _is_finite(s[measure]))
     return Series(name, hue, points if len(points) > 1 else ())
 
 
@@ -202,7 +202,7 @@ def rank_figures(report: Report) -> Iterator[Bars]:
         yield Bars(title, "rank in the defense's order", "share of the poison, of the gold", tuple(groups))
 
 
-def _drawn(estimate: Estimate) -> bool:
+def _is_finite(estimate: Estimate) -> bool:
     return all(map(isfinite, (estimate.value, estimate.low, estimate.high)))
 
 

@@ -24,7 +24,7 @@ def front(brief: Brief) -> str:
         f'<div class="key-figures">{figures}</div>' if figures else "",
         _attacks(brief.attacks),
         _cases(brief),
-        _listed("What to do next", "ol", brief.actions),
+        _html_list("What to do next", "ol", brief.actions),
         _risks(brief),
         '<div class="signed"><span>Tested by</span><span>Date</span><span>Signature</span></div>',
     ]
@@ -103,7 +103,7 @@ def _case(case: Case) -> str:
     )
 
 
-def _listed(title: str, tag: str, items: tuple[str, ...]) -> str:
+def _html_list(title: str, tag: str, items: tuple[str, ...]) -> str:
     if not items:
         return ""
     return f"<h2>{title}</h2><{tag}>{''.join(f'<li>{label(item, 500)}</li>' for item in items)}</{tag}>"

@@ -11,7 +11,7 @@ from unpoison.bench.report.figures import Lines, Series
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.tables import Table, figure
 
-__all__ = ["certified_figures", "certified_groups", "certified_tables"]
+__all__ = ["guarantee_figures", "guarantee_groups", "guarantee_tables"]
 
 SHOWN = (0, 1, 2, 3, 5, 10, 25)
 """The numbers of planted passages that a table has columns for; the picture and the JSON export have all."""
@@ -21,17 +21,17 @@ ACCURACY = MEASURES["accuracy"]
 HINT = "answered rightly, and proved to stay so whatever any m of the passages become"
 
 
-def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
+def guarantee_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
     """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
     certified = {cell.id: cell for cell in certify(report.run.cells)}
     groups = ((group, [certified[s.id] for s in cells if s.id in certified]) for group, cells in report.groups())
     return [(group, cells) for group, cells in groups if cells]
 
 
-def certified_tables(report: Report) -> list[Table]:
+def guarantee_tables(report: Report) -> list[Table]:
     """One table for each data set and setting: a row for each defense."""
     tables = []
-    for scenario, cells in certified_groups(report):
+    for scenario, cells in guarantee_groups(report):
         proved = [m for m in SHOWN if m <= scenario.k // 2]
         planted = sorted({count for cell in cells for count in cell.attacked})
         columns = (
@@ -42,8 +42,8 @@ def certified_tables(report: Report) -> list[Table]:
         rows = tuple(
             (
                 cell.scenario.defense,
-                *(_certified(cell, m) for m in proved),
-                *(_attacked(cell, count) for count in planted),
+                *(_guarantee_cell(cell, m) for m in proved),
+                *(_attack_cell(cell, count) for count in planted),
             )
             for cell in cells
         )
@@ -52,9 +52,9 @@ def certified_tables(report: Report) -> list[Table]:
     return tables
 
 
-def certified_figures(report: Report) -> Iterator[Lines]:
+def guarantee_figures(report: Report) -> Iterator[Lines]:
     """For each table a picture: certified accuracy over m."""
-    for scenario, cells in certified_groups(report):
+    for scenario, cells in guarantee_groups(report):
         series = tuple(
             Series(cell.scenario.defense, report.defenses[cell.scenario.defense], points)
             for cell in cells
@@ -65,12 +65,12 @@ def certified_figures(report: Report) -> Iterator[Lines]:
             yield Lines(title, "planted passages m", "right and guaranteed", series)
 
 
-def _certified(cell: Certified, m: int) -> str:
+def _guarantee_cell(cell: Certified, m: int) -> str:
     if m == 0:
         return figure(cell.accuracy, ACCURACY)
     return figure(cell.certified[m], ACCURACY) if cell.certified else "no proof"
 
 
-def _attacked(cell: Certified, count: int) -> str:
+def _attack_cell(cell: Certified, count: int) -> str:
     worst = cell.attacked.get(count)
     return "-" if worst is None else f"{figure(worst.accuracy, ACCURACY)} {worst.attack}"

@@ -56,15 +56,15 @@ class Headline:
         groups = [group for group in groups if group]
         self.others = sorted({s.scenario.defense for s in usable.values() if not is_baseline(s.scenario.defense)})
         guards = [name for name in self.others if name.partition(":")[0] == "guard"]
-        self.name = min(guards or self.others, key=lambda name: self._standing(name, usable.values()), default="")
-        pairs = [Pair(_first(group).scenario, _baseline(group), _named(group, self.name)) for group in groups]
+        self.name = min(guards or self.others, key=lambda name: self._rank_key(name, usable.values()), default="")
+        pairs = [Pair(_first(group).scenario, _baseline(group), _find_defense(group, self.name)) for group in groups]
         self.pairs = sorted(pairs, key=self._badness)
         by_attack: dict[str, Pair] = {}
         for pair in self.pairs:
             by_attack.setdefault(attack_title(pair.scenario), pair)
         self.attacks = by_attack
 
-    def won(self, summary: Summary | None) -> Estimate | None:
+    def attack_success(self, summary: Summary | None) -> Estimate | None:
         """What the attack won in a cell."""
         return None if summary is None else summary[self.measure]
 
@@ -73,7 +73,7 @@ class Headline:
         """The setting that the first page tells of."""
         return self.pairs[0] if self.pairs else None
 
-    def _standing(self, name: str, cells: Iterable[Summary]) -> tuple[int, float, str]:
+    def _rank_key(self, name: str, cells: Iterable[Summary]) -> tuple[int, float, str]:
         values = [cell[self.measure].value for cell in cells if cell.scenario.defense == name]
         return -len(values), max(values), name
 
@@ -87,7 +87,7 @@ def _first(group: Iterable[Summary]) -> Summary:
     return min(group, key=lambda s: s.scenario.defense)
 
 
-def _named(group: Iterable[Summary], name: str) -> Summary | None:
+def _find_defense(group: Iterable[Summary], name: str) -> Summary | None:
     return next((s for s in group if s.scenario.defense == name), None)
 
 

@@ -29,15 +29,15 @@ from unpoison.bench.report.figures import Lines, Series
 from unpoison.bench.report.over_time_tables import (
     BY_STEP,
     SHARES,
-    described,
+    comparison_over_time,
     mean_bytes,
-    published_over_time,
     static_dynamic_table,
+    study_summary,
     study_tables,
 )
 from unpoison.bench.report.tables import Table
 
-__all__ = ["as_csv", "as_json", "as_markdown", "drawn_methods", "page", "step_figures", "write_over_time"]
+__all__ = ["as_csv", "as_json", "as_markdown", "page", "select_methods", "step_figures", "write_over_time"]
 
 
 def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> Iterator[Lines]:
@@ -45,9 +45,9 @@ def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> It
 
     Args:
         study: What was measured.
-        drawn: The methods with a line; see `drawn_methods`.
+        drawn: The methods with a line; see `select_methods`.
     """
-    names = drawn_methods(study) if drawn is None else [name for name in study.methods if name in drawn]
+    names = select_methods(study) if drawn is None else [name for name in study.methods if name in drawn]
     for measure in BY_STEP:
         heading = SHARES[measure][0]
         for attack, results in study.results.items():
@@ -60,7 +60,7 @@ def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> It
             yield Lines(f"{heading} by step, attack: {attack}", "step", f"{heading}, %", series)
 
 
-def drawn_methods(study: StreamStudy) -> list[str]:
+def select_methods(study: StreamStudy) -> list[str]:
     """At most eight methods, for more lines cannot be told apart: dynamic ones before static ones before adapted."""
     order = ("beliefs", "nothing", "answer", "passages")
     chosen = sorted(study.methods, key=lambda name: order.index(study.methods[name].carries))[:HUES]
@@ -75,17 +75,17 @@ def _by_step(result: StreamResult, measure: str) -> list[Estimate]:
 def page(study: StreamStudy, preset: StreamPreset | None = None, *, drawn: Collection[str] | None = None) -> str:
     """The whole report as HTML; it opens from disk, asks the network for nothing and runs no script."""
     compared = static_dynamic_table(study)
-    drawn = drawn_methods(study) if drawn is None else drawn
+    drawn = select_methods(study) if drawn is None else drawn
     pictures = "\n".join(map(figure_markup, step_figures(study, drawn)))
     missing = "; ".join(label(name) for name in study.methods if name not in drawn)
     note = f" Not drawn: {missing}." if missing else ""
     lead = (
-        f"<p>{label(described(study), 400)}</p>"
+        f"<p>{label(study_summary(study), 400)}</p>"
         "<p>Every question is asked at each of its times, with one poisoned passage at every step or without. Shares "
         "are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     sections: list[Section | None] = [
-        None if preset is None else ("published", "Published and measured", _published(preset, study)),
+        None if preset is None else ("published", "Published and measured", _comparison_markup(preset, study)),
         None if compared is None else ("static-dynamic", "Static against dynamic", table_markup(compared)),
         (
             "steps",
@@ -93,17 +93,17 @@ def page(study: StreamStudy, preset: StreamPreset | None = None, *, drawn: Colle
             f'<p>Accuracy and ASR at each time.{note}</p>\n<div class="figures">\n{pictures}\n</div>',
         ),
         ("results", "All steps together", "\n".join(map(table_markup, study_tables(study)))),
-        _left_out(study),
+        _omissions_section(study),
     ]
     return document("Evaluation over time", lead, sections)
 
 
-def _published(preset: StreamPreset, study: StreamStudy) -> str:
+def _comparison_markup(preset: StreamPreset, study: StreamStudy) -> str:
     lines = "".join(f"<li>{label(line, 400)}</li>" for line in preset.describe().splitlines())
-    return f'<ul class="notes">{lines}</ul>\n' + "\n".join(map(table_markup, published_over_time(preset, study)))
+    return f'<ul class="notes">{lines}</ul>\n' + "\n".join(map(table_markup, comparison_over_time(preset, study)))
 
 
-def _left_out(study: StreamStudy) -> Section | None:
+def _omissions_section(study: StreamStudy) -> Section | None:
     items = "".join(f"<li>{label(line, 400)}</li>" for line in study.left_out)
     return ("problems", "Left out", f'<ul class="notes">{items}</ul>') if items else None
 
@@ -113,10 +113,10 @@ def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     compared = static_dynamic_table(study)
     tables = study_tables(study)
     rows = tuple((attack, *row) for attack, table in zip(study.results, tables, strict=True) for row in table.rows)
-    parts = ["# Evaluation over time", markdown_text(described(study))]
+    parts = ["# Evaluation over time", markdown_text(study_summary(study))]
     if preset is not None:
         parts.append("\n".join(f"- {markdown_text(line)}" for line in preset.describe().splitlines()))
-        parts += [markdown_table(table, "##") for table in published_over_time(preset, study)]
+        parts += [markdown_table(table, "##") for table in comparison_over_time(preset, study)]
     parts += [markdown_table(compared, "##")] if compared else []
     parts.append(markdown_table(Table("All methods", ("attack", *tables[0].columns), rows), "##"))
     parts += ["\n".join(f"- left out: {markdown_text(line)}" for line in study.left_out)] if study.left_out else []

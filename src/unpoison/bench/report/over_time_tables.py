@@ -15,10 +15,10 @@ from unpoison.bench.report.tables import Table
 __all__ = [
     "BY_STEP",
     "SHARES",
-    "described",
+    "comparison_over_time",
     "mean_bytes",
-    "published_over_time",
     "static_dynamic_table",
+    "study_summary",
     "study_tables",
 ]
 
@@ -29,10 +29,10 @@ SHARES: Mapping[str, tuple[str, Measure, str]] = {
     "attack_success": ("ASR", StreamResult.attack_success, "answers that the attacker wanted"),
     "unneeded_changes": (
         "unneeded",
-        StreamResult.unneeded_changes,
+        StreamResult.spurious_changes,
         "right answers that are lost although the truth has not changed",
     ),
-    "followed": ("followed", StreamResult.followed, "genuine changes that are answered rightly before the next one"),
+    "followed": ("followed", StreamResult.update_rate, "genuine changes that are answered rightly before the next one"),
 }
 """Name, heading, measure and meaning."""
 
@@ -40,7 +40,7 @@ BY_STEP = ("accuracy", "attack_success")
 FIGURES = {"lag": "mean steps until a change that is followed is answered rightly", "bytes": "kept for a question"}
 
 
-def described(study: StreamStudy) -> str:
+def study_summary(study: StreamStudy) -> str:
     """What was measured, in one line."""
     models = ", ".join(f"{kind} {spec}" for kind, spec in study.models.items())
     counts = f"{len(study.timelines)} questions, {study.steps} steps, {study.changes} genuine changes"
@@ -81,7 +81,7 @@ def static_dynamic_table(study: StreamStudy) -> Table | None:
     return Table("Static against dynamic, mean over all steps", columns, rows)
 
 
-def published_over_time(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
+def comparison_over_time(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
     """Each published number with the one measured for it, in percent; below each column whether it was measured."""
     methods = list(dict.fromkeys(number.method for number in preset.published))
     for measure in BY_STEP:
@@ -93,16 +93,16 @@ def published_over_time(preset: StreamPreset, study: StreamStudy) -> Iterator[Ta
             printed = [f"{100 * theirs[method, attack]:.2f}" for attack in attacks]
             if why := preset.lacking.get(method):
                 rows.append((method, *printed, f"not measured: it {why}"))
-            for name in preset.measured_as(method):
+            for name in preset.variants_of(method):
                 results = [study.results.get(attack, {}).get(name) for attack in attacks]
-                ours = [_measured(None if result is None else share(result)) for result in results]
+                ours = [_format_estimate(None if result is None else share(result)) for result in results]
                 rows.append((name, *map("".join, zip(printed, ours)), "; ".join(_differs(preset, study, name))))
         last = [_of_attack(preset, study, attack) for attack in attacks]
         title = f"{preset.source}: {heading}, published \u2192 measured, %"
         yield Table(title, ("", *attacks, SAME), (*rows, (SAME, *last, "")))
 
 
-def _measured(estimate: Estimate | None) -> str:
+def _format_estimate(estimate: Estimate | None) -> str:
     return f" \u2192 {100 * estimate.value:.1f}" if estimate is not None and estimate.defined else ""
 
 

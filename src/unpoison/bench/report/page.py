@@ -16,10 +16,10 @@ from unpoison.bench.report.charts import label
 from unpoison.bench.report.document import Section, document, figure_markup, resource, table_markup
 from unpoison.bench.report.figures import Figure, poison_figures, rank_figures, sweep_figures, trade_off_figures
 from unpoison.bench.report.front import front
-from unpoison.bench.report.guarantees import certified_figures, certified_tables
+from unpoison.bench.report.guarantees import guarantee_figures, guarantee_tables
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.published import counted, published_tables
-from unpoison.bench.report.questions import embedded, question_data
+from unpoison.bench.report.published import comparison_tables, measure_meanings
+from unpoison.bench.report.questions import question_data, script_json
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
 
 __all__ = ["page"]
@@ -37,7 +37,7 @@ def page(report: Report) -> str:
     sections = [
         _preset(report),
         _results(report),
-        _certified(report),
+        _guarantee_section(report),
         _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
         _figures(
             "trade-off",
@@ -66,7 +66,7 @@ def page(report: Report) -> str:
         f"{sentence}{warning}"
         "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
-    data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
+    data = f'<script type="application/json" id="questions-data">{script_json(question_data(report))}</script>'
     if report.preset is not None:  # what was asked for is the comparison, not a page to sign
         title = f"{label(report.preset.source)}: {label(report.preset.title, 200)}"
         return document(title, lead, sections, data, resource("report.js"))
@@ -82,11 +82,11 @@ def _preset(report: Report) -> Section | None:
     if report.preset is None:
         return None
     preset = report.preset
-    lines = [f"<p>{label(preset.about, 1000)}</p>", *map(table_markup, published_tables(report)), "<dl>"]
+    lines = [f"<p>{label(preset.about, 1000)}</p>", *map(table_markup, comparison_tables(report)), "<dl>"]
     for what, sentences in (
         ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
         ("Prompts", preset.prompts),
-        ("Counted", counted(preset)),
+        ("Counted", measure_meanings(preset)),
         ("Instead", preset.substitutions),
         ("Lacking", preset.lacks),
     ):
@@ -107,10 +107,10 @@ def _results(report: Report) -> Section | None:
     return "results", "Results", shown + note
 
 
-def _certified(report: Report) -> Section | None:
-    tables = "\n".join(map(table_markup, certified_tables(report)[:MAX_TABLES]))
+def _guarantee_section(report: Report) -> Section | None:
+    tables = "\n".join(map(table_markup, guarantee_tables(report)[:MAX_TABLES]))
     sentence = "Right without an attack, and proved to stay right whatever any m of the passages become."
-    pictures = _figures("", "", sentence, certified_figures(report))
+    pictures = _figures("", "", sentence, guarantee_figures(report))
     return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
 
 

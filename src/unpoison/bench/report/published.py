@@ -18,7 +18,7 @@ from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.tables import Table, figure, heading
 
-__all__ = ["SAME", "Beside", "beside", "counted", "measured_figure", "published_tables"]
+__all__ = ["SAME", "Beside", "beside", "comparison_tables", "format_measurement", "measure_meanings"]
 
 SAME = "same setting as the paper?"
 """The heading of the column, and of the last row, that say in what a row or a column is not the paper's."""
@@ -50,7 +50,7 @@ class Beside:
         return tuple(next(iter(numbers.values())) for numbers in self.numbers.values())
 
 
-def counted(preset: Preset) -> list[str]:
+def measure_meanings(preset: Preset) -> list[str]:
     """How each measure of a preset counts, one sentence each."""
     names = dict.fromkeys(number.measure for number in preset.published)
     return [f"{MEASURES[name].title}: {MEASURES[name].meaning}" for name in names]
@@ -77,7 +77,7 @@ def _together(numbers: Mapping[Row, Mapping[str, PublishedNumber]]) -> Beside:
     return Beside(numbers, tuple(dict.fromkeys(difference for number in every for difference in number.row_differs)))
 
 
-def published_tables(report: Report) -> list[Table]:
+def comparison_tables(report: Report) -> list[Table]:
     """The preset's tables, each published number with the one measured for it.
 
     Where there was no generator, an ASR has no counterpart; what the screening left of the poison stands in its place.
@@ -108,7 +108,7 @@ def _rows(
     again: bool,
 ) -> Iterator[tuple[str, ...]]:
     """One row, or the paper's rows, unless they were printed for another variant, and what was measured for them."""
-    figures = [measured_figure(preset, group.columns[column], by_scenario) for column in columns]
+    figures = [format_measurement(preset, group.columns[column], by_scenario) for column in columns]
     differs = "; ".join(group.differs) or "yes"
     if len(group.numbers) == 1:
         ((table, row), numbers), *_ = group.numbers.items()
@@ -138,7 +138,7 @@ def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
     return (SAME, *("; ".join(differences[column]) or "yes" for column in columns), "")
 
 
-def measured_figure(preset: Preset, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> str:
+def format_measurement(preset: Preset, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> str:
     """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
     estimates = preset.by_seed(number, by_scenario)
     if not estimates or number.scenario is None:

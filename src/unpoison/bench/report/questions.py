@@ -12,7 +12,7 @@ from unpoison.bench.report.model import Report
 from unpoison.core.reasons import Reason
 from unpoison.report.rendering import excerpt
 
-__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "embedded", "question_data"]
+__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "question_data", "script_json"]
 
 MAX_PER_SCENARIO = 100
 """Questions whose passages are on the page; all of a large run would be too much for a browser."""
@@ -44,7 +44,7 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
     staged: tuple[str, dict[str, Staged]] = ("", {})
     for number, cell in enumerate(report.run.cells):
         if staged[0] != cell.contexts:
-            staged = (cell.contexts, report.run.staged(cell))
+            staged = (cell.contexts, report.run.read_contexts(cell))
         allowed = spent + (most - spent) / (len(report.run.cells) - number)
         rows = list[dict[str, Any]]()
         for record in sorted(cell.records, key=_interest)[:per_scenario]:
@@ -62,7 +62,7 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
     return {"cells": cells, "contexts": contexts, "left_out": left_out}
 
 
-def embedded(data: object) -> str:
+def script_json(data: object) -> str:
     """JSON that is safe inside a `script` element of any type: no `<`, `>` or `&`, only ASCII."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

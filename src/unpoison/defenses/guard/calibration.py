@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.types import Screening
 
-__all__ = ["Calibration", "calibrated"]
+__all__ = ["Calibration", "calibrate_threshold"]
 
 
 class Calibration(NamedTuple):
@@ -30,7 +30,7 @@ class Calibration(NamedTuple):
     touched: int
 
 
-def calibrated(screenings: Iterable[Screening], damage: float = 0.02) -> Calibration:
+def calibrate_threshold(screenings: Iterable[Screening], damage: float = 0.02) -> Calibration:
     """The lowest threshold that drops at most a share `damage` of the passages.
 
     The retrievals are taken to be clean. A few poisoned ones among them raise the threshold, so that less is found
@@ -45,7 +45,7 @@ def calibrated(screenings: Iterable[Screening], damage: float = 0.02) -> Calibra
         InputError: There are too few passages to measure such a share, or screenings without probabilities.
     """
     if not 0 <= damage < 1:
-        raise OptionError(f"damage must be a share in [0, 1), got {shown(damage)}")
+        raise OptionError(f"damage must be a share in [0, 1), got {clip(damage)}")
     retrievals = list(screenings)
     missing = next((s.defense for s in retrievals if len(s.passages) and "probability" not in s.evidence), None)
     if missing is not None:

@@ -19,11 +19,11 @@ from unpoison.defenses.guard.redaction import Judged, Window
 from unpoison.defenses.injection_cuts import hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
-from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.respelling import Respelled, respell
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.types import Passage, Span
 
-__all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
+__all__ = ["ACTIONS", "Action", "CheckScores", "Checks", "check_reason"]
 
 Matrix = NDArray[np.float64]
 
@@ -32,22 +32,22 @@ Action = Literal["drop", "redact", "flag", "keep"]
 
 ACTIONS = ("drop", "redact", "flag", "keep")
 
-USUAL_DAMAGE = 0.02
+DEFAULT_DAMAGE = 0.02
 """At this damage a check of its own scale drops what is above its own threshold."""
 
-LONGEST_QUOTE = 160
+MAX_QUOTE_CHARS = 160
 """Characters of a text that a reason shows."""
 
-FARTHEST = 30.0
+MAX_LOG_ODDS = 30.0
 """Log-odds beyond which nothing is told apart."""
 
 
-def as_meant(text: str) -> Respelled | None:
+def deobfuscate(text: str) -> Respelled | None:
     """What of a text is spelt or laid out strangely, as it is meant; None where nothing is."""
-    return respelled(text, ENGLISH_318, accents=True)
+    return respell(text, ENGLISH_318, accents=True)
 
 
-class Look(NamedTuple):
+class CheckScores(NamedTuple):
     """What the checks say of k passages.
 
     Attributes:
@@ -79,7 +79,7 @@ class Checks:
         self, actions: Mapping[str, Action], model: Crafted, threshold: float, *, company: bool = True
     ) -> None:
         self.actions, self.model, self.threshold, self.company = actions, model, threshold, company
-        self._usual = _log_odds(model.threshold(USUAL_DAMAGE))
+        self._usual = _log_odds(model.threshold(DEFAULT_DAMAGE))
 
     def hidden(self, passages: Sequence[Passage]) -> dict[int, tuple[Span, ...]]:
         """The messages that no reader sees, where these are to be cut, by position, in the caller's texts."""
@@ -88,16 +88,16 @@ class Checks:
         spans = {i: hidden_spans(passage, 1.0) for i, passage in enumerate(passages) if passage.hidden.messages}
         return {i: own for i, own in spans.items() if own}
 
-    def look(self, question: str, passages: Sequence[Passage]) -> Look:
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> CheckScores:
         """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
         texts = [passage.reading for passage in passages]
         crafted, by_check = Judgement.nothing(len(texts)), dict[str, Matrix]()
         if self.actions["hidden"] != "keep":
             by_check["hidden"] = np.array([float(bool(passage.hidden)) for passage in passages])
         if self.actions["gibberish"] != "keep":
-            by_check["gibberish"] = self._scaled(np.array(each(texts, gibberish.gibberish_of), float))
+            by_check["gibberish"] = self._rescale(np.array(each(texts, gibberish.gibberish_of), float))
         if self.actions["crafted"] != "keep":
-            crafted = self._crafted(question, texts, [passage.body for passage in passages])
+            crafted = self._score_crafted(question, texts, [passage.body for passage in passages])
             by_check["crafted"] = crafted.probability
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
@@ -111,15 +111,15 @@ class Checks:
             self._windows(texts, over, crafted),
             frozenset(np.flatnonzero(np.any(firm, axis=0)).tolist()) if firm else frozenset(),
         )
-        return Look(judged, worst, by_check, self._flagged(passages, over), crafted)
+        return CheckScores(judged, worst, by_check, self._flag_clauses(passages, over), crafted)
 
     def _acts(self, name: str) -> bool:
         """Whether a check drops passages or parts of them; what is hidden was cut before the others looked."""
         return self.actions[name] == "drop" or (self.actions[name] == "redact" and name != "hidden")
 
-    def _crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
+    def _score_crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
         """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
-        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(as_meant)) is not None}
+        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(deobfuscate)) is not None}
         k, meanings = len(texts), list(strange.values())
         more = [meant.text for meant in meanings]
         crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], k if self.company else 0)
@@ -135,7 +135,7 @@ class Checks:
             owner[window] = at[owner[window] - k]
         return Judgement(probability, alone, owner, start, end, crafted.windows)
 
-    def _scaled(self, probability: Matrix) -> Matrix:
+    def _rescale(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""
         return np.asarray(1 / (1 + np.exp(-(_log_odds(probability) + self._usual))))
 
@@ -153,36 +153,36 @@ class Checks:
         if "gibberish" in over and self._acts("gibberish"):
             for i in np.flatnonzero(over["gibberish"]).tolist():
                 stretch = gibberish.gibberish(texts[i])
-                probability = float(self._scaled(np.array([stretch.probability]))[0])
+                probability = float(self._rescale(np.array([stretch.probability]))[0])
                 reason = str(Reason.of("gibberish.window"))
                 windows.setdefault(i, []).append(Window(stretch.start, stretch.end, probability, reason))
         return windows
 
-    def _flagged(
+    def _flag_clauses(
         self, passages: Sequence[Passage], over: Mapping[str, NDArray[np.bool_]]
     ) -> dict[int, tuple[Clause, ...]]:
         """What the checks find that only say so."""
         flagging = [name for name, action in self.actions.items() if action == "flag" and name in over]
         clauses = {
-            i: tuple(finding(name, passages[i]).clause for name in flagging if over[name][i])
+            i: tuple(check_reason(name, passages[i]).clause for name in flagging if over[name][i])
             for i in range(len(passages))
         }
         return {i: own for i, own in clauses.items() if own}
 
 
-def finding(check: str, passage: Passage) -> Reason:
+def check_reason(check: str, passage: Passage) -> Reason:
     """What a check found in a passage, without what becomes of it."""
     match check:
         case "hidden":
             return Reason.of("hidden", what=str(passage.hidden))
         case "gibberish":
             start, end = gibberish.gibberish(passage.reading)[1:]
-            return Reason.of("gibberish", quote=quotable(passage.reading[start:end], LONGEST_QUOTE))
+            return Reason.of("gibberish", quote=quotable(passage.reading[start:end], MAX_QUOTE_CHARS))
     return Reason.of("crafted.window")
 
 
 def _log_odds(probability: Matrix | float) -> Matrix:
     with np.errstate(divide="ignore"):
         odds = np.log(probability) - np.log1p(-np.asarray(probability))
-    within: Matrix = np.clip(odds, -FARTHEST, FARTHEST)
+    within: Matrix = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     return within

@@ -19,7 +19,7 @@ from unpoison.defenses.radar import Radar
 from unpoison.models.requests import Flow, judge
 from unpoison.types import Passage, Query, Screening
 
-__all__ = ["Opinion", "ambiguous", "consulted", "outvoted"]
+__all__ = ["Opinion", "ambiguous", "compare_answers", "majority_passage"]
 
 Matrix = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ AGREED = 0.5
 COPY = 0.8
 """Passages that share this much of their words are copies, and have one voice together."""
 
-FEWEST_VOICES = 2
+MIN_VOICES = 2
 """An answer that fewer passages give outvotes nothing."""
 
 LEAD = 1
@@ -78,7 +78,7 @@ def ambiguous(coverage: Matrix, probability: Matrix) -> bool:
     return bool((probability >= DOUBTFUL).any() or (coverage >= CLAIM).sum() > 1)
 
 
-def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:
+def compare_answers(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:
     """Read the kept passages and find those whose answers contradict the rest, by the minimum cut.
 
     A passage that does not answer, or that merely differs, is not held against its author: only contradiction counts,
@@ -102,7 +102,7 @@ def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: N
     return Opinion(conflict, rival, agreement, np.array(answers), len(kept))
 
 
-def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | None]:
+def majority_passage(question: str, answer: str, screening: Screening) -> Flow[int | None]:
     """The kept passage whose answer has more voices behind it than the generator's own, or None.
 
     A passage's voice counts as much as it is innocent, and copies share one. The generator's answer has the voices of
@@ -115,7 +115,7 @@ def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | Non
     """
     evidence = screening.evidence
     answering = [i for i in screening.kept_indices if evidence["answers"][i]]
-    if len(answering) < FEWEST_VOICES:
+    if len(answering) < MIN_VOICES:
         return None
     (final, *candidates), statement_of = statements(question, [answer, *evidence["answers"][answering].tolist()])
     pairs = [(final, candidate) for candidate in candidates] + [(candidate, final) for candidate in candidates]
@@ -128,5 +128,5 @@ def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | Non
     voices = agree @ (1 / copies)
     support = agree @ ((1 - evidence["probability"][answering]) / copies)
     best = int(best_first(support)[0])
-    enough = voices[best] >= max(FEWEST_VOICES, voices[same].max(initial=0.0) + LEAD)
+    enough = voices[best] >= max(MIN_VOICES, voices[same].max(initial=0.0) + LEAD)
     return answering[best] if enough and support[best] > support[same].max(initial=0.0) else None

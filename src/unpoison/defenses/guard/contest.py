@@ -24,9 +24,9 @@ from unpoison.text.answers import Relation, relation
 from unpoison.text.near_copies import FoldedText, Frame, near_copies
 from unpoison.types import Contest, Rival
 
-__all__ = ["MOST_READ", "ReadAnswers", "contests", "copied", "read_through"]
+__all__ = ["MAX_READ_PASSAGES", "ReadAnswers", "contests", "copy_matrix", "read_through"]
 
-MOST_READ = 50
+MAX_READ_PASSAGES = 50
 """Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
 
 DOUBT = 0.03
@@ -36,13 +36,13 @@ lends its voice to an answer that another passage surely gives."""
 SERIOUS = 0.5
 """A rival needs at least this share of the leading answer's voices: with fewer, the majority is clear."""
 
-MOST_ANSWERS = 12
+MAX_ANSWERS = 12
 """Distinct answers that are compared, those of most passages first."""
 
-MOST_CONTESTS = 10
+MAX_CONTESTS = 10
 """Of one screening; what was read comes first, then the near-copies that differ in least."""
 
-LONGEST_SHOWN = 200
+MAX_SHOWN_CHARS = 200
 """Characters of an answer that a rival keeps."""
 
 LIKELY = 0.5
@@ -67,14 +67,14 @@ class ReadAnswers(NamedTuple):
 
 
 def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[ReadAnswers]:
-    """Have the reader read the kept passages, at most `MOST_READ`, unless the question is for yes or no."""
+    """Have the reader read the kept passages, at most `MAX_READ_PASSAGES`, unless the question is for yes or no."""
     if len(kept) < 2 or read_question(question).kind == "polar":  # it copies words, and none of them says yes or no
         return ReadAnswers()
-    first = kept[:MOST_READ]
+    first = kept[:MAX_READ_PASSAGES]
     readings = yield from read(question, [texts[i] for i in first])
     answers = {i: reading.answer for i, reading in zip(first, readings, strict=True)}
     doubtful = frozenset(i for i, reading in zip(first, readings, strict=True) if not reading.no_answer <= DOUBT)
-    note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
+    note = f"the reader compared the answers of the first {MAX_READ_PASSAGES} of {len(kept)} kept passages"
     return ReadAnswers(answers, doubtful, (note,) * (len(first) < len(kept)))
 
 
@@ -96,10 +96,10 @@ def contests(
         asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
 
     Returns:
-        At most `MOST_CONTESTS`.
+        At most `MAX_CONTESTS`.
     """
     frames = near_copies(texts, lambda text: analysis(text).part(FoldedText))
-    copies = copied(texts, frames, overlap)
+    copies = copy_matrix(texts, frames, overlap)
     answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
     keys, worded = _pairs(answers)
     if asks and worded:
@@ -111,12 +111,12 @@ def contests(
         difference = _difference(question, frame, copies)
         if difference is not None and not any(_covers(dispute, difference) for dispute in disputes):
             disputes.append(difference)
-        if len(disputes) >= MOST_CONTESTS:
+        if len(disputes) >= MAX_CONTESTS:
             break
-    return tuple(disputes[:MOST_CONTESTS])
+    return tuple(disputes[:MAX_CONTESTS])
 
 
-def copied(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
+def copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which passages are copies of one another, and so have one voice; shape (k, k), symmetric."""
     copies = overlap >= COPY
     np.fill_diagonal(copies, val=True)
@@ -144,7 +144,7 @@ def _disputes(
             leaders = [opponent for opponent in leaders if opponent not in against]
         if len(party) < 2:
             continue
-        rivals = _ranked([_rival(answers, groups[leader], copies) for leader in party])
+        rivals = _rank_rivals([_rival(answers, groups[leader], copies) for leader in party])
         serious = tuple(rival for rival in rivals if rival.voices >= SERIOUS * rivals[0].voices)
         if len(serious) > 1:
             disputes.append(Contest(serious))
@@ -157,7 +157,7 @@ def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Conte
     groups = _groups(frame.fillings, related)
     if len(groups) < 2:
         return None
-    return Contest(_ranked([_rival(frame.fillings, group, copies) for group in groups.values()]))
+    return Contest(_rank_rivals([_rival(frame.fillings, group, copies) for group in groups.values()]))
 
 
 def _key(answer: str) -> str:
@@ -166,7 +166,7 @@ def _key(answer: str) -> str:
 
 def _distinct(answers: Mapping[int, str]) -> list[str]:
     """The answers that most passages give, equal but for case, white space and a final period."""
-    return [key for key, _ in Counter(map(_key, answers.values())).most_common(MOST_ANSWERS)]
+    return [key for key, _ in Counter(map(_key, answers.values())).most_common(MAX_ANSWERS)]
 
 
 def _pairs(answers: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
@@ -196,11 +196,11 @@ def _rival(answers: Mapping[int, str], passages: Sequence[int], copies: NDArray[
         if not copies[i, voices].any():
             voices.append(i)
     words = min((" ".join(answers[i].split()) for i in passages), key=len)
-    shown = words if len(words) <= LONGEST_SHOWN else f"{words[: LONGEST_SHOWN - 1]}…"
+    shown = words if len(words) <= MAX_SHOWN_CHARS else f"{words[: MAX_SHOWN_CHARS - 1]}…"
     return Rival(shown, tuple(passages), len(voices))
 
 
-def _ranked(rivals: Sequence[Rival]) -> tuple[Rival, ...]:
+def _rank_rivals(rivals: Sequence[Rival]) -> tuple[Rival, ...]:
     return tuple(sorted(rivals, key=lambda rival: (-rival.voices, -len(rival.passages), rival.passages)))
 
 

@@ -25,10 +25,10 @@ from unpoison.algorithms.trees import Trees, evaluate
 from unpoison.defenses.guard.shared_words import products
 from unpoison.errors import OptionError
 from unpoison.text.analysis import Words, each, words_of
-from unpoison.text.asked import Spoken, Wanted, beside
+from unpoison.text.asked import QuestionTerms, TextWords, beside
 from unpoison.text.style import Style
 
-__all__ = ["Crafted", "Judgement", "company"]
+__all__ = ["Crafted", "Judgement", "neighbor_features"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -96,7 +96,7 @@ class Crafted:
     Attributes:
         style: How generated claims are written.
         whole, window: Trees over the style and the columns of `text.asked`; their sums are log-odds.
-        company: Trees over `company`.
+        company: Trees over `neighbor_features`.
         handicap: What is taken from the log-odds of a window, of which a text has many.
         least, most: By how much the company lowers or raises a text's log-odds at most.
         damage: Shares of clean texts, rising.
@@ -174,7 +174,7 @@ class Crafted:
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
         k, known = len(texts), words_of(parts)
-        wanted, spoken = Wanted.of(words_of([question])[0]), Spoken.of(known)
+        wanted, spoken = QuestionTerms.of(words_of([question])[0]), TextWords.of(known)
         rows = np.column_stack([np.concatenate(each(parts, self.styles)), beside(wanted, spoken)])
         short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
         odds = evaluate(self.window, rows) - self.handicap - short
@@ -190,7 +190,7 @@ class Crafted:
         together, among = alone.copy(), k if among is None else among
         if among:
             own = alone[:among]
-            odds_among = evaluate(self.company, company(own, wanted, spoken, among))
+            odds_among = evaluate(self.company, neighbor_features(own, wanted, spoken, among))
             together[:among] = np.clip(odds_among, own + self.least, own + self.most)
         shift = np.array([0] * k + [0] * len(titled))
         shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
@@ -218,7 +218,7 @@ def _apart(known: Sequence[Words], k: int, last: Numbers) -> list[int]:
     return titles + ends
 
 
-def company(alone: Matrix, wanted: Wanted, spoken: Spoken, k: int) -> Matrix:
+def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, k: int) -> Matrix:
     """What a text's company says of it, shape (k, 6).
 
     Its own log-odds; the highest and the sum over suspects of probability times shared words; the highest of

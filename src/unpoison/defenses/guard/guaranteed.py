@@ -28,17 +28,17 @@ from unpoison.models.requests import Flow, generate
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Evidence, Query, Screening
 
-__all__ = ["answered_alone"]
+__all__ = ["answer_by_vote"]
 
 
-def answered_alone(
+def answer_by_vote(
     query: Query, screening: Screening, generator: Generator | None, sources: Sources | None = None
 ) -> Flow[Answer]:
     """The vote of passages or sources over what was kept, in the generator's words where it has any."""
     read = tuple(screening.passages[i] for i in screening.kept_indices)
     vote = Vote(generator, sources=sources)
-    poll = yield from vote.polled(query, read)
-    answer = vote.concluded(_joined(screening, vote.decided(query, read, poll)), poll)
+    poll = yield from vote.take_poll(query, read)
+    answer = vote.answer_from_poll(_merge_screenings(screening, vote.screening_from_poll(query, read, poll)), poll)
     winner = poll.result.winner
     if winner is None or generator is None or not can_write(generator):
         return answer
@@ -48,7 +48,7 @@ def answered_alone(
     return replace(answer, text=reply.text, details={**answer.details, "winner": answer.text})
 
 
-def _joined(screening: Screening, decided: Screening) -> Screening:
+def _merge_screenings(screening: Screening, decided: Screening) -> Screening:
     """One screening of both steps: kept is what the vote keeps of what the checks kept."""
     read = screening.kept_indices
     rank = {read[i]: rank for rank, i in enumerate(decided.kept_indices)}

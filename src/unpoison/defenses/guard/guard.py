@@ -23,21 +23,21 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Reason
 from unpoison.core.spans import without
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.claimed_answer import claimed_answer
+from unpoison.defenses.claimed_answer import answer_from_claims
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, Look
-from unpoison.defenses.guard.consensus import Opinion, ambiguous, consulted, outvoted
+from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, CheckScores
+from unpoison.defenses.guard.consensus import Opinion, ambiguous, compare_answers, majority_passage
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.defenses.guard.guaranteed import answered_alone
+from unpoison.defenses.guard.guaranteed import answer_by_vote
 from unpoison.defenses.guard.reasons import reasons
-from unpoison.defenses.guard.redaction import Redaction, redacted
+from unpoison.defenses.guard.redaction import Redaction, redact_passages
 from unpoison.defenses.guard.shared_words import coverage, overlap
 from unpoison.defenses.guard.sources import (
     ByContent,
+    answers_from_statements,
     one_voice,
-    stated_answers,
-    unsettled,
+    open_contests,
     verdicts_by_claims,
     verdicts_by_copies,
     verdicts_by_origin,
@@ -61,7 +61,7 @@ UNREAD = (
     "source; give a generator, such as reader"
 )
 
-FEWEST_RIVALS = 2
+MIN_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
@@ -171,16 +171,16 @@ class Guard(Defense):
         """From the claims where these were read (`defenses.claimed_answer`), else from what is kept."""
         screening, findings = yield from self._screen(query, passages)
         if findings is None or self.certifies or (screening.passages and not screening.kept):
-            return (yield from self.answered_from(query, screening))
-        plain = self.answered_from(query, screening)
-        return (yield from claimed_answer(query, screening, findings, plain, self.on_dispute, self.sources))
+            return (yield from self.answer_from(query, screening))
+        plain = self.answer_from(query, screening)
+        return (yield from answer_from_claims(query, screening, findings, plain, self.on_dispute, self.sources))
 
     def _screen(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Findings | None]]:
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
-        look, cut = self._look(query, passages)
+        look, cut = self._run_checks(query, passages)
         if self.alone:
-            return self._decided(query, cut, cut.probability, reasons(look, cut, passages), look.by_check), None
+            return self._build_screening(query, cut, cut.probability, reasons(look, cut, passages), look.by_check), None
         voices = voices_of(self.sources, query.text, cut.passages)
         opinion = yield from self._opinion(query, look, cut, voices)
         probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
@@ -193,7 +193,7 @@ class Guard(Defense):
         contested = yield from contests(
             query.reading, texts, read_answers, one_voice(shared, voices), asks=self._has("relations")
         )
-        decided = self._decided_by_content(findings, statements, contested, voices, cut.passages)
+        decided = self._content_verdicts(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
             if probability[i] > self.threshold and look.worst[i] == "crafted":
                 probability[i], why[i] = 0.0, reason
@@ -202,11 +202,11 @@ class Guard(Defense):
         compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
         arrays = {**look.by_check, "overlap": shared, **compared}
         notes = (*(opinion.notes if opinion else ()), *read_answers.notes, *self._source_notes(passages))
-        screening = self._decided(query, cut, probability, why, arrays, notes)
+        screening = self._build_screening(query, cut, probability, why, arrays, notes)
         claims = () if findings is None else findings.claims
-        return replace(screening, contested=unsettled(contested, decided), claims=claims), findings
+        return replace(screening, contested=open_contests(contested, decided), claims=claims), findings
 
-    def _decided(
+    def _build_screening(
         self,
         query: Query,
         cut: Redaction,
@@ -232,15 +232,17 @@ class Guard(Defense):
             spans=cut.spans,
         )
 
-    def _opinion(self, query: Query, look: Look, cut: Redaction, voices: Sequence[Voice]) -> Flow[Opinion | None]:
+    def _opinion(
+        self, query: Query, look: CheckScores, cut: Redaction, voices: Sequence[Voice]
+    ) -> Flow[Opinion | None]:
         """What the comparison of the kept passages' answers says, where it is wanted."""
         kept = np.flatnonzero(cut.probability <= self.threshold)
-        if self.models.nli is None or self.consult == "never" or len(kept) < FEWEST_RIVALS:
+        if self.models.nli is None or self.consult == "never" or len(kept) < MIN_RIVALS:
             return None
         covered = coverage(query.reading, [cut.passages[i].reading for i in kept])
         if self.consult == "ambiguous" and not ambiguous(covered, cut.probability[kept]):
             return None
-        opinion = yield from consulted(self._radar, query, cut.passages, kept)
+        opinion = yield from compare_answers(self._radar, query, cut.passages, kept)
         if self._informed:  # strangers outvote nobody
             opinion = opinion._replace(conflict=np.where([v.counts for v in voices], 0.0, opinion.conflict))
         return opinion
@@ -280,7 +282,7 @@ class Guard(Defense):
             return False
         return self.claims == "always" or self._has("read") or self.sources is not None
 
-    def _decided_by_content(
+    def _content_verdicts(
         self,
         findings: Findings | None,
         statements: Mapping[int, Statement],
@@ -317,28 +319,28 @@ class Guard(Defense):
         if opinion is not None:
             return ReadAnswers({i: str(opinion.answers[i]) for i in kept})
         if self._reads_claims:
-            return stated_answers(query.reading, statements, kept)
+            return answers_from_statements(query.reading, statements, kept)
         return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
 
-    def _look(self, query: Query, passages: tuple[Passage, ...]) -> tuple[Look, Redaction]:
+    def _run_checks(self, query: Query, passages: tuple[Passage, ...]) -> tuple[CheckScores, Redaction]:
         """What the checks say of the passages, and what is left of these."""
         hidden = self.checks.hidden(passages)
         bare = tuple(without(p, hidden[i]) if i in hidden else p for i, p in enumerate(passages))
-        look = self.checks.look(query.reading, bare)
-        again = lambda rests: self.checks.look(query.reading, rests).judged  # noqa: E731
-        return look, redacted(bare, look.judged, again, hidden)
+        look = self.checks.score_passages(query.reading, bare)
+        again = lambda rests: self.checks.score_passages(query.reading, rests).judged  # noqa: E731
+        return look, redact_passages(bare, look.judged, again, hidden)
 
-    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+    def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """From the kept passages; where these were read one by one, the answer has to stand their vote.
 
         With `answer="guaranteed"` by the vote itself.
         """
         if self.certifies:
-            return (yield from answered_alone(query, screening, self.models.generator, self.sources))
-        answer = yield from super().answered_from(query, screening)
+            return (yield from answer_by_vote(query, screening, self.models.generator, self.sources))
+        answer = yield from super().answer_from(query, screening)
         if "answers" not in screening.evidence or answer.abstained:
             return answer
-        winner = yield from outvoted(query.reading, answer.text, screening)
+        winner = yield from majority_passage(query.reading, answer.text, screening)
         if winner is None:
             return answer
         majority = str(screening.evidence["answers"][winner])

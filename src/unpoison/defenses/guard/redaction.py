@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Clause, Reason
-from unpoison.core.spans import Span, spans_of, united, without
+from unpoison.core.spans import Span, merge_spans, spans_of, without
 from unpoison.defenses.injection_cuts import harmless, hidden_spans
 from unpoison.types import Passage
 
-__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans"]
+__all__ = ["Judged", "Redaction", "Window", "redact_passages", "suspicious_spans"]
 
 Matrix = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, t
     return {i: spans for i, spans in by_position.items() if spans}
 
 
-def redacted(
+def redact_passages(
     passages: tuple[Passage, ...], judged: Judged, judge: Judge, hidden: Mapping[int, tuple[Span, ...]] = NOTHING
 ) -> Redaction:
     """Cut what is suspicious, check the rest, and keep the rests that are harmless.
@@ -114,7 +114,7 @@ def redacted(
     probability[emptied] = 1.0
     cut = {i for i in hidden if probability[i] <= judged.threshold}
     suspicious = suspicious_spans(passages, judged)
-    spans = {i: united([*hidden.get(i, ()), *suspicious.get(i, ())]) for i in {*hidden, *suspicious}}
+    spans = {i: merge_spans([*hidden.get(i, ()), *suspicious.get(i, ())]) for i in {*hidden, *suspicious}}
     rests = _rests(passages, {i: spans[i] for i in suspicious if i not in judged.firm})
     for _ in range(ROUNDS):
         if not rests:
@@ -125,7 +125,7 @@ def redacted(
         passages = tuple(rests[i] if i in fine else passage for i, passage in enumerate(passages))
         cut |= fine
         more = {i: _spans(rest, again, i) for i, rest in rests.items() if i not in fine and i not in again.firm}
-        more = {i: united([*spans[i], *own]) for i, own in more.items() if own}
+        more = {i: merge_spans([*spans[i], *own]) for i, own in more.items() if own}
         spans |= more
         rests = _rests(passages, more)
     return Redaction(passages, probability, spans, frozenset(cut))
@@ -144,7 +144,7 @@ def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
         for window in _smallest(suspicious)
     ]
     hidden = hidden_spans(passage, float(judged.probability[i]))
-    return united([*spans_of(passage, windows), *hidden])
+    return merge_spans([*spans_of(passage, windows), *hidden])
 
 
 def _smallest(windows: Sequence[Window]) -> list[Window]:

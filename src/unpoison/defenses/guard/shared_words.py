@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.text.analysis import MARK, STOP, words_of
-from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
+from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
 
 __all__ = ["coverage", "overlap", "products"]
 
@@ -22,8 +22,8 @@ def coverage(question: str, texts: Sequence[str]) -> Matrix:
     """The highest share of the question's words in a stretch of each of k texts, shape (k,). O(n) time."""
     highest = np.zeros(len(texts))
     if texts:
-        spoken = Spoken.of(words_of(texts))
-        shares = beside(Wanted.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
+        spoken = TextWords.of(words_of(texts))
+        shares = beside(QuestionTerms.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
         np.maximum.at(highest, spoken.owner, shares)
     return highest
 

@@ -19,16 +19,16 @@ from unpoison.core.claims import Claim
 from unpoison.core.contests import Contest, unmistakable
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.claims import Findings, Statement
-from unpoison.defenses.guard.contest import DOUBT, MOST_READ, ReadAnswers
+from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
 from unpoison.defenses.voices import Voice
 from unpoison.models.questions import read_question
 from unpoison.types import Passage
 
 __all__ = [
     "ByContent",
+    "answers_from_statements",
     "one_voice",
-    "stated_answers",
-    "unsettled",
+    "open_contests",
     "verdicts_by_claims",
     "verdicts_by_copies",
     "verdicts_by_origin",
@@ -69,7 +69,7 @@ def verdicts_by_claims(
             continue
         for i in rival.passages:
             if statements[i].no_answer < CERTAIN:
-                dropped[i] = _contradicted(rival, lead, voices)
+                dropped[i] = _contradiction_reason(rival, lead, voices)
     restored: dict[int, Reason] = {}
     for i in lead.passages:
         others = len({voices[j].name for j in behind} - {voices[i].name})
@@ -89,7 +89,7 @@ def verdicts_by_copies(contested: Sequence[Contest], voices: Sequence[Voice]) ->
         for rival in contest.rivals:
             if rival is not counting[0]:
                 claim = Claim(rival.answer, 0.0, (), rival.passages)
-                dropped |= dict.fromkeys(rival.passages, _contradicted(claim, lead, voices))
+                dropped |= dict.fromkeys(rival.passages, _contradiction_reason(claim, lead, voices))
     return ByContent(dropped)
 
 
@@ -106,7 +106,7 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
     )
 
 
-def unsettled(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
+def open_contests(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
     """The contests in which two sides are left: where all but one went for what they say, nobody need be told."""
     return tuple(
         contest
@@ -115,7 +115,7 @@ def unsettled(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest
     )
 
 
-def _contradicted(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
+def _contradiction_reason(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
     own = {voices[i].name for i in claim.passages}
     known = {voices[i].name for i in lead.passages if voices[i].counts}
     parameters = {"answer": _quote(claim), "other": _quote(lead), "own": len(own), "known": len(known)}
@@ -139,11 +139,11 @@ def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[
     return np.where(same, 1.0, overlap)
 
 
-def stated_answers(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:
+def answers_from_statements(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:
     """What the kept passages answer, for the contest of answers, from what was read already."""
     if len(kept) < 2 or read_question(question).kind == "polar":
         return ReadAnswers()
     answers = {i: statements[i].answer for i in kept if i in statements and statements[i].no_answer < ANSWERED}
     doubtful = frozenset(i for i in answers if not statements[i].no_answer <= DOUBT)
-    note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
-    return ReadAnswers(answers, doubtful, (note,) * (len(kept) > MOST_READ))
+    note = f"the reader compared the answers of the first {MAX_READ_PASSAGES} of {len(kept)} kept passages"
+    return ReadAnswers(answers, doubtful, (note,) * (len(kept) > MAX_READ_PASSAGES))
