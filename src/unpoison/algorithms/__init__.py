@@ -1,1 +1,1 @@
-"""Ranking, clustering, cuts, votes and statistics: arrays in and out, as the papers write them."""
+"""Ranking, clustering, cuts, votes, statistics: arrays in and out, as the papers write them."""

@@ -1,4 +1,4 @@
-"""Whole files of rows: one picklable function from rows to rows, on processes of this machine or on Ray."""
+"""Whole files, in processes of this machine or on Ray."""
 
 from unpoison.batch.running import Progress, run
 from unpoison.batch.screener import Screener

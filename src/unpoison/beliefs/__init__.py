@@ -1,4 +1,4 @@
-"""Where RADAR's beliefs live: in memory, in a SQLite file, in Redis, in PostgreSQL.
+"""What RADAR remembers: in memory, SQLite, Redis, PostgreSQL.
 
 The names below are imported when they are first used; a store imports its library when it is made.
 """

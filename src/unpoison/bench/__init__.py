@@ -1,1 +1,1 @@
-"""All that measures: attacks, evaluations, questions, red-team tests. Nothing outside but the commands uses it."""
+"""All that measures: attacks, evaluations, questions, red-team tests."""

@@ -1,1 +1,1 @@
-"""Passages, verdicts, screenings, answers and the reasons they carry: what every other folder speaks of."""
+"""Passages, verdicts, screenings, answers and their reasons; one codec for all of them."""

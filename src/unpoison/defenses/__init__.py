@@ -1,1 +1,1 @@
-"""One file per paper. Each reads like the method section: it names the steps, the kernels do them."""
+"""One file per paper, each like its method section; Guard in a folder of its own."""

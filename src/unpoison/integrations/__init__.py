@@ -1,4 +1,4 @@
-"""Adapters to other people's frameworks, one file each, the only one that imports the framework.
+"""LangChain, LlamaIndex, Haystack: one file each.
 
     from unpoison.integrations.langchain import ScreeningCompressor      # pip install 'unpoison[langchain]'
     from unpoison.integrations.llamaindex import ScreeningPostprocessor  # pip install 'unpoison[llamaindex]'

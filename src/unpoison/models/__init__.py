@@ -1,4 +1,4 @@
-"""The learned parts, each behind a one-method protocol: encoders, generators, NLI models, cross-encoders.
+"""Encoders, generators, readers, NLI models, each behind a one-method protocol; prompts.
 
 The names below are imported when they are first used; an adapter imports its library when it is made.
 """

@@ -1,1 +1,1 @@
-"""How a screening is drawn: on a terminal, and as one page."""
+"""How a screening is drawn: on a terminal, as one page."""

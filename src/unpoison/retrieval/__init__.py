@@ -1,4 +1,4 @@
-"""Where passages come from: BM25, dense vectors, both together, FAISS, Qdrant, PostgreSQL with pgvector.
+"""Where passages come from: BM25, vectors, FAISS, Qdrant, pgvector.
 
 The names below are imported when they are first used; a store's library is imported when the retriever is made.
 """

@@ -1,4 +1,4 @@
-"""The HTTP service: screenings, answers, five dialects of `/rerank`, metrics and an inspector page.
+"""The HTTP service, its client, and the MCP server.
 
     from unpoison import Guard
     from unpoison.serve import Bounds, create_app

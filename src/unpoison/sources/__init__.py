@@ -1,4 +1,4 @@
-"""Who says it: the party behind a passage, what a policy says of it, and how often it was seen.
+"""Who says it: the party behind a passage, what a policy says of it, how often it was seen.
 
 The names below are imported when they are first used.
 """

@@ -1,1 +1,1 @@
-"""What a text says: canonical reading, words, sentences, answers, and the checks of texts."""
+"""What a text says: canonical reading, words, sentences, answers, and checks of texts."""

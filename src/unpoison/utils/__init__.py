@@ -1,1 +1,1 @@
-"""What needs none of ours: caches, threads, locks, private files, options, optional packages."""
+"""What needs none of ours: caches, threads, locks, options, optional packages."""
