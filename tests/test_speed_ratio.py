@@ -38,7 +38,7 @@ def test_one_slow_measurement_is_no_failure_and_three_are(
     slow = {name: 5 * ratio for name, ratio in recorded.items()}
     monkeypatch.setattr(sys, "argv", ["speed_ratio.py"])
     for turns, failed in (([slow, recorded], 0), ([slow, slow, recorded], 0), ([slow, slow, slow], 1)):
-        monkeypatch.setattr(speed_ratio, "gate_cells", iter(turns).__next__)
+        monkeypatch.setattr(speed_ratio, "measured", iter(turns).__next__)
         assert speed_ratio.main() == failed
         assert ("takes 5.0 times as long" in capsys.readouterr().err) == bool(failed)
 

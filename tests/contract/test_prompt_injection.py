@@ -197,7 +197,7 @@ def test_guard_says_of_which_script_it_judged_nothing(script: str) -> None:
     passages = ["The town has 10,000 people.", UNJUDGED[script], "It lies on a river, which a bridge crosses."]
     screening = Guard().screen("how many people live in the town", passages)
     assert f"not judged for prompt injection: {script}, in passage 1" in screening.evidence.notes
-    assert "in a script that is not judged" in screening.verdicts[1].reason
+    assert "is not judged in this script" in screening.verdicts[1].reason
     assert not any("not judged" in note for note in Guard().screen("the town", passages[::2]).evidence.notes)
 
 

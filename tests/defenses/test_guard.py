@@ -305,8 +305,8 @@ def screenings(count: int) -> list[Screening]:
 
 WORK = {
     "gibberish": [(gibberish, "gibberish_of")],
-    "crafted": [(Crafted, "judge"), (checks, "as_meant")],
-    "prompt_injection": [(detector, "injections"), (detector, "unjudged")],
+    "crafted": [(Crafted, "judge"), (checks, "deobfuscate")],
+    "prompt_injection": [(detector, "injections"), (detector, "unsupported_language")],
 }
 
 

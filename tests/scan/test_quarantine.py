@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from at_rest.corpora import towns
 
+from scan.corpora import towns
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.io.file_rows import json_line
 from unpoison.scan.quarantine import earlier_moves, move, read_decisions

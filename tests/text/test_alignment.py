@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import MEANT, PIECES
 
 from effort import linear
+from text.test_canonical import MEANT, PIECES
 from unpoison.text.alignment import Edits, Trace, merge_regions
 from unpoison.text.canonical import MAX_TEXT_CHARS, canonical
 from unpoison.text.composition import recompose

@@ -1,4 +1,6 @@
 import importlib
+import sys
+import warnings
 
 import pytest
 
@@ -14,8 +16,14 @@ def test_every_entry_leads_to_a_module_that_exists():
 
 
 def test_an_old_import_gives_the_very_objects_of_the_new_place_and_says_where_that_is():
-    with pytest.warns(DeprecationWarning, match=r"unpoison\.kernels\.mincut is unpoison\.algorithms\.mincut now"):
+    for name in ("unpoison.kernels", "unpoison.kernels.mincut"):
+        sys.modules.pop(name, None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         old = importlib.import_module("unpoison.kernels.mincut")
+    assert "unpoison.kernels.mincut is unpoison.algorithms.mincut now; import from there" in [
+        str(w.message) for w in caught
+    ]
     assert old.min_cut is unpoison.algorithms.mincut.min_cut
     assert unpoison.algorithms.mincut.__spec__.name == "unpoison.algorithms.mincut"
 
@@ -23,8 +31,8 @@ def test_an_old_import_gives_the_very_objects_of_the_new_place_and_says_where_th
 @pytest.mark.filterwarnings("ignore:unpoison:DeprecationWarning")
 def test_a_folder_that_became_two_answers_for_both():
     old = importlib.import_module("unpoison.kernels")
-    assert old.sentences is unpoison.text.sentences
-    assert old.mincut is unpoison.algorithms.mincut
+    assert old.sentences.sentences is unpoison.text.sentences.sentences
+    assert old.mincut.min_cut is unpoison.algorithms.mincut.min_cut
     assert importlib.import_module("unpoison.evaluation").load is unpoison.bench.evaluation.load
 
 

@@ -100,7 +100,7 @@ def test_what_is_known_of_texts_takes_a_number_of_bytes(
 ) -> None:
     most = 2**20
     sentences._stem.cache_clear()
-    monkeypatch.setattr(analysis, "_record_failure", LRUCache(analysis._record_failure._size, most))
+    monkeypatch.setattr(analysis, "_kept", LRUCache(analysis._kept._size, most))
     whole = part.__name__ == "<lambda>"
 
     def work(times: int) -> None:
@@ -138,15 +138,15 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 UNBOUNDED = frozenset(
     """_all _all_labels _all_marks _classes _hints _letters _list _minilm _optional _secret _sentence_marks
-    _style _suffixes _tables _template _templates _third_party _unjudged_scripts _usual_marks _words load
-    network preset_file resource shipped""".split()  # noqa: SIM905
+    _style _suffixes _tables _template _templates _third_party _unsupported_scripts _usual_marks _words load
+    network preset_file load_reader load_weights resource""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
 BOUNDED = (
     *("_stem", "_wanted", "_words_hash", "answer_type", "gaps", "read_answer"),
-    *("_place", "_origin", "_named_place", "_glob", "_entries", "checked_rule"),  # of sources, rules and policies
+    *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies
 )
 """Whose texts are cut before they are remembered, or are our own."""
 

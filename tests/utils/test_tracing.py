@@ -111,7 +111,7 @@ def test_without_opentelemetry_nothing_is_imported() -> None:
 
 def test_nothing_is_recorded_where_it_was_imported_and_not_set_up() -> None:
     code = (
-        "import opentelemetry.trace as trace; from unpoison import tracing; assert tracing._tracer() is None;"
+        "import opentelemetry.trace as trace; from unpoison.utils import tracing; assert tracing._tracer() is None;"
         "from opentelemetry.sdk.trace import TracerProvider; trace.set_tracer_provider(TracerProvider());"
         "assert tracing._tracer().start_span('x').is_recording()"
     )
@@ -138,7 +138,8 @@ def test_spans_are_sent_to_a_collector() -> None:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     code = (
-        "from unpoison import Guard, tracing; tracing.exported(); Guard().screen('q', ['a', 'b', 'c'])\n"
+        "from unpoison import Guard; from unpoison.utils import tracing; tracing.export_spans(); "
+        "Guard().screen('q', ['a', 'b', 'c'])\n"
         "from opentelemetry import trace; trace.get_tracer_provider().force_flush()"
     )
     own = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "OTEL_METRICS_EXPORTER": "none"}

@@ -183,7 +183,7 @@ def evaluate(
     runs.say_problems(results)
     problems = [problem for summary in results.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])
-    raise typer.Exit(checks.answer_from_poll(measured_cells(results), problems, runs.say_outcome(run), where))
+    raise typer.Exit(checks.conclude(measured_cells(results), problems, runs.say_outcome(run), where))
 
 
 def _run(

@@ -81,7 +81,7 @@ class Checks:
                     f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
                 )
 
-    def answer_from_poll(
+    def conclude(
         self,
         cells: Sequence[MeasuredCell],
         problems: Sequence[str],

@@ -123,7 +123,7 @@ def run(
         say(problem)
     code = redteaming.exit_code(results)
     alerts = redteaming.alerts(results)
-    raise typer.Exit(checks.answer_from_poll(results.gate_cells(), problems, code, str(config), alerts))
+    raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts))
 
 
 @redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")

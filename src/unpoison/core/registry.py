@@ -85,7 +85,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
         "diverse": "unpoison.bench.attacks.diverse:Diverse",
         "defense-aware": "unpoison.bench.attacks.defense_aware:DefenseAware",
-        "orders": "unpoison.bench.attacks.orders:Orders",
+        "orders": "unpoison.bench.attacks.orders:PromptInjection",
         "swap": "unpoison.bench.attacks.swap:Swap",
         "clause": "unpoison.bench.attacks.clause:Clause",
         "copies": "unpoison.bench.attacks.copies:Copies",

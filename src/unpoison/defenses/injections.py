@@ -132,4 +132,8 @@ def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
     code = "prompt_injection.flagged" if injections.policy == "flag" else "prompt_injection.cut"
     reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
-    return replace(verdict, reason=reason, spans=merge_spans([*verdict.spans, *injections.spans[verdict.index]]))
+    found = injections.spans[verdict.index]
+    wider = verdict.spans
+    if injections.policy == "flag":  # a wider span around a flagged one would hide where it stands
+        wider = tuple(span for span in wider if not any(span.start < f.end and f.start < span.end for f in found))
+    return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))

@@ -37,7 +37,7 @@ ENCODERS = {
     "openai:MODEL": "openai:OpenAIEncoder",
 }
 GENERATORS = {
-    "reader": "reader:shipped",
+    "reader": "reader:load_reader",
     "qa:NAME_OR_PATH": "reader:Reader",
     "extractive": "extractive:ExtractiveReader",
     "openai:MODEL": "openai:OpenAIGenerator",
@@ -46,7 +46,7 @@ GENERATORS = {
     "fid:FOLDER": "fusion:FusionInDecoder",
 }
 NLI_MODELS = {
-    "reader": "reader:shipped",
+    "reader": "reader:load_reader",
     "answers": "answer_nli:AnswerNLI",
     "lexical": "lexical_nli:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",

@@ -8,9 +8,9 @@ import stat
 import threading
 
 import pytest
-from redteam.conftest import write_world
-from redteam.test_hostile import Quick
 
+from bench.redteam.conftest import write_world
+from bench.redteam.test_hostile import Quick
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, run_test
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Bounds, InterruptedTestError, Pace, Wait

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from redteam.conftest import StandIn, write_world
-from redteam.hostile import Hostile
 
+from bench.redteam.conftest import StandIn, write_world
+from bench.redteam.hostile import Hostile
 from unpoison.bench.redteam import Config, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import Clock

@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import pytest
-from redteam.conftest import write_world
-from redteam.test_bounds import Scripted, tried
-from redteam.test_hostile import Quick
 
+from bench.redteam.conftest import write_world
+from bench.redteam.test_bounds import Scripted, tried
+from bench.redteam.test_hostile import Quick
 from documents import ROOT, blocks
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.journal import Journal
