@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def gate(found: SimpleNamespace) -> dict[str, Any]:
-    return next(layer.kwargs for layer in found.app.user_middleware if layer.cls.__name__ == "Gate")
+    return next(layer.kwargs for layer in found.app.user_middleware if layer.cls.__name__ == "RequestMiddleware")
 
 
 def admission(found: SimpleNamespace) -> Any:

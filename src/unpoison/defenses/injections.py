@@ -135,5 +135,9 @@ def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     found = injections.spans[verdict.index]
     wider = verdict.spans
     if injections.policy == "flag":  # a wider span around a flagged one would hide where it stands
-        wider = tuple(span for span in wider if not any(span.start < f.end and f.start < span.end for f in found))
+        wider = tuple(span for span in wider if not any(_overlap(span, own) for own in found))
     return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))
+
+
+def _overlap(span: Span, other: Span) -> bool:
+    return span.field == other.field and span.start < other.end and other.start < span.end
