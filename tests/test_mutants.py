@@ -31,16 +31,16 @@ def f(a: "int | 3", b: int = 7) -> "4":
 
 @pytest.fixture
 def mutations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import mutations
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.quality import mutations
 
     return mutations
 
 
 @pytest.fixture
 def mutants(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import mutants
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.quality import mutants
 
     return mutants
 
@@ -94,7 +94,7 @@ def test_a_module_without_a_test_of_its_name_has_tests_all_the_same(mutants: Mod
 
 def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     results = tmp_path / "mutants.jsonl"
-    command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "text/keywords.py", "--sample", "1"]
+    command = [sys.executable, "-m", "benchmarks", "mutants", "text/keywords.py", "--sample", "1"]
     command += ["--only=i == 0 ->", "--results", str(results)]
     for _ in range(2):
         result = subprocess.run(command, capture_output=True, text=True)
