@@ -30,7 +30,9 @@ def main() -> int:
         print(f"{name} is no benchmark; the names are {', '.join(known)}", file=sys.stderr)
         return 2
     sys.argv[:2] = [f"python -m benchmarks {name}"]
-    runpy.run_module(f"benchmarks.{known[name].parent.name}.{name}", run_name="__main__")
+    runpy.run_module(
+        f"benchmarks.{known[name].parent.name}.{name}", run_name="__main__", alter_sys=True
+    )  # workers import it by name
     return 0
 
 

@@ -43,9 +43,9 @@ __all__: list[str] = []
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TESTS = ROOT / "src" / "unpoison", ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.jsonl")
-MEASURES = ("tallies", "measures", "intervals", "matching", "certified", "noise", "rates")
-ROOMS = ("kernels", "defenses", "beliefs", "at_rest", "models", "redteam", "service")
-DEFAULT = (*ROOMS, *(f"evaluation/{name}.py" for name in MEASURES))
+MEASURES = ("tallies", "measures", "matching", "certified", "noise", "rates")
+ROOMS = ("algorithms", "text", "defenses", "beliefs", "scan", "models", "bench/redteam", "serve")
+DEFAULT = (*ROOMS, *(f"bench/evaluation/{name}.py" for name in MEASURES))
 PRELOADED = [
     "pytest",
     "hypothesis",
@@ -53,7 +53,7 @@ PRELOADED = [
     "scipy.sparse.csgraph",
     "scipy.cluster.hierarchy",
     "rapidfuzz",
-    "mutations",
+    "benchmarks.quality.mutations",
 ]
 UNWANTED = "not torch and not browser and not ray"
 ELSEWHERE = ("test_processes.py", "test_service_process.py")
