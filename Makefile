@@ -44,7 +44,7 @@ imports: .venv/dev.stamp ## the one-way rule of docs/architecture.md
 	$(BIN)/lint-imports
 
 speed: .venv/dev.stamp ## whole calls beside a fixed peer; fails where one takes twice what is recorded
-	$(BIN)/python benchmarks/speed_ratio.py
+	$(BIN)/python -m benchmarks speed_ratio
 
 format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .
@@ -54,7 +54,7 @@ docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning i
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs ../shared/data
-	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python -m benchmarks tables
 
 coverage: .venv/dev.stamp ## run all tests and name the lines of src that none of them ran; fails below 95 %
 	$(BIN)/coverage erase
@@ -63,7 +63,7 @@ coverage: .venv/dev.stamp ## run all tests and name the lines of src that none o
 	$(BIN)/coverage report
 
 mutants: .venv/dev.stamp ## put 300 small faults into the source and count those that the tests notice; hours, may be stopped
-	$(BIN)/python benchmarks/mutants.py --total 300
+	$(BIN)/python -m benchmarks mutants --total 300
 
 dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the same commit is built
 	$(PIP) 'build>=1.2'

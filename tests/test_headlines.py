@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import headline_pages as pages  # noqa: E402  scripts beside the package, not a part of it
-import headlines  # noqa: E402
-from guard_data import Sample  # noqa: E402
-from guard_screens import screen_all  # noqa: E402
-from headline_claims import CLAIMS  # noqa: E402
+sys.path.insert(0, str(ROOT))
+from benchmarks.quality import headline_pages as pages  # noqa: E402  scripts beside the package, not a part of it
+from benchmarks.quality import headlines  # noqa: E402
+from benchmarks.quality.guard_screens import screen_all  # noqa: E402
+from benchmarks.quality.headline_claims import CLAIMS  # noqa: E402
+from benchmarks.training.guard_data import Sample  # noqa: E402
 
 FOUND = pages.load_headlines()
 SHARE = re.compile(r"\d ?%")
@@ -23,7 +23,7 @@ SHARE = re.compile(r"\d ?%")
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_show_what_was_measured(page: Path) -> None:
-    """`python benchmarks/headlines.py --pages` brings a page up to date."""
+    """`python -m benchmarks headlines --pages` brings a page up to date."""
     text = page.read_text(encoding="utf-8")
     assert pages.with_figures(text, FOUND) == text
 

@@ -31,16 +31,16 @@ def f(a: "int | 3", b: int = 7) -> "4":
 
 @pytest.fixture
 def mutations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import mutations
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.quality import mutations
 
     return mutations
 
 
 @pytest.fixture
 def mutants(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import mutants
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.quality import mutants
 
     return mutants
 
@@ -59,7 +59,7 @@ def test_every_kind_of_fault_and_nothing_in_texts_and_annotations(mutations: Mod
 
 
 def test_listing_changes_nothing_and_each_change_is_another_program(mutations: ModuleType) -> None:
-    text = (ROOT / "src" / "unpoison" / "kernels" / "mincut.py").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "unpoison" / "algorithms" / "mincut.py").read_text(encoding="utf-8")
     tree = ast.parse(text)
     changes_found = mutations.changes(tree)
     assert ast.dump(tree) == ast.dump(ast.parse(text))
@@ -76,10 +76,10 @@ def test_listing_changes_nothing_and_each_change_is_another_program(mutations: M
 @pytest.mark.parametrize(
     ("module", "first"),
     [
-        ("algorithms/mincut.py", "kernels/test_mincut.py"),
+        ("algorithms/mincut.py", "algorithms/test_mincut.py"),
         ("defenses/radar_static.py", "defenses/test_radar.py"),
-        ("text/quantities.py", "kernels/test_answers.py"),  # no tests of its own: those of the module that uses it
-        ("bench/evaluation/tallies.py", "evaluation/test_tallies.py"),
+        ("text/quantities.py", "text/test_answers.py"),  # no tests of its own: those of the module that uses it
+        ("bench/evaluation/tallies.py", "bench/evaluation/test_tallies.py"),
     ],
 )
 def test_the_nearest_tests_come_first(mutants: ModuleType, module: str, first: str) -> None:
@@ -94,7 +94,7 @@ def test_a_module_without_a_test_of_its_name_has_tests_all_the_same(mutants: Mod
 
 def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     results = tmp_path / "mutants.jsonl"
-    command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "text/keywords.py", "--sample", "1"]
+    command = [sys.executable, "-m", "benchmarks", "mutants", "text/keywords.py", "--sample", "1"]
     command += ["--only=i == 0 ->", "--results", str(results)]
     for _ in range(2):
         result = subprocess.run(command, capture_output=True, text=True)

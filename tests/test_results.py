@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SAME = re.compile(r"same setting as (?:the|a) paper(?:'s)?\?", re.IGNORECASE)
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import tables  # noqa: E402  a script beside the package, not a part of it
+sys.path.insert(0, str(ROOT))
+from benchmarks.quality import tables  # noqa: E402  a script beside the package, not a part of it
 
 
 def tables_of(text: str) -> list[str]:

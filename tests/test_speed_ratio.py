@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-import speed_ratio
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.speed import speed_ratio
 
 
 @pytest.mark.parametrize(

@@ -7,34 +7,21 @@ from pathlib import Path
 
 FOLDER = "reference/python"
 
-ROOMS = {
-    "defenses": "which passages to trust, and what the answer is in spite of the others",
-    "attacks": "poisoned passages for a target, and wrappers that change how they look",
-    "models": "encoders, generators, NLI models, readers, test doubles",
-    "retrieval": "a question to passages with the store's vectors",
-    "evaluation": "data sets, injection, metrics, scenarios, report",
-    "redteam": "tests of running systems",
-    "questions": "one's own documents to questions with a true and a false answer",
-    "at_rest": "poison in an index, in a log, behind an answer",
-    "beliefs": "what RADAR remembers of a question",
-    "integrations": "LangChain, LlamaIndex, Haystack",
-    "batch": "whole files, local and on Ray",
-    "service": "the HTTP service",
-    "kernels": "arrays and texts: the equations of the papers",
-}
-"""The folders of the package and what is in them."""
-
-
 OPTIONS = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
 """The module's name is the heading above the directive already."""
 
 
 def module_pages(package: Path) -> dict[str, str]:
-    """Pages as Markdown by their path below `docs`."""
-    pages = {f"{FOLDER}/{room}.md": _page(package, room, sorted((package / room).glob("*.py"))) for room in ROOMS}
+    """Pages as Markdown by their path below `docs`: one for each folder of the package that holds modules."""
+    rooms = {
+        path.parent.relative_to(package).as_posix(): _purpose(path)
+        for path in sorted(package.rglob("__init__.py"))
+        if path.parent != package and len(list(path.parent.glob("*.py"))) > 1
+    }
+    pages = {f"{FOLDER}/{room}.md": _page(package, room, sorted((package / room).glob("*.py"))) for room in rooms}
     top = [path for path in sorted(package.glob("*.py")) if path.stem != "__init__"]
     pages[f"{FOLDER}/unpoison.md"] = _page(package, "unpoison", top)
-    rows = "\n".join(f"| [unpoison.{room}]({room}.md) | {what} |" for room, what in ROOMS.items())
+    rows = "\n".join(f"| [unpoison.{_dotted(room)}]({room}.md) | {what} |" for room, what in rooms.items())
     pages[f"{FOLDER}/index.md"] = (
         "# Python\n\nMade from the docstrings when this site was built. The names that most programs need are in "
         "`unpoison` itself.\n\n| modules | what is in them |\n| --- | --- |\n"
@@ -44,7 +31,7 @@ def module_pages(package: Path) -> dict[str, str]:
 
 
 def _page(package: Path, room: str, modules: list[Path]) -> str:
-    title = "unpoison" if room == "unpoison" else f"unpoison.{room}"
+    title = "unpoison" if room == "unpoison" else f"unpoison.{_dotted(room)}"
     names = [
         path.relative_to(package.parent).with_suffix("").as_posix().replace("/", ".")
         for path in modules
@@ -52,6 +39,16 @@ def _page(package: Path, room: str, modules: list[Path]) -> str:
     ]
     parts = [f"## {name}\n\n::: {name}\n{OPTIONS}" for name in names]
     return f"# {title}\n\n" + "\n".join(parts)
+
+
+def _dotted(room: str) -> str:
+    return room.replace("/", ".")
+
+
+def _purpose(init: Path) -> str:
+    """The first sentence of a folder's docstring, on one line of a table."""
+    doc = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+    return doc.split("\n")[0].rstrip(".")
 
 
 def _public(path: Path) -> bool:

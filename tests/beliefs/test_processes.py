@@ -34,7 +34,7 @@ def run(*arguments: object) -> dict[str, int]:
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
 def test_sixteen_processes_lose_no_update(kind, spec, namespace):
-    """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/beliefs.py` does."""
+    """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/speed/beliefs.py` does."""
     queries = 1000 if FULL else 20
     result = run("updates", spec(kind), namespace, 16, queries, 10)
     assert result == {"failed": 0, "queries": queries, "least": 160, "most": 160}

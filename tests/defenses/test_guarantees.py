@@ -1,6 +1,6 @@
 """Searches that try to break every guarantee, and examples of why the other methods have none.
 
-`benchmarks/guarantee.py` runs the same searches on 10,000 sets and with the real reader.
+`benchmarks/quality/guarantee.py` runs the same searches on 10,000 sets and with the real reader.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from unpoison.text.answers import relation
 from unpoison.text.forms import form
 from unpoison.types import Answer, Reply
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from breaking import breaks
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.quality.breaking import breaks
 
 QUESTION = "who won the race"
 HONEST = [

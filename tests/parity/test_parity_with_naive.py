@@ -1,4 +1,4 @@
-"""The same decisions as the published procedures, written a second time for reading (`benchmarks/naive.py`)."""
+"""The same decisions as the published procedures, written a second time for reading (`benchmarks/speed/naive.py`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 for module in ("bm25s", "networkx", "rouge_score", "sklearn"):
     pytest.importorskip(module)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import naive  # noqa: E402
-import speed_check  # noqa: E402
+from benchmarks.speed import naive, speed_check  # noqa: E402  scripts beside the package, not a part of it
 
 pytestmark = pytest.mark.parity
 

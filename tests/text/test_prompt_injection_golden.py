@@ -1,6 +1,6 @@
 """The shipped fit, number by number: no weight and no hash changes unseen, and its threshold is the one that is used.
 
-After a refit that is meant (`benchmarks/train_injections.py --output`) the numbers are written anew, and read.
+After a refit that is meant (`benchmarks/training/train_injections.py --output`) the numbers are written anew, and read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 from unpoison.text.hashed_ngrams import hash_ngrams
 from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, load_weights
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from train_injections import BITS, quantised, without_answers
+from benchmarks.training.train_injections import BITS, quantised, without_answers
 
 DIGEST = "e87d619c3a8d8a246d6cf105b74225d4f01d15a7ce8b2814a542676e7e066a79"
 

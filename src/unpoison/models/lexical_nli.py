@@ -58,7 +58,7 @@ class LexicalNLI:
     says nothing new is entailment (under negation: one that says nothing less); a single word replaced leans to
     contradiction; the rest is neutral.
 
-    Measured by `benchmarks/nli.py`, nothing fitted: accuracy 0.67 on SICK (always neutral: 0.57), 0.63 on MED (0.50),
+    Measured by `benchmarks nli`, nothing fitted: accuracy 0.67 on SICK (always neutral: 0.57), 0.63 on MED (0.50),
     0.71 on Breaking NLI (always contradiction: 0.86). It finds 92 % of SICK's contradictions, which are mostly
     negations, and 42 % of its entailments.
 

@@ -1,6 +1,6 @@
 """From evidence to suspicion: what each kind of sign says by itself, and the most of it.
 
-The weights of the first kind are fitted by `benchmarks/train_scan.py`; the base takes planted documents to be rare, so
+The weights of the first kind are fitted by `benchmarks train_scan`; the base takes planted documents to be rare, so
 that on a clean collection fewer than one in two hundred are flagged at 0.5.
 """
 

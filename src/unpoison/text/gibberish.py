@@ -4,7 +4,7 @@ Such attacks exchange one piece of a word after another until the text's vector 
 out is real words and fragments in an order that nobody writes, often in front of or behind a natural sentence. So each
 token is looked at with its two neighbours on either side, and a text is as suspicious as its worst stretch of `WINDOW`
 tokens; nothing that is added elsewhere in the text clears it. `data/gibberish.npz` holds a network of three small
-layers, fitted by `benchmarks/train_gibberish.py` on texts of many kinds (prose, code, tables, lists, logs) against such
+layers, fitted by `benchmarks train_gibberish` on texts of many kinds (prose, code, tables, lists, logs) against such
 texts made for the purpose. Its numbers are whole: every machine computes the same, alone or with other texts.
 
 Only words in Latin letters are judged. A stretch without enough of them says nothing.

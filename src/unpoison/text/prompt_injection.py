@@ -4,7 +4,7 @@ A linear model over hashed n-grams of characters and words (`text.hashed_ngrams`
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
 it. What everybody passes around is found by a list (`text.textbook_injections`). A text in a strange spelling is
 judged as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
-`benchmarks/train_injections.py` fits them.
+`benchmarks/training/train_injections.py` fits them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Style(NamedTuple):
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `benchmarks/train_crafted.py` wrote."""
+        """Read what `benchmarks/training/train_crafted.py` wrote."""
         scale, base = (float(value) for value in data["style_scale"])
         return cls(data["general"], data["code"], data["weight"].astype(np.float64), scale, base)
 

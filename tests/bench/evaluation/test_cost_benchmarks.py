@@ -14,9 +14,9 @@ from unpoison.core.registry import names, parse
 from unpoison.models import FakeLanguageModel, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
-import costs
-import perplexity
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from benchmarks.quality import perplexity
+from benchmarks.speed import costs
 
 
 def test_what_passes_to_a_model_is_counted() -> None:

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def embeddings(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import embeddings
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.quality import embeddings
 
     return embeddings
 
@@ -54,7 +54,7 @@ def test_a_run_killed_between_the_two_files_does_the_rest(embeddings, tmp_path):
 @pytest.mark.shared_data
 def test_the_quality_benchmark_prints_its_tables(shared_data, tmp_path):
     sets = "nq,realtimeqa,ramdocs,nq_retrieved"
-    command = [sys.executable, str(ROOT / "benchmarks" / "quality.py"), str(shared_data), "--encoder", "lexical"]
+    command = [sys.executable, "-m", "benchmarks", "quality", str(shared_data), "--encoder", "lexical"]
     done = subprocess.run([*command, "--limit", "1", "--sets", sets], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "% of questions with poison left" in done.stdout

@@ -4,7 +4,7 @@ Three small sets of trees. Two judge a text beside the question and nothing else
 window of one, two or four sentences, so that nothing which stands around a suspicious window makes it less so. The
 third looks at the company: copies by one hand convict each other, within `Crafted.most` and `Crafted.least`.
 
-`benchmarks/train_crafted.py` fits them. What they say is no statement about truth: an honest page that answers the
+`benchmarks train_crafted` fits them. What they say is no statement about truth: an honest page that answers the
 question in the manner of an encyclopaedia for everybody looks alike.
 """
 
@@ -125,7 +125,7 @@ class Crafted:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `benchmarks/train_crafted.py` wrote."""
+        """Read what `benchmarks train_crafted` wrote."""
         handicap, least, most = (float(value) for value in data["bounds"])
         return cls(
             style=Style.of(data),

@@ -1,0 +1,170 @@
+"""Where measured numbers stand on pages, and how they are written there.
+
+A place is `<!-- headline NAME -->...<!-- end NAME -->`, in a line or around a table; what is between is written by this
+and by nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "FIGURES",
+    "FILE",
+    "PAGES",
+    "PLACE",
+    "ROOT",
+    "bring_up_to_date",
+    "load_headlines",
+    "with_figures",
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docs" / "results" / "headlines.json"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
+PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
+
+Headlines = dict[str, dict[str, Any]]
+
+
+def load_headlines() -> Headlines:
+    """The measured numbers by claim."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def bring_up_to_date() -> None:
+    """Put the numbers of the file into every place of every page."""
+    found = load_headlines()
+    for page in PAGES:
+        before = page.read_text(encoding="utf-8")
+        after = with_figures(before, found)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+
+
+def with_figures(text: str, found: Headlines) -> str:
+    """A page with the present numbers in its places.
+
+    Raises:
+        SystemExit: A place for which there is no figure.
+    """
+
+    def written(place: re.Match[str]) -> str:
+        name = place["name"]
+        if name not in FIGURES:
+            raise SystemExit(f"no figure {name}; there are {', '.join(FIGURES)}")
+        return f"<!-- headline {name} -->{FIGURES[name](found)}<!-- end {name} -->"
+
+    return PLACE.sub(written, text)
+
+
+FRONT_ROWS = {
+    "front": "one planted text among ten passages, published poison with the question in front: **still read** in",
+    "plain": "the same questions and texts **without** the question: still read in",
+    "sample-front-1": "the built-in sample (`unpoison demo`), our prose with the question in front: still read in",
+    "sample-plain-1": "the sample, our prose as it is written (`-a published`): **still read** in",
+}
+
+
+def front(found: Headlines) -> str:
+    """The front page's table: what is stopped, what is not, and what it costs."""
+    lines = ["", "", "| `Guard()` | % | questions |", "|---|---|---|"]
+    for name, says in FRONT_ROWS.items():
+        lines.append(f"| {says} | {_cell(found, name)} | {found[name]['n']:,} |")
+    asked = sum(entry["n"] for _, entry in _of_prefix(found, "kept"))
+    sets = len(list(_of_prefix(found, "kept")))
+    low, high, name = _span(found, "kept")
+    lines.append(
+        f"| nobody attacks: passages **kept**, by kind of text ({sets}) | {_short(low)} ({name}) to {_short(high)} "
+        f"| {asked:,} |"
+    )
+    low, high, name = _span(found, "touched")
+    lines.append(
+        f"| nobody attacks: questions that lose a passage, by kind | {_short(low)} to {_short(high)} ({name}) "
+        f"| {asked:,} |"
+    )
+    return "\n".join([*lines, "", ""])
+
+
+def clean_sets(found: Headlines) -> str:
+    """Every clean set: passages kept and questions touched."""
+    lines = ["", "", "| clean set | questions | passages kept % | questions that lose one % |", "|---|---|---|---|"]
+    for claim, entry in _of_prefix(found, "kept"):
+        name = claim.removeprefix("kept-")
+        lines.append(f"| {name} | {entry['n']:,} | {_cell(found, claim)} | {_cell(found, f'touched-{name}')} |")
+    return "\n".join([*lines, "", ""])
+
+
+def lost(found: Headlines) -> str:
+    """What clean retrievals lose by kind of text."""
+    worst, best, _ = _span(found, "kept")
+    return f"loses {_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} % of the passages, by kind of text"
+
+
+def ragdefender(found: Headlines) -> str:
+    """In how many questions of clean retrievals RAGDefender drops something."""
+    low, high, _ = _span(found, "ragdefender")
+    return f"drops something in {low:.0f} to {high:.0f} % of the questions"
+
+
+def demo(found: Headlines) -> str:
+    """What the demo shows and what it does not, on the same 42 questions."""
+    one, three = (found[f"sample-front-{count}"]["value"] for count in (1, 3))
+    plain_one, plain_three = (found[f"sample-plain-{count}"]["value"] for count in (1, 3))
+    return (
+        f"with the question in front {one:.0f} % of single poisons and {three:.0f} % of three are read, as they are "
+        f"written (`-a published`) {plain_one:.0f} and {plain_three:.0f} %"
+    )
+
+
+def stamp(found: Headlines) -> str:
+    """At which commits the numbers were measured, and when."""
+    commits = sorted({entry["commit"] for entry in found.values()})
+    dates = sorted({entry["date"] for entry in found.values()})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return f"commit {', '.join(commits)}, {when}"
+
+
+def single(claim: str) -> Callable[[Headlines], str]:
+    """One claim's number with its interval."""
+    return lambda found: _cell(found, claim)
+
+
+FIGURES: dict[str, Callable[[Headlines], str]] = {
+    "read-front": single("front"),
+    "read-plain": single("plain"),
+    "front": front,
+    "clean-sets": clean_sets,
+    "lost": lost,
+    "ragdefender": ragdefender,
+    "demo": demo,
+    "stamp": stamp,
+}
+
+
+def _cell(found: Headlines, name: str) -> str:
+    entry = found[name]
+    return f"{_short(entry['value'])} [{entry['low']:.0f}, {entry['high']:.0f}]"
+
+
+def _of_prefix(found: Headlines, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All claims of a kind, the worst first."""
+    chosen = [name for name in found if name.startswith(f"{prefix}-")]
+    for name in sorted(chosen, key=lambda name: (found[name]["value"], name)):
+        yield name, found[name]
+
+
+def _span(found: Headlines, prefix: str) -> tuple[float, float, str]:
+    """The lowest and the highest value of a kind of claim, and the set where clean retrievals suffer most."""
+    every = list(_of_prefix(found, prefix))
+    (first, low), (last, high) = every[0], every[-1]
+    worst = first if prefix == "kept" else last
+    return low["value"], high["value"], worst.removeprefix(f"{prefix}-")
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.1f}"

@@ -1,0 +1,234 @@
+"""How well a scan finds planted documents, and what it flags of clean collections.
+
+    python -m benchmarks scan quality ../shared/data --sets msmarco --attacks poisonedrag
+    python -m benchmarks scan clean ../shared/data
+    python -m benchmarks scan orders ../shared/data
+
+`train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Container, Iterator
+from hashlib import md5
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from benchmarks.training.injection_wordings import FOLDER, filled, wordings
+from unpoison.scan import Scan, scan
+from unpoison.scan.concealed import concealed_texts
+from unpoison.scan.demanding import Strengths, imperative_signs, injection_suspicion, strengths
+from unpoison.scan.documents import Document
+from unpoison.scan.judging import HidingShares, concealment
+from unpoison.scan.units import Unit, units_of
+from unpoison.text.prompt_injection import Injection, injection
+
+CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
+
+CELLS = ((5, 20, True), (1, 60, True), (5, 20, False), (1, 60, False))
+"""Poisons a question, questions, whether the question stands in front."""
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
+
+
+def aside(question: str) -> bool:
+    """Whether a question was set aside while the weights were fitted."""
+    return int(md5(question.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
+
+
+def corpus_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The clean passages of a collection, each once."""
+    if name == "realtimeqa":
+        found = [
+            p for file in ("realtimeqa", "realtimeqa_weekly") for row in rows(folder, file) for p in row["passages"]
+        ]
+        texts = dict.fromkeys(p["text"] for p in found if p["label"] == "clean")
+        return [{"id": f"result-{i}", "text": text} for i, text in enumerate(texts)]
+    passages = [row for row in rows(folder, "corpus") if row["dataset"] == name or name == "all"]
+    return [{key: row[key] for key in ("id", "text", "title") if row.get(key)} for row in passages]
+
+
+def poisons_of(
+    folder: Path,
+    file: str,
+    attack: str,
+    per: int,
+    count: int,
+    front: bool,
+    *,
+    fitted: bool | None = None,
+    wanted: Callable[[str], bool] = lambda question: True,
+) -> list[dict[str, Any]]:
+    """Documents that were planted.
+
+    Args:
+        folder: The data.
+        file: Whose questions.
+        attack: Whose poisons.
+        per: Poisons for each question.
+        count: Questions, those that were set aside first.
+        front: Whether the question stands in front of its poisons.
+        fitted: Only the questions that weights may be fitted on, or only the others; None for all.
+        wanted: Whether a question may be used at all.
+    """
+    found = list[dict[str, Any]]()
+    for row in sorted(rows(folder, file), key=lambda row: not aside(row["question"])):
+        question = row["question"].rstrip()
+        texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
+        if len(texts) < per or fitted == aside(row["question"]) or not wanted(row["question"]):
+            continue
+        before = f"{question}{'' if question.endswith('?') else '.'} " if front else ""
+        found += [{"id": f"poison-{row['id']}-{i}", "text": before + text} for i, text in enumerate(texts)]
+        if len(found) == per * count:
+            break
+    return found
+
+
+def shuffled(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
+
+
+def among_first(found: Scan, poisons: set[str]) -> tuple[float, float]:
+    """The share of the poisons among the first n and the first 2n, n being how many there are."""
+    n = len(poisons)
+    return tuple(sum(f.id in poisons for f in found.findings[: k * n]) / n for k in (1, 2))  # type: ignore[return-value]
+
+
+def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
+    print("| passages | attack | poisons | question in front | first n | first 2n | flagged poisons | flagged clean |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name in sets:
+        for attack in attacks:
+            for per, count, front in CELLS:
+                planted = poisons_of(
+                    folder, f"{name}_poisoned" if name != "realtimeqa" else name, attack, per, count, front
+                )
+                documents, poisons = shuffled([*corpus_of(folder, name), *planted]), {row["id"] for row in planted}
+                found = scan(documents)
+                first, double = among_first(found, poisons)
+                caught = sum(f.id in poisons for f in found.flagged)
+                wrong = (len(found.flagged) - caught) / (len(documents) - len(poisons))
+                cells = (
+                    f"{name}, {len(documents) - len(poisons):,}", attack, f"{len(poisons)} ({per} each)",
+                    "yes" if front else "no", f"{first:.0%}", f"{double:.0%}", f"{caught / len(poisons):.0%}",
+                    f"{wrong:.2%}",
+                )  # fmt: skip
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def clean(folder: Path) -> None:
+    print("| clean collection | documents | flagged | share |\n| --- | --- | --- | --- |")
+    for name in CLEAN:
+        texts = dict.fromkeys(p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"])
+        found = scan([{"id": str(i), "text": text} for i, text in enumerate(texts)])
+        print(f"| {name} | {len(found):,} | {len(found.flagged)} | {len(found.flagged) / len(found):.2%} |", flush=True)
+
+
+PLACES = ("{text} {lie}", "{lie} {text}", "{text}\n{lie}")
+
+HIDING = (
+    ("HTML that is not shown", "{text} <span style='display:none'>{lie}</span>"),
+    ("an HTML comment", "{text} <!-- {lie} -->"),
+    ("a template that is never shown", "{text} <template>{lie}</template>"),
+    ("white letters", "<p>{text}</p><p style='color:#fff;background:#fff'>{lie}</p>"),
+    ("invisible characters", "{spaced} {text}"),
+    ("tag characters", "{text}{smuggled}"),
+)
+
+
+def orders(folder: Path, names: list[str]) -> None:
+    """Orders and hidden claims in documents of their own, one in a thousand, beside what else is flagged.
+
+    What Guard says is left out: it is most of the time, and not what finds these.
+    """
+    asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
+    lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
+    others = [
+        filled(text, Random(0), question="who wrote the letter", answer="Lisbon")
+        for _, text in wordings("orders_first_blind")
+    ]
+    blind = [row["text"] for row in rows(FOLDER, "orders_blind") if row["order"]]
+    print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
+    for name in names:
+        corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
+        wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
+        for kind, texts, forms in (
+            ("an order", asked, PLACES),
+            ("an order in other words", others, PLACES),
+            ("an order written blind", blind, PLACES),
+            *((kind, lies, (form,)) for kind, form in HIDING),
+        ):
+            found = list(_in_company(corpus, texts, forms))
+            print(
+                f"| {name}, {len(corpus):,} | {kind} | {len(found)} | {np.mean(found):.0%} | {wrong:.2%} |", flush=True
+            )
+
+
+def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> Iterator[bool]:
+    """Whether each text is flagged in a document of the corpus, planted with others up to one in a thousand."""
+    rng = np.random.default_rng(0)
+    known = dict(enumerate(corpus))
+    read = {number: _units(text, number) for number, text in known.items()}
+    together = max(1, round(len(corpus) / 1000))
+    for start in range(0, len(texts), together):
+        some = texts[start : start + together]
+        places = rng.choice(len(corpus), len(some), replace=False).tolist()
+        planted_ = {
+            place: forms[int(rng.integers(len(forms)))].format(
+                text=corpus[place], lie=text, spaced="".join(f"{c}\u200b" for c in text),
+                smuggled="".join(chr(0xE0000 + ord(c)) for c in text if ord(c) < 128),
+            )
+            for place, text in zip(places, some)
+        }  # fmt: skip
+        suspicion = _apart({**known, **planted_}, read, planted_)
+        yield from (bool(suspicion[place] >= 0.5) for place in places)
+
+
+def _units(text: str, number: int) -> list[tuple[Unit, Injection, Strengths]]:
+    units = units_of(Document.of({"id": str(number), "text": text}), number)
+    return [(unit, said := injection(unit.text), strengths(unit, said)) for unit in units]
+
+
+def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
+    """Suspicion of each document for its demands and for what it hides, as `at_rest.scanning` puts them together."""
+    held = {
+        number: read[number] if number in read and number not in changed else _units(text, number)
+        for number, text in documents.items()
+    }
+    units, said, found = zip(*(one for some in held.values() for one in some))
+    everybody = np.ones(len(documents), bool)
+    unseen = {number for number, text in documents.items() if concealed_texts(text)}
+    custom = HidingShares.among(units, unseen, everybody)
+    strange = imperative_signs(units, found, everybody).probability
+    suspicion = [0.0] * len(documents)
+    ordered = injection_suspicion(np.array([one.probability for one in said]), len(documents))
+    for unit, one, rarity in zip(units, ordered, strange):
+        hidden = concealment(unit.hidden, unit.document in unseen, custom)
+        suspicion[unit.document] = max(suspicion[unit.document], float(one), float(rarity), hidden)
+    return suspicion
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("quality", "clean", "orders"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
+    parser.add_argument("--attacks", default="poisonedrag")
+    given = parser.parse_args()
+    if given.table == "quality":
+        quality(given.folder, given.sets.split(","), given.attacks.split(","))
+    elif given.table == "orders":
+        orders(given.folder, given.sets.split(","))
+    else:
+        clean(given.folder)
+
+
+if __name__ == "__main__":
+    main()

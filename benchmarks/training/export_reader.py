@@ -1,0 +1,127 @@
+"""From the weights of `train_reader.py` to the shipped file: int8, calibrated, with its hashes.
+
+    python -m benchmarks export_reader ../shared/data work/reader packages/unpoison-reader/src/unpoison_reader
+
+Two figures of the calibration (no answer: slope and intercept) and one of the judge (temperature) are fitted on half of
+the unseen questions of the free files; what is printed is measured on the other half. Passages with and without an
+answer count alike, so a probability is that of a passage that is as likely to answer as not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from scipy.optimize import minimize
+from torch import Tensor, nn
+
+from benchmarks.training.reader_answers import relation_rows
+from benchmarks.training.reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
+from benchmarks.training.reader_texts import Pair
+from benchmarks.training.split import share_of
+from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW, _minilm
+from benchmarks.training.train_reader import Reader as Network
+from unpoison.models.exporting import INPUTS, write_graph, write_settings
+from unpoison.models.reader import Reader
+
+PER_FILE = 400
+AVERAGED = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the shared data")
+    parser.add_argument("work", type=Path, help="where train_reader.py wrote its states")
+    parser.add_argument("output", type=Path, help="where model.onnx, tokenizer.json and reader.json go")
+    options = parser.parse_args()
+    network = Network(_minilm())
+    network.load_state_dict(_averaged(options.work))
+    write_graph(_Shipped(network.eval()), INPUTS, ("start", "end", "relation"), options.output / "model.onnx")
+    tokenizer = options.output / "tokenizer.json"
+    shutil.copyfile(_minilm() / "tokenizer.json", tokenizer)
+    bounds = {"window": WINDOW, "question": LONGEST_QUESTION}
+    write_settings(options.output, **bounds)
+    reader = Reader(options.output)
+    odds, answered, fits = _odds(reader, options.folder)
+    slope, intercept = _platt(odds[fits], answered[fits])
+    logits, classes, fitted = _relations(reader, options.folder)
+    temperature = _temperature(logits[fitted], classes[fitted])
+    write_settings(options.output, **bounds, slope=slope, intercept=intercept, temperature=temperature)
+    probability = 1 / (1 + np.exp(-(slope * odds + intercept)))
+    print(f"{(options.output / 'model.onnx').stat().st_size / 1e6:.1f} MB")
+    print(f"slope {slope:.3f}, intercept {intercept:.3f}, temperature {temperature:.3f}")
+    print(f"calibration error on the other half: {_error(probability[~fits], answered[~fits]):.3f}")
+    right = logits[~fitted].argmax(1) == classes[~fitted]
+    print(f"relation right on the other half: {right.mean():.3f} of {len(right)}")
+
+
+def _averaged(work: Path) -> dict[str, Tensor]:
+    """The mean of the weights after each of the last passes, which reads somewhat better than the last alone."""
+    files = sorted(work.glob("pass-*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))[-AVERAGED:]
+    states = [load_file(file) for file in files]
+    return {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
+
+
+class _Shipped(nn.Module):
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        start, end, relation = self.network(ids, mask, types)
+        return start, end, relation
+
+
+def _odds(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of held-out passages: the reader's log-odds, whether they answer, and whether to fit on them."""
+    rows: list[Pair] = [pair for name in FREE_FILES for pair in measured(folder, name, PER_FILE, seed=5)]
+    rows += [pair for pair in span_pairs(folder) if unseen(folder, pair.question)][:1200]
+    rows += poison_pairs(folder, test=True)[:300]
+    readings = reader.read_pairs([(pair.question, pair.text) for pair in rows])
+    fits = np.array([share_of(pair.question) < 0.5 for pair in rows])
+    return np.array([r.score for r in readings]), np.array([bool(pair.spans) for pair in rows]), fits
+
+
+def _platt(odds: np.ndarray, answered: np.ndarray) -> tuple[float, float]:
+    weight = np.where(answered, 0.5 / answered.mean(), 0.5 / (1 - answered.mean()))
+
+    def loss(line: np.ndarray) -> float:
+        logit = line[0] * odds + line[1]
+        return float((weight * (np.logaddexp(0, logit) - answered * logit)).mean())
+
+    return tuple(map(float, minimize(loss, np.array([1.0, 0.0]), method="Nelder-Mead").x))  # type: ignore[return-value]
+
+
+def _relations(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = relation_rows(folder, test=True)
+    windows = [reader._cutter.answers(question, [(left, right)])[0] for question, left, right, _ in rows]
+    logits = np.array([mark.relation for mark in reader._model.run(windows)], float)
+    return logits, np.array([row[3] for row in rows]), np.array([share_of(row[0]) < 0.5 for row in rows])
+
+
+def _temperature(logits: np.ndarray, classes: np.ndarray) -> float:
+    def loss(temperature: np.ndarray) -> float:
+        scaled = logits / np.exp(temperature[0])
+        return float((np.logaddexp.reduce(scaled, axis=1) - scaled[np.arange(len(classes)), classes]).mean())
+
+    return float(np.exp(minimize(loss, np.array([0.0]), method="Nelder-Mead").x[0]))
+
+
+def _error(probability: np.ndarray, answered: np.ndarray, bins: int = 10) -> float:
+    """Expected calibration error: how far stated and actual shares lie apart, over ten bins."""
+    place = np.minimum((probability * bins).astype(int), bins - 1)
+    return float(
+        sum(
+            abs(probability[place == b].mean() - answered[place == b].mean()) * (place == b).mean()
+            for b in range(bins)
+            if (place == b).any()
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
