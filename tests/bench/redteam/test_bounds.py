@@ -8,12 +8,13 @@ import stat
 import threading
 
 import pytest
-from redteam.conftest import write_world
-from redteam.test_hostile import Quick
 
+from bench.redteam.conftest import write_world
+from bench.redteam.test_hostile import Quick
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, run_test
+from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.journal import Journal
-from unpoison.bench.redteam.pace import Bounds, InterruptedTestError, Pace, Wait
+from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.bench.redteam.trials import Trial, fingerprints, read_count
 from unpoison.errors import InputError, TargetError
 
@@ -127,9 +128,9 @@ def test_a_disk_that_is_full_after_planting_takes_it_back(tmp_path, monkeypatch)
 
 def test_an_interrupt_takes_everything_back(tmp_path, monkeypatch):
     """As Ctrl-C: the main thread is interrupted while questions are in flight."""
-    from unpoison.bench.redteam import attacking
+    from unpoison.bench.redteam import campaign
 
-    target, real, waits = Scripted(), attacking.wait, []
+    target, real, waits = Scripted(), campaign.wait, []
 
     def interrupted(futures, **options):
         waits.append(1)
@@ -137,7 +138,7 @@ def test_an_interrupt_takes_everything_back(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(futures, **options)
 
-    monkeypatch.setattr(attacking, "wait", interrupted)
+    monkeypatch.setattr(campaign, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tried(tmp_path, target, questions=30, limits={"in_flight": 3})
     assert not target.documents
@@ -146,7 +147,7 @@ def test_an_interrupt_takes_everything_back(tmp_path, monkeypatch):
         assert not journal.history.finished
         done = len(journal.history.trials)
     assert 0 < done < 60
-    monkeypatch.setattr(attacking, "wait", real)
+    monkeypatch.setattr(campaign, "wait", real)
     before = target.asked
     assert tried(tmp_path, target, questions=30).complete
     assert target.asked - before < 30 * 4

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 import uvicorn
-from redteam.conftest import write_world
-from redteam.test_hostile import Quick
 
+from bench.redteam.conftest import write_world
+from bench.redteam.test_hostile import Quick
 from unpoison import Rag
 from unpoison.bench.redteam import (
     Answered,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from redteam.conftest import HERE
 from typer.testing import CliRunner
 
+from bench.redteam.conftest import HERE
 from unpoison.bench.redteam import Config, Hosts, Secrets, clean, run_test, schema
-from unpoison.bench.redteam.measures import MEASURES
+from unpoison.bench.redteam.results import MEASURES
 from unpoison.cli import app
 
 STORES = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unpoison.bench.redteam import Hosts, Secrets, build_target
-from unpoison.bench.redteam.event_streams import read_events, stream_text
+from unpoison.bench.redteam.http_reply import read_events, stream_text
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.cli import app
 from unpoison.errors import TargetError

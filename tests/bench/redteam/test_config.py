@@ -13,10 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from unpoison.bench.redteam import Config, Hosts, Secrets, build_target, clean
+from unpoison.bench.redteam.http_reply import JsonPath
+from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.paths import Path as ReplyPath
 from unpoison.bench.redteam.results import Results
-from unpoison.bench.redteam.templates import Request
 from unpoison.errors import InputError, OptionError, TargetError, UnknownNameError, UnpoisonError
 
 BASE = "http://127.0.0.1:9"
@@ -208,20 +208,20 @@ def test_only_this_machine_and_what_was_spelled_out():
 )
 def test_paths_lead_where_they_say(path, values):
     reply = {"a": [{"b": 1}, {"b": None}, {"c": 2}], "x y": {"*": "star"}}
-    assert ReplyPath.of(path, "ask.answer").values(reply) == values
+    assert JsonPath.of(path, "ask.answer").values(reply) == values
 
 
 def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
         TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
     ):
-        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
+        JsonPath.of("$.answer", "ask.answer").first({"anwser": 1})
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_path_or_is_refused(text):
     try:
-        path = ReplyPath.of(f"${text}", "x")
+        path = JsonPath.of(f"${text}", "x")
     except OptionError as error:
         assert "x" in str(error)
     else:
