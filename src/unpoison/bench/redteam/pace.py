@@ -1,4 +1,4 @@
-"""Call a target under bounds (rate, budget, timeout, retries), and poll it until a planted document is there or gone."""
+"""Call a target under bounds (rate, budget, timeout, retries), and poll it until a document is there, or is gone."""
 
 from __future__ import annotations
 
