@@ -124,24 +124,16 @@ class Remover:
 
     def _find_handles(self, plant: Plant, end: float) -> list[str]:
         """What the target finds for the canary; a document that was just planted may take its time."""
-        looks = 0
-        while True:
+        handles = list[str]()
+        for _ in self._pace.poll(self._wait, end, free=True):
             handles = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
-            looks += 1
-            left = end - self._pace.clock.now()
-            if handles or plant.interrupted or left <= 0:
-                return handles
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+            if handles or plant.interrupted:
+                break
+        return handles
 
     def _still_found(self, plant: Plant, end: float) -> bool:
-        looks = 0
-        while self._pace.call("find", lambda: self._handles_of(plant.canary), free=True):
-            looks += 1
-            left = end - self._pace.clock.now()
-            if left <= 0:
-                return True
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
-        return False
+        looks = self._pace.poll(self._wait, end, free=True)
+        return all(self._pace.call("find", lambda: self._handles_of(plant.canary), free=True) for _ in looks)
 
     def _handles_of(self, canary: str) -> list[str]:
         handles: Sequence[str] = self._find(canary)
@@ -149,16 +141,14 @@ class Remover:
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
         """The handles that the target did not know; one that indexes slowly may know them later."""
-        waiting, looks = handles, 0
-        while True:
+        waiting = handles
+        for _ in self._pace.poll(self._wait, end, free=True):
             remove = partial(self._target.remove, waiting)
-            remaining: Iterable[str] | None = self._pace.call("remove", remove, free=True)
-            waiting = [handle for handle in waiting if handle in frozenset(remaining or ())]
-            looks += 1
-            left = end - self._pace.clock.now()
-            if not waiting or left <= 0:
-                return waiting
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+            absent: Iterable[str] | None = self._pace.call("remove", remove, free=True)
+            waiting = [handle for handle in waiting if handle in frozenset(absent or ())]
+            if not waiting:
+                break
+        return waiting
 
     def _record_failure(self, plant: Plant, reason: str) -> str:
         if not plant.removed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import Event, Lock
 from typing import Any, NamedTuple, TypeVar
@@ -81,6 +81,17 @@ class Pace:
     def sleep(self, seconds: float, *, free: bool = False) -> None:
         """Wait; not on when the run is asked to end, unless it is to clean up."""
         self.clock.sleep(seconds, None if free else self._stop)
+
+    def poll(self, wait: Wait, end: float, *, free: bool = False) -> Iterator[None]:
+        """Yield once for every look at the target, with pauses between them, until it is `end` by the clock."""
+        looks = 0
+        while True:
+            yield
+            looks += 1
+            left = end - self.clock.now()
+            if left <= 0:
+                return
+            self.sleep(min(wait.pause(looks), left), free=free)
 
     def call(self, what: str, work: Callable[[], T], *, repeat: bool = True, free: bool = False) -> T:
         """Call the target.
@@ -165,14 +176,14 @@ def ready_until(
         free: Whether the budget does not bound it.
     """
     ready: Any = getattr(target, "ready", None)
-    waiting, looks = [plant for plant in plants if not plant.ready], 0
+    waiting = [plant for plant in plants if not plant.ready]
     handles = list(dict.fromkeys(handle for plant in waiting for handle in plant.handles or plant.own))
-    while ready is not None and waiting and not pace.call("ready", lambda: ready(handles), free=free):
-        looks += 1
-        left = end - pace.clock.now()
-        if left <= 0:
+    if ready is not None and waiting:
+        for _ in pace.poll(wait, end, free=free):
+            if pace.call("ready", lambda: ready(handles), free=free):
+                break
+        else:
             return False
-        pace.sleep(min(wait.pause(looks), left), free=free)
     for plant in waiting:
         plant.ready = True
     return True
@@ -203,14 +214,12 @@ def ask_until(
         poisoned: What is waited for.
         honest: Hashes of passages that were read before anything was planted.
     """
-    looks, handles = 0, [(*plant.own, *(plant.handles or ())) for plant in plants]
+    handles = [(*plant.own, *(plant.handles or ())) for plant in plants]
     texts = [document.text for document in documents]
-    while True:
+    for _ in pace.poll(wait, end):
         asked_at = pace.clock.now()
         reply, seconds = ask(question)
         read = read_count(reply, texts, handles, honest)
-        looks += 1
-        left = end - pace.clock.now()
-        if read is None or (read > 0) is poisoned or left <= 0 or pace.stopped:
-            return Seen(reply, asked_at, seconds, read)
-        pace.sleep(min(wait.pause(looks), left))
+        if read is None or (read > 0) is poisoned or pace.stopped:
+            break
+    return Seen(reply, asked_at, seconds, read)
