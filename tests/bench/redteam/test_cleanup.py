@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from bench.redteam.conftest import write_world
-from bench.redteam.test_bounds import Scripted, tried
+from bench.redteam.test_campaign import Scripted, tried
 from bench.redteam.test_hostile import Quick
 from documents import ROOT, blocks
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test

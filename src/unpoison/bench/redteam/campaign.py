@@ -1,4 +1,4 @@
-"""The test itself: ask, plant, wait until it is served, remove, ask again.
+"""Every question without an attack and under each: ask, plant, wait until it is served, remove, ask again.
 
 At most `in_flight` times `poisons` documents are planted at any moment, each for the seconds that its question takes.
 """

@@ -1,4 +1,4 @@
-"""Out with what was planted, and with nothing else.
+"""Remove what was planted, and nothing else: during a test (`Remover`), and later by its journal (`clean`).
 
 A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
 can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
@@ -25,6 +25,9 @@ from unpoison.bench.redteam.targets import Document, Target, check_handles
 from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError, clip
 
 __all__ = ["Cleaned", "Remover", "clean", "plant_document"]
+
+
+IN_MEMORY = "the documents were in the memory of the process that has ended"
 
 
 class _Lookup(NamedTuple):
@@ -179,9 +182,6 @@ def plant_document(
     plant.handles = tuple(handles)  # known here even if the disk is full
     journal.append("planted", canary=document.canary, handles=handles)
     return plant
-
-
-IN_MEMORY = "the documents were in the memory of the process that has ended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""From the `target` of a configuration to something that can be asked: over HTTP, in Python, or made of a corpus."""
+"""Build the system under test that a configuration describes: over HTTP, in Python, or made of a corpus.
+
+A system made of a corpus is our own retriever in memory, and behind it our `Rag`, or our service.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,17 @@ from unpoison.retrieval import BM25Retriever
 from unpoison.text.redaction import MARK
 from unpoison.utils.checks import at_least
 
-__all__ = ["CORPUS", "build_target", "corpus_target", "kind_of", "secrets_of_environment"]
+__all__ = ["build_target", "kind_of", "secrets_of_environment"]
 
 PYTHON = ("python", "store", "inputs")
+"""The fields of a target in Python."""
+
+CORPUS = ("corpus", "k", "defense", "generator", "service")
+"""The fields of a target that is made of a corpus."""
+
+_KEPT = JsonPath.of("$.screening.kept[*]", "the service's reply")
+_TEXTS = JsonPath.of("$.screening.texts[*]", "the service's reply")
+_ANSWER = JsonPath.of("$.answer.text", "the service's reply")
 
 
 def secrets_of_environment() -> Secrets:
@@ -72,7 +83,7 @@ def build_target(
         loaded = load_object(_text(values, "python"), folder)
         return target_of(loaded, store, inputs=values.get("inputs"), name=values["python"])
     client = HttpClient(secrets, hosts, timeout) if "service" in values else None
-    return corpus_target(values, client, folder)
+    return _corpus_target(values, client, folder)
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
@@ -82,15 +93,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return value
 
 
-CORPUS = ("corpus", "k", "defense", "generator", "service")
-"""The fields of such a target."""
-
-_KEPT = JsonPath.of("$.screening.kept[*]", "the service's reply")
-_TEXTS = JsonPath.of("$.screening.texts[*]", "the service's reply")
-_ANSWER = JsonPath.of("$.answer.text", "the service's reply")
-
-
-def corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: Path) -> ObjectTarget:
+def _corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: Path) -> ObjectTarget:
     """A corpus that is searched with BM25, and answered from by our `Rag` or by `unpoison serve`.
 
     Args:

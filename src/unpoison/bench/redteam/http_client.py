@@ -1,7 +1,10 @@
-"""HTTP as systems under test are spoken to. The only file that imports httpx.
+"""HTTP requests to the machines that may be tested: this one, and those that the user spelled out.
 
-Redirects are not followed, no proxy, cookie or credential of the machine is used, connections go to addresses that were
-checked, and of a reply at most `MAX_BYTES` bytes are read, uncompressed.
+A name is resolved once and all its addresses are checked. Connections go to these addresses from then on, so that a
+name cannot lead elsewhere later (DNS rebinding).
+
+Redirects are not followed, no proxy, cookie or credential of the machine is used, and of a reply at most `MAX_BYTES`
+bytes are read, uncompressed. This is the only file that imports httpx.
 """
 
 from __future__ import annotations
@@ -37,6 +40,12 @@ _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 _NOT_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
 """What says that nothing was done; after another failure, or a redirect to what was made, nobody knows."""
+
+Resolve = Callable[[str], list[str]]
+"""A name to its addresses, in the order in which to try them."""
+
+MAX_HOSTS = 20
+"""That a configuration may name."""
 
 
 class Response(NamedTuple):
@@ -242,13 +251,6 @@ def _retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-Resolve = Callable[[str], list[str]]
-"""A name to its addresses, in the order in which to try them."""
-
-MAX_HOSTS = 20
-"""That a configuration may name."""
 
 
 def resolve_host(host: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""One HTTP request of a configuration, with places for what differs from call to call.
+"""HTTP requests as a configuration describes them: templates with places for the values of each call.
 
 `{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are replaced inside the strings of a body, which is
 made into JSON afterwards, and percent-encoded in an address: no value can become structure. What was filled in is never
-looked at again, so a poison that holds `${NAME}` stays a poison.
+looked at again, so a poison that holds `${NAME}` stays a poison. No secret may stand in plain text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 from unpoison.errors import OptionError, UnknownNameError, clip
 
-__all__ = ["KINDS", "PART", "Filled", "Request", "read_file", "read_headers", "read_url", "refuse_plain"]
+__all__ = ["KINDS", "Filled", "Request", "read_headers"]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "ask": ("answer", "passages", "ids"),
@@ -57,6 +57,9 @@ _NEEDED_PATHS: dict[str, tuple[str, ...]] = {
 
 COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+_PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
+"""A variable of the environment, or a place for a value."""
 
 _MAX_MEMBERS = 10_000
 """Of a body, with all that is inside: reading one is bounded."""
@@ -128,10 +131,10 @@ class Request:
         own = cls(
             kind=kind,
             method=method,
-            url=read_url(values.get("url"), kind),
+            url=_read_url(values.get("url"), kind),
             headers={**headers, **read_headers(values.get("headers"), kind)},
             body=values.get("body"),
-            file=read_file(values.get("file"), values.get("body"), kind),
+            file=_read_file(values.get("file"), values.get("body"), kind),
             paths={
                 name: JsonPath.of(values[name], f"{kind}.{name}")
                 for name in KINDS[kind]
@@ -149,7 +152,7 @@ class Request:
             OptionError: A place that is missing or unknown, or a secret in plain text.
         """
         texts = [self.url, *_strings(self.body, f"{self.kind}.body"), *(self.file or {}).values()]
-        used = {match[2] for text in texts for match in PART.finditer(text) if match[2]}
+        used = {match[2] for text in texts for match in _PART.finditer(text) if match[2]}
         allowed = PLACES[self.kind]
         for name in used - set(allowed):
             raise OptionError(
@@ -168,7 +171,7 @@ class Request:
     def marks(self) -> bool:
         """Whether what it plants carries the canary."""
         texts = [self.url, *_strings(self.body, self.kind), *(self.file or {}).values()]
-        return any(match[2] in ("canary", "uuid") for text in texts for match in PART.finditer(text))
+        return any(match[2] in ("canary", "uuid") for text in texts for match in _PART.finditer(text))
 
     def fill(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
         """The request with its values.
@@ -216,7 +219,7 @@ def _strings(body: Any, owner: str) -> list[str]:
                 if not isinstance(key, str):
                     raise OptionError(f"{owner}: {clip(key)} must be a text; write it in quotes")
                 if isinstance(member, str):
-                    refuse_plain(f"{owner}.{key}", key, member)
+                    _refuse_plain(f"{owner}.{key}", key, member)
                 waiting.append(member)
         elif isinstance(value, list):
             waiting.extend(value)
@@ -237,15 +240,13 @@ def _fill_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
 
 def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
     """Fill the template in one pass: what was filled in is not read for further places."""
-    return PART.sub(lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text)
+    return _PART.sub(
+        lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text
+    )
 
 
 def _url_encode(values: Mapping[str, str]) -> dict[str, str]:
     return {name: quote(value, safe="", errors="replace") for name, value in values.items()}
-
-
-PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
-"""A variable of the environment, or a place for a value."""
 
 
 def read_headers(values: object, owner: str) -> dict[str, str]:
@@ -266,18 +267,18 @@ def read_headers(values: object, owner: str) -> dict[str, str]:
             raise OptionError(f"{owner}.headers.{name} must be a text")
         if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
             raise OptionError(f"{owner}.headers.{name} cannot be set; leave it out")
-        refuse_plain(f"{owner}.headers.{name}", name, str(value))
+        _refuse_plain(f"{owner}.headers.{name}", name, str(value))
         headers[name] = str(value)
     return headers
 
 
-def refuse_plain(owner: str, name: str, value: str) -> None:
+def _refuse_plain(owner: str, name: str, value: str) -> None:
     """A secret stands in the environment, for configurations are committed and journals are kept."""
-    if SENSITIVE.search(name) and value and not PART.search(value):
+    if SENSITIVE.search(name) and value and not _PART.search(value):
         raise OptionError(f"{owner} looks like a secret in plain text; write ${{NAME}} and put it into the environment")
 
 
-def read_url(value: object, kind: str) -> str:
+def _read_url(value: object, kind: str) -> str:
     """The address of a request.
 
     Raises:
@@ -296,11 +297,11 @@ def read_url(value: object, kind: str) -> str:
             f"got {clip(value.partition('@')[2] or value)}"
         )
     for name, text in parse_qsl(parts.query, keep_blank_values=True):
-        refuse_plain(f"{kind}.url", name, text)
+        _refuse_plain(f"{kind}.url", name, text)
     return value
 
 
-def read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
+def _read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
     """The upload of a request, with defaults for what is not given; None where there is none.
 
     Raises:

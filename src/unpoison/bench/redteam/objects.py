@@ -1,7 +1,9 @@
 """Python objects as systems under test: a function, our `Rag`, a chain, an engine or a pipeline of a framework.
 
-An object that has `ask`, `plant` and `remove` is a target already. Any other is what answers, and `store` is where
-documents go.
+An object that has `ask`, `plant` and `remove` is a target already. Any other object only answers, and documents are
+planted into its `store`: one of our retrievers, or a store of LangChain, LlamaIndex or Haystack. All of these take ids
+that the caller chooses, so the id is known before anything is planted, and what a killed run left behind can be removed
+without looking for it. An object is known by its methods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The results of a test as one JSON document, and as CSV; `data/redteam.schema.json` describes the document."""
+"""The results of a test: every measure with its interval, as one JSON document and as CSV.
+
+`data/redteam.schema.json` describes the document.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a configuration to its results: the journal opened, the target built, the campaign run."""
+"""Run a whole test from its configuration: open the journal, build the target, run the campaign, give the results."""
 
 from __future__ import annotations
 
