@@ -16,13 +16,13 @@ from rich.text import Text
 
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.attacks.budget import Budget
-from unpoison.bench.evaluation.journal import Journal, read_rows
 from unpoison.bench.evaluation.planting import Planted, plant, total
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.cli.running import count_noun, say
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
+from unpoison.io.journal import Journal, read_rows
 from unpoison.io.output import check_output, check_rows_name
 from unpoison.report.rendering import excerpt, plain
 

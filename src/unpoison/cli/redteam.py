@@ -90,10 +90,10 @@ def run(
 ) -> None:
     """Ask, plant, wait until it is served, ask, remove, ask again; say how often the answer was the attacker's."""
     from unpoison.bench.redteam import Config, Hosts, run_test
-    from unpoison.bench.redteam.briefing import redteam_page
-    from unpoison.bench.redteam.building import secrets_of_environment
-    from unpoison.bench.redteam.measures import MEASURES
-    from unpoison.bench.redteam.testing import rehearsal_of_requests
+    from unpoison.bench.redteam.factory import secrets_of_environment
+    from unpoison.bench.redteam.results import MEASURES
+    from unpoison.bench.redteam.session import rehearsal_of_requests
+    from unpoison.bench.redteam.summary import redteam_page
     from unpoison.cli import redteaming
     from unpoison.cli.gates import Checks
     from unpoison.cli.running import say
@@ -141,7 +141,7 @@ def clean(
 
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam import clean as take_back
-    from unpoison.bench.redteam.building import secrets_of_environment
+    from unpoison.bench.redteam.factory import secrets_of_environment
     from unpoison.cli import redteaming
     from unpoison.cli.runs import progress
 

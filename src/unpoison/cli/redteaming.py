@@ -13,8 +13,7 @@ from rich.text import Text
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.ci import Alert
 from unpoison.bench.redteam import Cleaned, Results, Secrets
-from unpoison.bench.redteam.measures import MEASURES
-from unpoison.bench.redteam.results import Cell
+from unpoison.bench.redteam.results import MEASURES, Cell
 from unpoison.cli.display import show
 from unpoison.cli.running import count_noun, say
 from unpoison.errors import TargetError, UnpoisonError

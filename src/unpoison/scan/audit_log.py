@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from unpoison.io.file_rows import json_line
+from unpoison.io.journal import is_last_line_ended, write_all
 from unpoison.scan.audit_entry import entry
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.locks import lock_file
@@ -85,7 +86,8 @@ class AuditLog:
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
                 self._rotate(len(line))
-            _whole(self._file, line if self._is_ended() else b"\n" + line)
+            # A torn line cannot be cut off here, for another process may have written since: it is ended.
+            write_all(self._file, line if is_last_line_ended(self._file) else b"\n" + line)
 
     def close(self) -> None:
         """Close the file; a later `record` would fail."""
@@ -103,13 +105,6 @@ class AuditLog:
     def _open(self) -> None:
         private(self.path)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def _is_ended(self) -> bool:
-        """Whether the last line is whole; it cannot be taken back, for another process may have written since."""
-        if os.lseek(self._file, 0, os.SEEK_END) == 0:
-            return True
-        os.lseek(self._file, -1, os.SEEK_END)
-        return os.read(self._file, 1) == b"\n"
 
     def _current(self) -> None:
         """Follow the name: another process may have rotated the file, or an operator moved it away."""
@@ -144,12 +139,6 @@ def parts_of(path: str | PathLike[str]) -> list[Path]:
     own = Path(path)
     older = (own.with_name(f"{own.name}.{number}") for number in range(MAX_PARTS, 0, -1))
     return [*(part for part in older if part.is_file()), own]
-
-
-def _whole(file: int, line: bytes) -> None:
-    """Write all of a line; of one that broke off the rest follows, unless the disk is full."""
-    while line:
-        line = line[os.write(file, line) :]
 
 
 @contextmanager

@@ -7,16 +7,15 @@ process goes on behind the line before: what that line spoke of had not begun, o
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from unpoison.errors import InputError, StoreError, clip
+from unpoison.io.journal import Journal, read_lines
 from unpoison.scan.stores import Store
-from unpoison.utils.private import private
 
 __all__ = ["Moved", "earlier_moves", "move", "read_decisions"]
 
@@ -137,15 +136,12 @@ def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
     Raises:
         InputError: A line is damaged.
     """
-    with journal.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith("\n"):
-                return
-            try:
-                entry = json.loads(line)
-                yield entry["done"], entry["id"], entry["from"], entry["to"]
-            except (ValueError, KeyError, TypeError):
-                raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
+    for number, line in read_lines(journal):
+        try:
+            entry = json.loads(line)
+            yield entry["done"], entry["id"], entry["from"], entry["to"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
 
 
 def read_decisions(path: Path, decision: str = "quarantine") -> list[str]:
@@ -166,29 +162,12 @@ def read_decisions(path: Path, decision: str = "quarantine") -> list[str]:
     return [name for name, choice in rows if choice == decision]
 
 
-def _entry(done: str, here: Store, there: Store, name: str, document: dict[str, Any] | None) -> str:
+def _entry(done: str, here: Store, there: Store, name: str, document: dict[str, Any] | None) -> dict[str, Any]:
     time = datetime.now(UTC).isoformat(timespec="seconds")
     fields = {"time": time, "done": done, "from": here.name, "to": there.name, "id": name}
-    return json.dumps({**fields, "document": document} if document is not None else fields, default=str) + "\n"
+    return {**fields, "document": document} if document is not None else fields
 
 
-def _append(journal: Path, lines: list[str]) -> None:
-    private(journal)
-    with journal.open("r+b") as file:
-        file.truncate(_whole(file))
-        file.seek(0, os.SEEK_END)
-        file.writelines(line.encode() for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _whole(file: BinaryIO) -> int:
-    """Bytes of a file up to the end of its last whole line."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        begin = max(0, end - 65_536)
-        file.seek(begin)
-        if (last := file.read(end - begin).rfind(b"\n")) >= 0:
-            return begin + last + 1
-        end = begin
-    return 0
+def _append(journal: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with Journal(journal, private_file=True, default=str) as lines:
+        lines.append(*rows, sync=True)

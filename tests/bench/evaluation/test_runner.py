@@ -9,7 +9,6 @@ import pytest
 
 from unpoison.bench.evaluation.crafting import craft_all, make_attack
 from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.journal import Journal, read_rows, write_rows
 from unpoison.bench.evaluation.noise import NoisyNLI
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.runner import Runner
@@ -20,6 +19,7 @@ from unpoison.bench.evaluation.summary import summarise
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.io.journal import Journal, read_rows, write_rows
 from unpoison.models.doubles import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.types import Screening, Verdict
 
@@ -105,7 +105,7 @@ def test_two_runs_and_several_jobs_give_the_same_figures(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from unpoison.bench.evaluation import journal
+from unpoison.io import journal
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 

@@ -111,7 +111,8 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     import socket
     import threading
 
-    from unpoison.bench.redteam.pace import Bounds, Pace
+    from unpoison.bench.redteam.config import Bounds
+    from unpoison.bench.redteam.pace import Pace
     from unpoison.bench.redteam.targets import Target
 
     listening, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()

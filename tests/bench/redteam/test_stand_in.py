@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from bench.redteam.conftest import HERE
 from unpoison.bench.redteam import Config, Hosts, Secrets, clean, run_test, schema
-from unpoison.bench.redteam.measures import MEASURES
+from unpoison.bench.redteam.results import MEASURES
 from unpoison.cli import app
 
 STORES = [

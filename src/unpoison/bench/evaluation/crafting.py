@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.evaluation.journal import Journal, read_rows
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.io.journal import Journal, read_rows
 from unpoison.models.loading import can_write
 from unpoison.utils.threads import parallel_map
 

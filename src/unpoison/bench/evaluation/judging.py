@@ -14,10 +14,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
-from unpoison.bench.evaluation.journal import Journal, read_rows
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, file_of
 from unpoison.errors import ModelError
+from unpoison.io.journal import Journal, read_rows
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, generate

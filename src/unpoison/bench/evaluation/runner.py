@@ -17,7 +17,6 @@ from typing import Any
 from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.crafting import Crafted, craft_all, sees_context, takes
-from unpoison.bench.evaluation.journal import Journal, read_rows, write_json, write_rows
 from unpoison.bench.evaluation.measuring import measure_question
 from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, peak_memory, read_cell
@@ -26,6 +25,7 @@ from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.core.registry import own_code
 from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.io.journal import Journal, read_rows, write_json, write_rows
 from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 from unpoison.utils.threads import parallel_map

@@ -7,15 +7,15 @@ results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), secrets=S
 
 from __future__ import annotations
 
-from unpoison.bench.redteam.addresses import Hosts
-from unpoison.bench.redteam.building import build_target
-from unpoison.bench.redteam.cleaning import Cleaned, clean
+from unpoison.bench.redteam.cleanup import Cleaned, clean
 from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.factory import build_target
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.objects import target_of
 from unpoison.bench.redteam.results import Results, schema
 from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.session import run_test
 from unpoison.bench.redteam.targets import Answered, Document, Target
-from unpoison.bench.redteam.testing import run_test
 
 __all__ = [
     "Answered",

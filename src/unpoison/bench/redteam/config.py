@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
@@ -15,11 +15,10 @@ from typing import Any, Self
 import yaml
 
 from unpoison.bench.evaluation.specs import check_spec, specs
-from unpoison.bench.redteam.pace import Bounds, Wait
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.utils.checks import at_least
+from unpoison.utils.checks import at_least, within
 
-__all__ = ["Config"]
+__all__ = ["Bounds", "Config", "Wait"]
 
 MAX_BYTES = 1 << 20
 """Larger files are refused: a configuration is a page of YAML."""
@@ -31,6 +30,74 @@ FIELDS = (
     *("target", "questions", "attacks", "poisons", "generator", "encoder", "seed", "limit"),
     *("limits", "wait", "rehearse"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The section `limits` of a configuration.
+
+    Attributes:
+        in_flight: Questions at the same time, 1 to 64; so many times `poisons` documents are planted at most.
+        rate: Requests per second, above 0; None for no bound.
+        budget: Requests of a run, asking and planting; removing is never refused. At least 1.
+        timeout: Seconds for one request, above 0 and up to 3600.
+        retries: Further tries of a request that failed for a moment, 0 to 10. A document is planted again only where
+            the first try certainly did nothing.
+    """
+
+    in_flight: int = 4
+    rate: float | None = None
+    budget: int = 100_000
+    timeout: float = 30.0
+    retries: int = 3
+
+    def __post_init__(self) -> None:
+        at_least("limits.in_flight", self.in_flight, 1, 64)
+        at_least("limits.budget", self.budget, 1)
+        at_least("limits.retries", self.retries, 0, 10)
+        for name, high in (("timeout", 3600.0), ("rate", 10_000.0)):
+            if (value := getattr(self, name)) is not None and within(f"limits.{name}", value, 0.0, high) == 0:
+                raise OptionError(f"limits.{name} must be above 0")
+
+    @classmethod
+    def of(cls, values: object) -> Self:
+        """Read the section.
+
+        Raises:
+            UnknownNameError, OptionError: An unknown field, or a value out of its range.
+        """
+        return cls(**_section(cls, "limits", values))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The section `wait` of a configuration: how long a system may take to index what is planted.
+
+    Attributes:
+        seconds: The longest wait until a document is served, or is gone; 0 asks once. Up to 3600.
+        every: The first pause between two looks; each is twice the last one, at most a quarter of `seconds`.
+    """
+
+    seconds: float = 5.0
+    every: float = 0.25
+
+    def __post_init__(self) -> None:
+        within("wait.seconds", self.seconds, 0.0, 3600.0)
+        if within("wait.every", self.every, 0.0, 600.0) == 0:
+            raise OptionError("wait.every must be above 0")
+
+    @classmethod
+    def of(cls, values: object) -> Self:
+        """Read the section.
+
+        Raises:
+            UnknownNameError, OptionError: An unknown field, or a value out of its range.
+        """
+        return cls(**_section(cls, "wait", values))
+
+    def pause(self, looks: int) -> float:
+        """Seconds between look number `looks` and the next."""
+        return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +232,18 @@ class _Loader(yaml.SafeLoader):
                     raise yaml.constructor.ConstructorError(problem=f"{clip(key.value)} is given twice; give it once")
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _section(kind: Any, name: str, values: object) -> dict[str, Any]:
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise OptionError(f"{name} must be a mapping, got {clip(values)}")
+    allowed = [field.name for field in fields(kind)]
+    for key in values:
+        if key not in allowed:
+            raise UnknownNameError(f"field of {name}", str(key), allowed)
+    return values
 
 
 def _check_size(values: object) -> None:

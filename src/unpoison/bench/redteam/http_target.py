@@ -6,14 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unpoison.bench.redteam.addresses import Hosts
-from unpoison.bench.redteam.event_streams import Event, join_text, stream_text, stream_values
-from unpoison.bench.redteam.fields import read_headers
-from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
-from unpoison.bench.redteam.paths import Path
+from unpoison.bench.redteam.http_client import ABSENT, Hosts, HttpClient, Response
+from unpoison.bench.redteam.http_reply import Event, JsonPath, join_text, stream_text, stream_values
+from unpoison.bench.redteam.http_request import KINDS, Request, read_headers
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.bench.redteam.templates import KINDS, Request
 from unpoison.errors import OptionError, TargetError, UnknownNameError, clip
 
 __all__ = ["HttpTarget"]
@@ -170,7 +167,7 @@ class HttpTarget:
         return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
 
 
-def _text(path: Path, reply: Any) -> str:
+def _text(path: JsonPath, reply: Any) -> str:
     """One text; a null is an empty one, for systems say so that they know nothing."""
     value = path.first(reply)
     if value is None:
@@ -180,11 +177,11 @@ def _text(path: Path, reply: Any) -> str:
     return str(value)
 
 
-def _texts(path: Path, reply: Any) -> list[str]:
+def _texts(path: JsonPath, reply: Any) -> list[str]:
     return _require_texts(path, path.values(reply))
 
 
-def _require_texts(path: Path, values: list[Any]) -> list[str]:
+def _require_texts(path: JsonPath, values: list[Any]) -> list[str]:
     for value in values:
         if not isinstance(value, str):
             raise TargetError(

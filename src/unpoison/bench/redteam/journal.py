@@ -20,7 +20,6 @@ Several runs may follow one another in one file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,16 +28,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.errors import InputError, clip
-from unpoison.utils.locks import lock_file
-from unpoison.utils.private import private
+from unpoison.errors import InputError
+from unpoison.io import journal as json_lines
 
 __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
 """Of the lines; a journal of another version is refused."""
-MAX_LINE_BYTES = 64 << 20
-"""Bytes."""
 MAX_BYTES = 4 << 30
 """Of a whole journal: a larger file is another one."""
 
@@ -174,8 +170,8 @@ class Journal:
     """Appends events. One process at a time has a journal.
 
     Args:
-        path: Made for its owner alone where there is none. What a killed writer left behind the last complete line is
-            cut off; nothing that was planted can stand there, for a line is whole before anything is planted.
+        path: Made for its owner alone where there is none. A torn last line is cut off; nothing that was planted can
+            stand there, for a line is whole before anything is planted.
         secrets: What must never be written.
 
     Raises:
@@ -184,22 +180,10 @@ class Journal:
     """
 
     def __init__(self, path: Path, secrets: Secrets | None = None) -> None:
-        self.path = path
+        self.path, self.history = path, History()
         self._secrets = secrets or Secrets({})
         self._lock = Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = not path.exists()
-        private(path)
-        self._file = path.open("rb+", buffering=0)
-        try:
-            if not lock_file(self._file.fileno()):
-                raise InputError(f"another process writes {clip(str(path), 200)}; wait for it, or end it first")
-            self.history = self._load_history()
-            if fresh:
-                _sync_folder(path.parent)
-        except BaseException:
-            self._file.close()
-            raise
+        self._lines = json_lines.Journal(path, private_file=True, exclusive=True, check=self._load_history)
 
     def append(self, event: str, **fields: Any) -> None:
         """Write one event; a process that is killed afterwards loses it no more.
@@ -211,48 +195,28 @@ class Journal:
             OSError: It could not be written whole.
         """
         row = {"event": event, **self._secrets.mask(fields)}
-        line = (json.dumps(row, ensure_ascii=True) + "\n").encode()
         with self._lock:
-            start = self._file.seek(0, os.SEEK_END)
-            try:
-                if self._file.write(line) != len(line):
-                    raise OSError(f"{self.path} took only a part of a line; see whether the disk is full")
-                if event in _ON_DISK:
-                    os.fsync(self._file.fileno())
-            except OSError:
-                self._file.truncate(start)  # a torn line would swallow the next one
-                raise
+            self._lines.append(row, sync=event in _ON_DISK)
             self.history.add(row)
 
     def ambiguous_handles(self) -> frozenset[str]:
-        """`History.shared_handles`, while others append."""
+        """`History.ambiguous_handles`, while others append."""
         with self._lock:
             return self.history.ambiguous_handles()
 
-    def _load_history(self) -> History:
-        """Every line, the torn end cut off."""
-        if (size := os.fstat(self._file.fileno()).st_size) > MAX_BYTES:
+    def _load_history(self) -> None:
+        if (size := self.path.stat().st_size) > MAX_BYTES:
             raise InputError(f"{self.path} has {size:,} bytes, more than a journal has; give the right file")
-        history, end = History(), 0
-        with self.path.open("rb") as lines:
-            for number, line in enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), 1):
-                if not line.endswith(b"\n"):
-                    break
-                end += len(line)
-                _take(history, line, number)
-        if end and history.run is None:
+        number = 0
+        for number, line in json_lines.read_lines(self.path):
+            _add_line(self.history, line, number)
+        if size and self.history.run is None and (number or not _is_partial_start(self.path)):
             raise InputError(
                 f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
             )
-        if end < size and history.run is None and size > 0 and not _is_partial_start(self.path):
-            raise InputError(
-                f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
-            )
-        self._file.truncate(end)
-        return history
 
     def close(self) -> None:
-        self._file.close()
+        self._lines.close()
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +227,7 @@ class Journal:
         self.close()
 
 
-def _take(history: History, line: bytes, number: int) -> None:
+def _add_line(history: History, line: bytes, number: int) -> None:
     try:
         row = json.loads(line)
         if not isinstance(row, dict):
@@ -278,15 +242,3 @@ def _is_partial_start(path: Path) -> bool:
     with path.open("rb") as file:
         begin = file.read(32)
     return b'{"event": "run", "version": 1, '.startswith(begin) or begin.startswith(b'{"event": "run"')
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the file's name last, too."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

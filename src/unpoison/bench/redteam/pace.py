@@ -1,19 +1,21 @@
-"""How fast, how many, how long: the bounds under which a target is spoken to."""
+"""Call a target under bounds (rate, budget, timeout, retries), and poll it until a document is there, or is gone."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, fields
 from threading import Event, Lock
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from unpoison.errors import OptionError, TargetError, UnknownNameError, UnpoisonError, clip
-from unpoison.utils.checks import at_least, within
+from unpoison.bench.redteam.config import Bounds, Wait
+from unpoison.bench.redteam.journal import Plant
+from unpoison.bench.redteam.targets import Answered, Document, Target
+from unpoison.bench.redteam.trials import read_count
+from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 
-__all__ = ["Bounds", "Clock", "InterruptedTestError", "Pace", "Wait"]
+__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until", "ready_until"]
 
 T = TypeVar("T")
 
@@ -40,86 +42,6 @@ class Clock:
             time.sleep(seconds)
         else:
             until.wait(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The section `limits` of a configuration.
-
-    Attributes:
-        in_flight: Questions at the same time, 1 to 64; so many times `poisons` documents are planted at most.
-        rate: Requests per second, above 0; None for no bound.
-        budget: Requests of a run, asking and planting; removing is never refused. At least 1.
-        timeout: Seconds for one request, above 0 and up to 3600.
-        retries: Further tries of a request that failed for a moment, 0 to 10. A document is planted again only where
-            the first try certainly did nothing.
-    """
-
-    in_flight: int = 4
-    rate: float | None = None
-    budget: int = 100_000
-    timeout: float = 30.0
-    retries: int = 3
-
-    def __post_init__(self) -> None:
-        at_least("limits.in_flight", self.in_flight, 1, 64)
-        at_least("limits.budget", self.budget, 1)
-        at_least("limits.retries", self.retries, 0, 10)
-        for name, high in (("timeout", 3600.0), ("rate", 10_000.0)):
-            if (value := getattr(self, name)) is not None and within(f"limits.{name}", value, 0.0, high) == 0:
-                raise OptionError(f"limits.{name} must be above 0")
-
-    @classmethod
-    def of(cls, values: object) -> Self:
-        """Read the section.
-
-        Raises:
-            UnknownNameError, OptionError: An unknown field, or a value out of its range.
-        """
-        return cls(**_section(cls, "limits", values))
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The section `wait` of a configuration: how long a system may take to index what is planted.
-
-    Attributes:
-        seconds: The longest wait until a document is served, or is gone; 0 asks once. Up to 3600.
-        every: The first pause between two looks; each is twice the last one, at most a quarter of `seconds`.
-    """
-
-    seconds: float = 5.0
-    every: float = 0.25
-
-    def __post_init__(self) -> None:
-        within("wait.seconds", self.seconds, 0.0, 3600.0)
-        if within("wait.every", self.every, 0.0, 600.0) == 0:
-            raise OptionError("wait.every must be above 0")
-
-    @classmethod
-    def of(cls, values: object) -> Self:
-        """Read the section.
-
-        Raises:
-            UnknownNameError, OptionError: An unknown field, or a value out of its range.
-        """
-        return cls(**_section(cls, "wait", values))
-
-    def pause(self, looks: int) -> float:
-        """Seconds between look number `looks` and the next."""
-        return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
-
-
-def _section(kind: Any, name: str, values: object) -> dict[str, Any]:
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise OptionError(f"{name} must be a mapping, got {clip(values)}")
-    allowed = [field.name for field in fields(kind)]
-    for key in values:
-        if key not in allowed:
-            raise UnknownNameError(f"field of {name}", str(key), allowed)
-    return values
 
 
 class Pace:
@@ -159,6 +81,17 @@ class Pace:
     def sleep(self, seconds: float, *, free: bool = False) -> None:
         """Wait; not on when the run is asked to end, unless it is to clean up."""
         self.clock.sleep(seconds, None if free else self._stop)
+
+    def poll(self, wait: Wait, end: float, *, free: bool = False) -> Iterator[None]:
+        """Yield once for every look at the target, with pauses between them, until it is `end` by the clock."""
+        looks = 0
+        while True:
+            yield
+            looks += 1
+            left = end - self.clock.now()
+            if left <= 0:
+                return
+            self.sleep(min(wait.pause(looks), left), free=free)
 
     def call(self, what: str, work: Callable[[], T], *, repeat: bool = True, free: bool = False) -> T:
         """Call the target.
@@ -209,3 +142,84 @@ class Pace:
             self._next = turn + (0.0 if self.bounds.rate is None else 1 / self.bounds.rate)
         if turn > now:
             self.sleep(turn - now, free=free)
+
+
+class Seen(NamedTuple):
+    """The last look.
+
+    Attributes:
+        reply: What the system said.
+        asked_at: When it was asked, by the pace's clock.
+        seconds: How long it took.
+        read: How many planted documents it read; None where it does not tell.
+    """
+
+    reply: Answered
+    asked_at: float
+    seconds: float
+    read: int | None
+
+
+def ready_until(
+    target: Target, pace: Pace, wait: Wait, plants: Sequence[Plant], end: float, *, free: bool = False
+) -> bool:
+    """Call `ready` until the documents are indexed; False where they are not at `end`.
+
+    Systems that write in stages do with this call what they took before: what was never ready cannot be removed either.
+
+    Args:
+        target: Where they are; one without `ready` has indexed them when it replies.
+        pace: How it is called.
+        wait: How long the pauses are.
+        plants: The documents.
+        end: By the pace's clock.
+        free: Whether the budget does not bound it.
+    """
+    ready: Any = getattr(target, "ready", None)
+    waiting = [plant for plant in plants if not plant.ready]
+    handles = list(dict.fromkeys(handle for plant in waiting for handle in plant.handles or plant.own))
+    if ready is not None and waiting:
+        for _ in pace.poll(wait, end, free=free):
+            if pace.call("ready", lambda: ready(handles), free=free):
+                break
+        else:
+            return False
+    for plant in waiting:
+        plant.ready = True
+    return True
+
+
+def ask_until(
+    ask: Callable[[str], tuple[Answered, float]],
+    pace: Pace,
+    wait: Wait,
+    question: str,
+    documents: Sequence[Document],
+    plants: Sequence[Plant],
+    end: float,
+    *,
+    poisoned: bool,
+    honest: frozenset[str] = frozenset(),
+) -> Seen:
+    """Ask until planted documents are read, or are not, or it is `end`.
+
+    Args:
+        ask: A question to its answer and the seconds that it took.
+        pace: How it is called.
+        wait: How long the pauses are.
+        question: What is asked.
+        documents: What was planted.
+        plants: The same as the journal knows it.
+        end: By the pace's clock.
+        poisoned: What is waited for.
+        honest: Hashes of passages that were read before anything was planted.
+    """
+    handles = [(*plant.own, *(plant.handles or ())) for plant in plants]
+    texts = [document.text for document in documents]
+    for _ in pace.poll(wait, end):
+        asked_at = pace.clock.now()
+        reply, seconds = ask(question)
+        read = read_count(reply, texts, handles, honest)
+        if read is None or (read > 0) is poisoned or pace.stopped:
+            break
+    return Seen(reply, asked_at, seconds, read)

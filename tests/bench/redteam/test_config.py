@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from unpoison.bench.redteam import Config, Hosts, Secrets, build_target, clean
+from unpoison.bench.redteam import Config, Hosts, Secrets, build_target
+from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.paths import Path as ReplyPath
 from unpoison.bench.redteam.results import Results
-from unpoison.bench.redteam.templates import Request
-from unpoison.errors import InputError, OptionError, TargetError, UnknownNameError, UnpoisonError
+from unpoison.errors import OptionError, UnpoisonError
 
 BASE = "http://127.0.0.1:9"
 TARGET = {
@@ -190,74 +185,3 @@ def test_only_this_machine_and_what_was_spelled_out():
     assert prompted.count("rag.example") == 1
     with pytest.raises(OptionError, match="no server's address"):
         Hosts(["meta.example"], lambda name: ["169.254.169.254"]).addresses("meta.example")
-
-
-@pytest.mark.parametrize(
-    ("path", "values"),
-    [
-        ("$", [{"a": [{"b": 1}, {"b": None}, {"c": 2}], "x y": {"*": "star"}}]),
-        ("$.a[*].b", [1, None]),
-        ("$.a[0].b", [1]),
-        ("$.a[-1].c", [2]),
-        ("$.a[7].b", []),
-        ("$['x y']['*']", ["star"]),
-        ('$["x y"].*', ["star"]),
-        ("$.a.b", []),
-        ("$.nothing[*]", []),
-    ],
-)
-def test_paths_lead_where_they_say(path, values):
-    reply = {"a": [{"b": 1}, {"b": None}, {"c": 2}], "x y": {"*": "star"}}
-    assert ReplyPath.of(path, "ask.answer").values(reply) == values
-
-
-def test_a_path_that_leads_nowhere_names_what_there_is():
-    with pytest.raises(
-        TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
-    ):
-        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
-
-
-@given(st.text(max_size=40))
-def test_any_text_is_a_path_or_is_refused(text):
-    try:
-        path = ReplyPath.of(f"${text}", "x")
-    except OptionError as error:
-        assert "x" in str(error)
-    else:
-        assert all(value in ({"a": [1]}, [1], 1) for value in path.values({"a": [1]}))
-
-
-@given(st.text(alphabet='ab"\\/+ é\u2028', min_size=4, max_size=12), st.text(max_size=20))
-def test_no_secret_survives_in_any_usual_dress(secret, around):
-    assume(len(secret.replace("\\", "")) >= 4 and secret.strip() and not any(c in around for c in "ab$%{}"))
-    secrets = Secrets({"NAME": secret})
-    secrets.value("NAME")
-    dresses = [secret, json.dumps(secret), json.dumps(json.dumps(secret)), quote(secret), quote_plus(secret)]
-    dresses.append(base64.b64encode(secret.encode()).decode())
-    for dress in dresses:
-        example = secrets.mask([{"a": f"{around}{dress}{around}"}])[0]["a"]
-        assert secret not in example
-        assert dress not in example
-
-
-def test_the_name_of_a_collection_is_no_secret_and_a_reply_keeps_its_fields():
-    secrets = Secrets({"COLLECTION": "documents", "RAG_TOKEN": "answer"})
-    assert secrets.value("COLLECTION", secret=False) == "documents"
-    assert secrets.value("RAG_TOKEN", secret=False) == "answer"
-    assert secrets.mask({"answer": "the answer stands in documents"}) == {
-        "answer": "the ${RAG_TOKEN} stands in documents"
-    }
-
-
-def test_unknown_journals_and_files_are_left_alone(tmp_path):
-    for content in ("a note of mine", '{"a": 1}\n', "x\ny\n"):
-        path = tmp_path / "mine.txt"
-        path.write_text(content)
-        with pytest.raises(InputError, match="no journal of unpoison redteam"):
-            clean(path, secrets=NOWHERE, hosts=Hosts())
-        assert path.read_text() == content
-    with pytest.raises(InputError, match="does not exist"):
-        clean(tmp_path / "none", secrets=NOWHERE, hosts=Hosts())
-    with pytest.raises(UnknownNameError):
-        Config.of({"target": {"a": 1}, "questions": "q", "attacks": ["x"]})

@@ -1,4 +1,4 @@
-"""From a configuration to its results: the journal opened, the target built, the campaign run."""
+"""Run a whole test from its configuration: open the journal, build the target, run the campaign, give the results."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from unpoison import __version__
 from unpoison.bench.evaluation import Example, load
 from unpoison.bench.evaluation.runs import moment
-from unpoison.bench.redteam.addresses import Hosts
-from unpoison.bench.redteam.attacking import Campaign, attacks_of
-from unpoison.bench.redteam.building import build_target
+from unpoison.bench.redteam.campaign import Campaign, attacks_of
 from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.factory import build_target
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace

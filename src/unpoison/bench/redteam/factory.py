@@ -1,37 +1,99 @@
-"""Systems made of a corpus: our own retriever in memory, and behind it our `Rag`, or our service."""
+"""Build the system under test that a configuration describes: over HTTP, in Python, or made of a corpus.
+
+A system made of a corpus is our own retriever in memory, and behind it our `Rag`, or our service.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
-from unpoison.bench.redteam.http_client import HttpClient
-from unpoison.bench.redteam.objects import ObjectTarget
-from unpoison.bench.redteam.paths import Path as ReplyPath
-from unpoison.bench.redteam.stores import store_of
-from unpoison.bench.redteam.targets import Answered
-from unpoison.bench.redteam.templates import Filled
+from unpoison.bench.redteam.http_client import Hosts, HttpClient
+from unpoison.bench.redteam.http_reply import JsonPath
+from unpoison.bench.redteam.http_request import Filled
+from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.objects import ObjectTarget, load_object, store_of, target_of
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.targets import Answered, Target
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError, clip
+from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.redaction import MARK
 from unpoison.utils.checks import at_least
 
-__all__ = ["CORPUS", "corpus_target"]
+__all__ = ["build_target", "kind_of", "secrets_of_environment"]
+
+PYTHON = ("python", "store", "inputs")
+"""The fields of a target in Python."""
 
 CORPUS = ("corpus", "k", "defense", "generator", "service")
-"""The fields of such a target."""
+"""The fields of a target that is made of a corpus."""
 
-_KEPT = ReplyPath.of("$.screening.kept[*]", "the service's reply")
-_TEXTS = ReplyPath.of("$.screening.texts[*]", "the service's reply")
-_ANSWER = ReplyPath.of("$.answer.text", "the service's reply")
+_KEPT = JsonPath.of("$.screening.kept[*]", "the service's reply")
+_TEXTS = JsonPath.of("$.screening.texts[*]", "the service's reply")
+_ANSWER = JsonPath.of("$.answer.text", "the service's reply")
 
 
-def corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: Path) -> ObjectTarget:
+def secrets_of_environment() -> Secrets:
+    """What `${NAME}` stands for."""
+    return Secrets(os.environ)
+
+
+def kind_of(values: Mapping[str, Any]) -> str:
+    """`http`, `python` or `corpus`.
+
+    Raises:
+        UnknownNameError: Fields of several kinds, or of none.
+    """
+    for kind, allowed in (("python", PYTHON), ("corpus", CORPUS)):
+        if kind in values:
+            for name in values:
+                if name not in allowed:
+                    raise UnknownNameError(f"field of a target with {kind}", str(name), allowed)
+            return kind
+    return "http"
+
+
+def build_target(
+    values: Mapping[str, Any], *, secrets: Secrets, hosts: Hosts, folder: Path = Path(), timeout: float = 30.0
+) -> Target:
+    """The target that a configuration describes.
+
+    Args:
+        values: Its section `target`.
+        secrets: What `${NAME}` stands for.
+        hosts: Where requests may go.
+        folder: Where relative paths begin, and where Python modules are looked for too.
+        timeout: Seconds for one request.
+
+    Raises:
+        UnknownNameError, OptionError, InputError: It describes none.
+        MissingExtraError: A library that it needs is not installed.
+    """
+    kind = kind_of(values)
+    if kind == "http":
+        return HttpTarget(values, secrets, hosts, timeout=timeout)
+    if kind == "python":
+        store = None if values.get("store") is None else load_object(_text(values, "store"), folder)
+        loaded = load_object(_text(values, "python"), folder)
+        return target_of(loaded, store, inputs=values.get("inputs"), name=values["python"])
+    client = HttpClient(secrets, hosts, timeout) if "service" in values else None
+    return _corpus_target(values, client, folder)
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str) or not value:
+        raise OptionError(f"target.{name} must be a text, got {clip(value)}")
+    return value
+
+
+def _corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: Path) -> ObjectTarget:
     """A corpus that is searched with BM25, and answered from by our `Rag` or by `unpoison serve`.
 
     Args:

@@ -1,24 +1,24 @@
-"""One HTTP request of a configuration, with places for what differs from call to call.
+"""HTTP requests as a configuration describes them: templates with places for the values of each call.
 
 `{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are replaced inside the strings of a body, which is
 made into JSON afterwards, and percent-encoded in an address: no value can become structure. What was filled in is never
-looked at again, so a poison that holds `${NAME}` stays a poison.
+looked at again, so a poison that holds `${NAME}` stays a poison. No secret may stand in plain text.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
-from unpoison.bench.redteam.fields import PART, read_file, read_headers, read_url, refuse_plain
-from unpoison.bench.redteam.paths import Path
-from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.http_reply import JsonPath
+from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 from unpoison.errors import OptionError, UnknownNameError, clip
 
-__all__ = ["KINDS", "Filled", "Request"]
+__all__ = ["KINDS", "Filled", "Request", "read_headers"]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "ask": ("answer", "passages", "ids"),
@@ -57,6 +57,9 @@ _NEEDED_PATHS: dict[str, tuple[str, ...]] = {
 
 COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+_PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
+"""A variable of the environment, or a place for a value."""
 
 _MAX_MEMBERS = 10_000
 """Of a body, with all that is inside: reading one is bounded."""
@@ -100,7 +103,7 @@ class Request:
     headers: Mapping[str, str]
     body: Any
     file: Mapping[str, str] | None
-    paths: Mapping[str, Path]
+    paths: Mapping[str, JsonPath]
     equals: Any = None
 
     @classmethod
@@ -128,12 +131,12 @@ class Request:
         own = cls(
             kind=kind,
             method=method,
-            url=read_url(values.get("url"), kind),
+            url=_read_url(values.get("url"), kind),
             headers={**headers, **read_headers(values.get("headers"), kind)},
             body=values.get("body"),
-            file=read_file(values.get("file"), values.get("body"), kind),
+            file=_read_file(values.get("file"), values.get("body"), kind),
             paths={
-                name: Path.of(values[name], f"{kind}.{name}")
+                name: JsonPath.of(values[name], f"{kind}.{name}")
                 for name in KINDS[kind]
                 if name != "equals" and values.get(name) is not None
             },
@@ -149,7 +152,7 @@ class Request:
             OptionError: A place that is missing or unknown, or a secret in plain text.
         """
         texts = [self.url, *_strings(self.body, f"{self.kind}.body"), *(self.file or {}).values()]
-        used = {match[2] for text in texts for match in PART.finditer(text) if match[2]}
+        used = {match[2] for text in texts for match in _PART.finditer(text) if match[2]}
         allowed = PLACES[self.kind]
         for name in used - set(allowed):
             raise OptionError(
@@ -168,7 +171,7 @@ class Request:
     def marks(self) -> bool:
         """Whether what it plants carries the canary."""
         texts = [self.url, *_strings(self.body, self.kind), *(self.file or {}).values()]
-        return any(match[2] in ("canary", "uuid") for text in texts for match in PART.finditer(text))
+        return any(match[2] in ("canary", "uuid") for text in texts for match in _PART.finditer(text))
 
     def fill(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
         """The request with its values.
@@ -216,7 +219,7 @@ def _strings(body: Any, owner: str) -> list[str]:
                 if not isinstance(key, str):
                     raise OptionError(f"{owner}: {clip(key)} must be a text; write it in quotes")
                 if isinstance(member, str):
-                    refuse_plain(f"{owner}.{key}", key, member)
+                    _refuse_plain(f"{owner}.{key}", key, member)
                 waiting.append(member)
         elif isinstance(value, list):
             waiting.extend(value)
@@ -237,8 +240,83 @@ def _fill_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
 
 def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
     """Fill the template in one pass: what was filled in is not read for further places."""
-    return PART.sub(lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text)
+    return _PART.sub(
+        lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text
+    )
 
 
 def _url_encode(values: Mapping[str, str]) -> dict[str, str]:
     return {name: quote(value, safe="", errors="replace") for name, value in values.items()}
+
+
+def read_headers(values: object, owner: str) -> dict[str, str]:
+    """Headers of the configuration.
+
+    Raises:
+        OptionError: They are no mapping of texts, or hold a secret in plain text.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise OptionError(f"{owner}.headers must be a mapping of names to texts, got {clip(values)}")
+    headers = {}
+    for name, value in values.items():
+        if not isinstance(name, str) or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+            raise OptionError(f"{owner}.headers: {clip(name)} is no name of a header")
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            raise OptionError(f"{owner}.headers.{name} must be a text")
+        if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
+            raise OptionError(f"{owner}.headers.{name} cannot be set; leave it out")
+        _refuse_plain(f"{owner}.headers.{name}", name, str(value))
+        headers[name] = str(value)
+    return headers
+
+
+def _refuse_plain(owner: str, name: str, value: str) -> None:
+    """A secret stands in the environment, for configurations are committed and journals are kept."""
+    if SENSITIVE.search(name) and value and not _PART.search(value):
+        raise OptionError(f"{owner} looks like a secret in plain text; write ${{NAME}} and put it into the environment")
+
+
+def _read_url(value: object, kind: str) -> str:
+    """The address of a request.
+
+    Raises:
+        OptionError: It is not a url, its host is not fixed, or it holds a secret in plain text.
+    """
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        raise OptionError(f"{kind}.url must be an address such as http://127.0.0.1:8000/{kind}, got {clip(value)}")
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
+    host = VARIABLE.sub("", parts.netloc)
+    if parts.scheme not in ("http", "https") or not parts.netloc or "{" in host or "@" in host or "\\" in value:
+        raise OptionError(
+            f"{kind}.url must begin with http:// or https:// and a host without user, password or {{place}}, "
+            f"got {clip(value.partition('@')[2] or value)}"
+        )
+    for name, text in parse_qsl(parts.query, keep_blank_values=True):
+        _refuse_plain(f"{kind}.url", name, text)
+    return value
+
+
+def _read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
+    """The upload of a request, with defaults for what is not given; None where there is none.
+
+    Raises:
+        UnknownNameError: An unknown field.
+        OptionError: A field that cannot be used.
+    """
+    if value is None:
+        return None
+    names = {"field": "file", "name": "{canary}.txt", "content": "{text}"}
+    fields = isinstance(body, Mapping) and all(isinstance(text, str) for text in body.values())
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise OptionError(f"{kind}.file must be a mapping with {', '.join(names)}, got {clip(value)}")
+    if not fields and body is not None:
+        raise OptionError(f"{kind}.body must map names to texts where a file is sent, got {clip(body)}")
+    for name in value:
+        if name not in names:
+            raise UnknownNameError(f"field of {kind}.file", str(name), names)
+    return {**names, **value}

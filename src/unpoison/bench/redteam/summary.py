@@ -9,8 +9,7 @@ from typing import Any
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.crafting import attack_name
-from unpoison.bench.redteam.measures import MEASURES
-from unpoison.bench.redteam.results import Cell, Results
+from unpoison.bench.redteam.results import MEASURES, Cell, Results
 from unpoison.bench.redteam.trials import Trial
 from unpoison.bench.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.bench.report.charts import label

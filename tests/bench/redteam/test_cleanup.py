@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from bench.redteam.conftest import write_world
-from bench.redteam.test_bounds import Scripted, tried
+from bench.redteam.test_campaign import Scripted, tried
 from bench.redteam.test_hostile import Quick
 from documents import ROOT, blocks
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test
@@ -105,7 +105,7 @@ class Silent(Scripted):
 
 
 def test_what_nobody_could_look_for_is_not_said_to_be_removed(tmp_path):
-    from unpoison.bench.redteam.briefing import brief_of_test
+    from unpoison.bench.redteam.summary import brief_of_test
     from unpoison.cli.redteaming import problems
 
     results = tried(tmp_path, Silent())

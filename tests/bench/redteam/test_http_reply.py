@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unpoison.bench.redteam import Hosts, Secrets, build_target
-from unpoison.bench.redteam.event_streams import read_events, stream_text
+from unpoison.bench.redteam.http_reply import JsonPath, read_events, stream_text
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.cli import app
-from unpoison.errors import TargetError
+from unpoison.errors import OptionError, TargetError
 
 SSE = "text/event-stream; charset=utf-8"
 
@@ -214,3 +214,39 @@ def test_a_streaming_system_has_the_figures_of_one_that_replies_at_once(stand_in
         cells = json.loads(result.stdout)["cells"]
         figures.append([cell["figures"][name]["value"] for cell in cells for name in ("asr", "accuracy")])
     assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("$", [{"a": [{"b": 1}, {"b": None}, {"c": 2}], "x y": {"*": "star"}}]),
+        ("$.a[*].b", [1, None]),
+        ("$.a[0].b", [1]),
+        ("$.a[-1].c", [2]),
+        ("$.a[7].b", []),
+        ("$['x y']['*']", ["star"]),
+        ('$["x y"].*', ["star"]),
+        ("$.a.b", []),
+        ("$.nothing[*]", []),
+    ],
+)
+def test_paths_lead_where_they_say(path, values):
+    reply = {"a": [{"b": 1}, {"b": None}, {"c": 2}], "x y": {"*": "star"}}
+    assert JsonPath.of(path, "ask.answer").values(reply) == values
+
+
+def test_a_path_that_leads_nowhere_names_what_there_is():
+    with pytest.raises(
+        TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
+    ):
+        JsonPath.of("$.answer", "ask.answer").first({"anwser": 1})
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_path_or_is_refused(text):
+    try:
+        path = JsonPath.of(f"${text}", "x")
+    except OptionError as error:
+        assert "x" in str(error)
+    else:
+        assert all(value in ({"a": [1]}, [1], 1) for value in path.values({"a": [1]}))

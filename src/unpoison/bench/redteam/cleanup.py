@@ -1,4 +1,4 @@
-"""Out with what was planted, and with nothing else.
+"""Remove what was planted, and nothing else: during a test (`Remover`), and later by its journal (`clean`).
 
 A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
 can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
@@ -9,17 +9,25 @@ is still on its way cannot be deleted, and comes later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from unpoison.bench.redteam.config import Bounds, Config, Wait
+from unpoison.bench.redteam.factory import build_target, kind_of
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import Journal, Plant
-from unpoison.bench.redteam.pace import Pace, Wait
+from unpoison.bench.redteam.pace import Clock, Pace, ready_until
+from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Document, Target, check_handles
-from unpoison.bench.redteam.watching import ready_until
-from unpoison.errors import TargetError, UnpoisonError, clip
+from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError, clip
 
-__all__ = ["Remover", "plant_document"]
+__all__ = ["Cleaned", "Remover", "clean", "plant_document"]
+
+
+IN_MEMORY = "the documents were in the memory of the process that has ended"
 
 
 class _Lookup(NamedTuple):
@@ -119,24 +127,16 @@ class Remover:
 
     def _find_handles(self, plant: Plant, end: float) -> list[str]:
         """What the target finds for the canary; a document that was just planted may take its time."""
-        looks = 0
-        while True:
+        handles = list[str]()
+        for _ in self._pace.poll(self._wait, end, free=True):
             handles = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
-            looks += 1
-            left = end - self._pace.clock.now()
-            if handles or plant.interrupted or left <= 0:
-                return handles
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+            if handles or plant.interrupted:
+                break
+        return handles
 
     def _still_found(self, plant: Plant, end: float) -> bool:
-        looks = 0
-        while self._pace.call("find", lambda: self._handles_of(plant.canary), free=True):
-            looks += 1
-            left = end - self._pace.clock.now()
-            if left <= 0:
-                return True
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
-        return False
+        looks = self._pace.poll(self._wait, end, free=True)
+        return all(self._pace.call("find", lambda: self._handles_of(plant.canary), free=True) for _ in looks)
 
     def _handles_of(self, canary: str) -> list[str]:
         handles: Sequence[str] = self._find(canary)
@@ -144,16 +144,14 @@ class Remover:
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
         """The handles that the target did not know; one that indexes slowly may know them later."""
-        waiting, looks = handles, 0
-        while True:
+        waiting = handles
+        for _ in self._pace.poll(self._wait, end, free=True):
             remove = partial(self._target.remove, waiting)
-            remaining: Iterable[str] | None = self._pace.call("remove", remove, free=True)
-            waiting = [handle for handle in waiting if handle in frozenset(remaining or ())]
-            looks += 1
-            left = end - self._pace.clock.now()
-            if not waiting or left <= 0:
-                return waiting
-            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+            absent: Iterable[str] | None = self._pace.call("remove", remove, free=True)
+            waiting = [handle for handle in waiting if handle in frozenset(absent or ())]
+            if not waiting:
+                break
+        return waiting
 
     def _record_failure(self, plant: Plant, reason: str) -> str:
         if not plant.removed:
@@ -184,3 +182,89 @@ def plant_document(
     plant.handles = tuple(handles)  # known here even if the disk is full
     journal.append("planted", canary=document.canary, handles=handles)
     return plant
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What cleaning came to.
+
+    Attributes:
+        removed: Documents that were removed, looked for and not found.
+        accepted: Documents whose removal the target accepted, and that nobody could look for: it has no `find`.
+        remaining: (canary, why) of those that may still be there.
+        damaged: Lines of the journal that cannot be read; documents that they name are not known.
+        notes: What else there is to say.
+    """
+
+    removed: int
+    accepted: int = 0
+    remaining: tuple[tuple[str, str], ...] = ()
+    damaged: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        return not self.remaining and not self.damaged
+
+
+def clean(
+    path: Path,
+    *,
+    secrets: Secrets,
+    hosts: Hosts,
+    config: Config | None = None,
+    clock: Clock | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
+) -> Cleaned:
+    """Remove everything that a journal holds open.
+
+    It may be interrupted and repeated. What the target cannot be told apart stays, and is named.
+
+    Args:
+        path: The journal.
+        secrets: What `${NAME}` stands for.
+        hosts: Where requests may go.
+        config: The configuration, where the target is Python code: a journal is data, and names no code to be run; and
+            where the target has moved.
+        clock: Time.
+        progress: Called after every document.
+
+    Raises:
+        InputError: There is no journal, or the file is not a journal, or another process has it.
+        OptionError: The target is Python code and no configuration was given, or its host may not be spoken to.
+    """
+    if not path.is_file():
+        raise InputError(f"{clip(str(path), 200)} does not exist; give the journal of 'unpoison redteam'")
+    with Journal(path, secrets) as journal:
+        history = journal.history
+        damaged = tuple(history.damaged)
+        if history.run is None or not history.open:
+            return Cleaned(0, damaged=damaged)
+        values = history.run["target"] if config is None else config.target
+        kind = kind_of(values)
+        if kind == "corpus":
+            return _forget_plants(journal, damaged)
+        if kind == "python" and config is None:
+            raise OptionError(
+                f"the journal names Python code, {clip(values.get('python'))}, which only a configuration may: "
+                f"give it with --config"
+            )
+        wait, clock = Wait.of(history.run.get("wait")), clock or Clock()
+        folder = Path() if config is None else config.folder
+        target = build_target(values, secrets=secrets, hosts=hosts, folder=folder)
+        remover = Remover(target, journal, Pace(Bounds(), clock), wait)
+        remaining, plants, end = list[tuple[str, str]](), list(history.open), clock.now() + wait.seconds
+        for number, plant in enumerate(plants, 1):
+            reason = remover.remove(plant, patience=max(0.0, end - clock.now()))
+            if reason:
+                remaining.append((plant.canary, str(secrets.mask(reason))))
+            progress(number, len(plants), "cleaning")
+        removed = sum(plant.confirmed for plant in plants)
+        return Cleaned(removed, len(plants) - len(remaining) - removed, tuple(remaining), damaged)
+
+
+def _forget_plants(journal: Journal, damaged: tuple[int, ...]) -> Cleaned:
+    plants = list(journal.history.open)
+    for plant in plants:
+        journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
+    return Cleaned(len(plants), damaged=damaged, notes=(IN_MEMORY,))

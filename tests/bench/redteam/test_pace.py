@@ -1,0 +1,55 @@
+"""Retries, pauses, rates and the budget under which a target is called; no test waits on the clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.redteam.test_hostile import Quick
+from unpoison.bench.redteam.config import Bounds, Wait
+from unpoison.bench.redteam.pace import InterruptedTestError, Pace
+from unpoison.errors import TargetError
+
+
+def test_tries_pauses_and_rates():
+    clock, calls = Quick(), []
+
+    def work() -> str:
+        calls.append(clock.now())
+        if len(calls) < 4:
+            raise TargetError("busy", retryable=True, retry_after=[7.0, None, 1e9][len(calls) - 1])
+        return "done"
+
+    assert Pace(Bounds(retries=3), clock).call("ask", work) == "done"
+    assert calls == [0, 7.0, 8.0, 68.0]  # as asked, twice the first pause, and never more than a minute
+    clock, calls = Quick(), [None] * 9
+    pace = Pace(Bounds(rate=2), clock)
+    for _ in range(5):
+        pace.call("ask", clock.now)
+    assert clock.now() == 2.0
+    with pytest.raises(TargetError):
+        Pace(Bounds(retries=0), Quick()).call("ask", lambda: (_ for _ in ()).throw(TargetError("x", retryable=True)))
+
+
+def test_a_first_try_that_may_have_planted_makes_a_refusal_worthless():
+    errors = iter([TargetError("timeout", retryable=True), TargetError("409", refused=True)])
+
+    def work() -> None:
+        raise next(errors)
+
+    with pytest.raises(TargetError) as caught:
+        Pace(Bounds(), Quick()).call("plant", work, repeat=True)
+    assert not caught.value.refused
+
+
+def test_removing_is_never_refused():
+    pace = Pace(Bounds(budget=1), Quick())
+    pace.call("ask", lambda: 1)
+    pace.stop()
+    with pytest.raises(InterruptedTestError):
+        pace.call("ask", lambda: 1)
+    assert pace.call("remove", lambda: 2, free=True) == 2
+
+
+def test_pauses_grow_and_are_bounded():
+    wait = Wait(seconds=8, every=0.5)
+    assert [wait.pause(looks) for looks in (1, 2, 3, 4, 5000)] == [0.5, 1.0, 2.0, 2.0, 2.0]
