@@ -18,8 +18,8 @@ from unpoison.bench.evaluation.gates import (
     gate_alerts,
 )
 from unpoison.bench.evaluation.measures import Measure
+from unpoison.bench.evaluation.regressions import check_regressions, read_measured
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.worsening import check_regressions, read_measured
 from unpoison.bench.report import Report
 from unpoison.bench.report.model import is_baseline
 from unpoison.cli.running import say

@@ -24,7 +24,7 @@ from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report
 from unpoison.bench.report.exports import check_format
 from unpoison.bench.report.guarantees import guarantee_tables
-from unpoison.bench.report.published import format_measurement
+from unpoison.bench.report.paper_comparison import format_measurement
 from unpoison.bench.report.tables import heading
 from unpoison.cli.display import show
 from unpoison.cli.running import count_noun, say

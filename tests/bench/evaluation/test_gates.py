@@ -22,7 +22,7 @@ from unpoison.bench.evaluation.gates import (
     gate_alerts,
 )
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.worsening import check_regressions, read_measured
+from unpoison.bench.evaluation.regressions import check_regressions, read_measured
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 
 

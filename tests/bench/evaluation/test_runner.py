@@ -10,13 +10,13 @@ import pytest
 from unpoison.bench.evaluation.crafting import craft_all, make_attack
 from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.journal import Journal, read_rows, write_rows
-from unpoison.bench.evaluation.noise import NoisyNLI
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.runs import folder_name, lock_folder, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.summary import summarise
+from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError

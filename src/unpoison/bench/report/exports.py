@@ -17,7 +17,7 @@ from unpoison.bench.evaluation.presets import Preset, PublishedNumber
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.guarantees import guarantee_tables
 from unpoison.bench.report.model import SETTINGS, Report, setting
-from unpoison.bench.report.published import comparison_tables, measure_meanings
+from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
 from unpoison.errors import OptionError, clip
 from unpoison.report.rendering import plain

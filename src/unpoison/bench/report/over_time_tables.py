@@ -9,7 +9,7 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.stream_presets import StreamPreset
 from unpoison.bench.evaluation.streams import StreamResult, StreamStudy
 from unpoison.bench.evaluation.timelines import step_context
-from unpoison.bench.report.published import SAME
+from unpoison.bench.report.paper_comparison import SAME
 from unpoison.bench.report.tables import Table
 
 __all__ = [

@@ -18,7 +18,7 @@ from unpoison.bench.report.figures import Figure, poison_figures, rank_figures, 
 from unpoison.bench.report.front import front
 from unpoison.bench.report.guarantees import guarantee_figures, guarantee_tables
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.published import comparison_tables, measure_meanings
+from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.questions import question_data, script_json
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
 
