@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unpoison.bench.evaluation.crafting import short_of, stand_in, takes
 from unpoison.bench.evaluation.preset_data import PaperData
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import format_spec
+from unpoison.bench.evaluation.specs import format_spec, short_of, stand_in, takes
 from unpoison.core.registry import names, parse
 from unpoison.models.loading import can_write
 from unpoison.models.styles import Style

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.crafting import stand_in
 from unpoison.bench.evaluation.differences import Differences
 from unpoison.bench.evaluation.measures import measure
 from unpoison.bench.evaluation.preset_data import DATA, PaperData, preset_file, preset_files
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.specs import stand_in
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.models.styles import Style
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
-from unpoison.bench.evaluation.crafting import Crafted, craft_all, sees_context, takes
 from unpoison.bench.evaluation.journal import Journal, read_rows, write_json, write_rows
+from unpoison.bench.evaluation.poisoning import Crafted, Staged, craft_all
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, peak_memory, read_cell
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.specs import sees_context, takes
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense

@@ -17,12 +17,12 @@ from unpoison.architectures.replug import Replug
 from unpoison.architectures.self_rag import SelfRag
 from unpoison.bench.attacks.base import Attack, Target
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
-from unpoison.bench.evaluation.crafting import Crafted, make_attack, sees_context, takes
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
 from unpoison.bench.evaluation.owners import HONEST, frequent_sources, sleepers
+from unpoison.bench.evaluation.poisoning import Crafted, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged, stage
+from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
@@ -335,8 +335,9 @@ def _digest(path: str) -> str:
 class NoisyNLI:
     """An NLI model that errs at random, for measuring how much a defense depends on it (RADAR, Table 6).
 
-    Each output is replaced, with a given probability, by a random one. What a pair gets depends on the seed and the pair alone, so the order of the calls does not matter. The paper does
-    not say which distribution replaces an output; here it is uniform over all of them.
+    Each output is replaced, with a given probability, by a random one. What a pair gets depends on the seed and
+    the pair alone, so the order of the calls does not matter. The paper does not say which distribution replaces an
+    output; here it is uniform over all of them.
 
     Args:
         nli: The model that errs.

@@ -8,7 +8,7 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.crafting import attack_name
+from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.measures import MEASURES
 from unpoison.bench.redteam.results import Cell, Results
 from unpoison.bench.redteam.trials import Trial

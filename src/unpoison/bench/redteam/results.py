@@ -11,8 +11,8 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.crafting import attack_name
 from unpoison.bench.evaluation.gates import MeasuredCell
+from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.measures import MEASURES, figures, outcomes
 from unpoison.bench.redteam.trials import Trial
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value

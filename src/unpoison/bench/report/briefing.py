@@ -7,8 +7,8 @@ from math import isnan
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.evaluation.measures import MEASURES
+from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Cell, Record
-from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.bench.report.headline import Headline, Pair

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.certified import certify
-from unpoison.bench.evaluation.crafting import wording
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, PublishedNumber
+from unpoison.bench.evaluation.specs import wording
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.guarantees import guarantee_tables
 from unpoison.bench.report.model import SETTINGS, Report, setting

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from unpoison.bench.evaluation.measures import MEASURES
+from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Cell, Record
-from unpoison.bench.evaluation.staging import Staged
 from unpoison.bench.report.model import Report
 from unpoison.core.reasons import Reason
 from unpoison.report.rendering import excerpt
