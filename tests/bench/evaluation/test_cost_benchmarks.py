@@ -50,7 +50,7 @@ def test_perplexities_are_grouped_by_attack_and_compared_with_the_clean_texts() 
     assert next(iter(groups)) == "clean"
     assert len(groups) > 1
     assert all(len(set(members)) == len(members) for members in groups.values())
-    assert perplexity.gate_cells(groups["clean"], FakeLanguageModel()).shape == (len(groups["clean"]),)
+    assert perplexity.measured(groups["clean"], FakeLanguageModel()).shape == (len(groups["clean"]),)
     clean, soup = np.array([10.0, 20.0, 30.0]), np.array([100.0, 200.0])
     _, _, first, second = perplexity.table({"clean": clean, "soup": soup})
     assert first == "| clean | 3 | 11.0 | 15.0 | 20.0 | 25.0 | 29.0 | - |"
