@@ -17,7 +17,7 @@ from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.report.certification import guarantee_figures, guarantee_tables
 from unpoison.bench.report.charts import label
-from unpoison.bench.report.document import Section, document, figure_markup, resource, table_markup
+from unpoison.bench.report.document import Section, document, figure_markup, table_markup
 from unpoison.bench.report.figures import Figure, poison_figures, rank_figures, sweep_figures, trade_off_figures
 from unpoison.bench.report.front_page import front
 from unpoison.bench.report.headline import brief_of
@@ -25,6 +25,7 @@ from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
 from unpoison.core.reasons import Reason
+from unpoison.report.html_page import resource
 from unpoison.report.rendering import excerpt
 
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data", "script_json"]
