@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from unpoison import __version__
-
 __all__ = ["Location", "Result", "Rule", "sarif_log"]
 
 URI_CHARACTERS = "/:?=&%#@+,;~!$'()*"
@@ -99,11 +97,11 @@ class Result:
 
     def to_dict(self, rule_index: int) -> dict[str, Any]:
         """The result object."""
-        first, *related = [location.to_dict() for location in self.locations] or [None]
+        places = [location.to_dict() for location in self.locations]
         values: dict[str, Any] = {
             "rank": self.rank,
-            "locations": [first] if first else None,
-            "relatedLocations": [{"id": i, **location} for i, location in enumerate(related, 1) if location],
+            "locations": places[:1],
+            "relatedLocations": [{"id": i, **place} for i, place in enumerate(places[1:], 1)],
             "partialFingerprints": dict(self.fingerprints),
             "properties": dict(self.properties),
         }
@@ -117,17 +115,18 @@ class Result:
 
 
 def sarif_log(
-    results: Sequence[Result], rules: Sequence[Rule], properties: Mapping[str, Any] | None = None
+    results: Sequence[Result], rules: Sequence[Rule], version: str, properties: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """A SARIF log with one run of this package, JSON-ready.
 
     Args:
         results: In the order in which they are shown.
         rules: At least the rules of all results.
+        version: Of this package.
         properties: What else is told of the run.
     """
     index = {rule.id: number for number, rule in enumerate(rules)}
-    driver = {"name": "unpoison", "semanticVersion": __version__, "rules": [rule.to_dict() for rule in rules]}
+    driver = {"name": "unpoison", "semanticVersion": version, "rules": [rule.to_dict() for rule in rules]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",

@@ -20,6 +20,7 @@ from typing import Any, Self
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.measures import Measure
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
@@ -300,7 +301,7 @@ def as_sarif(alerts: Sequence[Alert], artifact: str) -> str:
         for alert in alerts[:MAX_ALERTS]
     ]
     rules = [RULES[name] for name in dict.fromkeys(alert.rule for alert in alerts)]
-    return json.dumps(sarif_log(results, rules), indent=2, ensure_ascii=True) + "\n"
+    return json.dumps(sarif_log(results, rules, __version__), indent=2, ensure_ascii=True) + "\n"
 
 
 def _case(suite: ElementTree.Element, owner: str, name: str) -> ElementTree.Element:
