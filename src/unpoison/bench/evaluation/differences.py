@@ -1,6 +1,6 @@
-"""In what a row or a column of a paper's table is not measured as the paper measured it.
+"""Differences between how a paper measured its table and how it is measured here.
 
-Each difference is a short phrase that stands in the table, at the row or the column that it changes.
+Each difference is a short phrase that stands in the table, at the row or the column that it concerns.
 A defense whose released code differs from its paper's text has two variants, `paper` and `reference`.
 """
 

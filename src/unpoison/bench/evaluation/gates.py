@@ -1,7 +1,9 @@
-"""Bounds that a figure must keep: `asr > 5%` fails, `upper(asr) > 10%` fails where the interval reaches so far.
+"""Gates: conditions under which an evaluation fails, such as in a pipeline.
 
-A gate names what must not be. It looks at every cell to which its figure applies; with `clean(...)` at those without an
-attack only, with `attacked(...)` at the others. Cells of no defense are left out wherever a defense was measured too.
+`asr > 5%` fails where the attack success rate is above 5 %; `upper(asr) > 10%` fails where the upper end of its
+interval is above 10 %. A gate is checked against every cell to which its figure applies: with `clean(...)` only those
+without an attack, with `attacked(...)` only the others. Cells of no defense are left out wherever a defense was
+measured too.
 
 A pipeline reads the results as JUnit XML, a list of tests, and as SARIF, a list of alerts.
 """

@@ -29,7 +29,7 @@ from unpoison.utils.checks import at_least, within
 __all__ = ["MAX_SCENARIOS", "Grid", "axis", "poison_rate"]
 
 MAX_SCENARIOS = 10_000
-"""Larger grids are refused: nobody reads such a table, and a slip of the pen makes one."""
+"""Larger grids are refused: nobody reads such a table, and one wrong number makes one."""
 
 MAX_BYTES = 1 << 20
 """Larger YAML files are refused."""
@@ -231,7 +231,7 @@ def _value(name: str, item: Any) -> Any:
         pass
     else:
         if name == "rate":
-            poison_rate(text)  # a slip of the pen is told before anything is measured
+            poison_rate(text)  # a typing error is reported before anything is measured
             return text
         if name in ("prefix", "triggered") and text.lower() in ("true", "false"):
             return text.lower() == "true"

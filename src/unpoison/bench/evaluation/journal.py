@@ -1,4 +1,4 @@
-"""JSON Lines that survive being killed: one flushed line per finished piece of work, a torn last line is no line."""
+"""Append-only JSON Lines: one flushed line for each finished piece of work; an incomplete last line is ignored."""
 
 from __future__ import annotations
 

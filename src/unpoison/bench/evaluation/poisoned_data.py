@@ -1,4 +1,4 @@
-"""A data set under attack, row by row, in the shared format: to screen, to share, to evaluate elsewhere."""
+"""A poisoned data set, row by row, in the shared format: what `unpoison attack` writes."""
 
 from __future__ import annotations
 

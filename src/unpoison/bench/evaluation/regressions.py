@@ -1,4 +1,4 @@
-"""Has anything become worse since the last run? The same cells of two runs, compared by a test."""
+"""Regressions: figures that are significantly worse than in an earlier run, by a statistical test of the same cells."""
 
 from __future__ import annotations
 

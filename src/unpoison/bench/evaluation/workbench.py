@@ -1,4 +1,4 @@
-"""What a run works with: data, corpora, models, attacks and defenses, each loaded once."""
+"""Data, corpora, models, attacks and defenses of a run, each loaded once."""
 
 from __future__ import annotations
 

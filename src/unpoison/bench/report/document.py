@@ -1,4 +1,4 @@
-"""What every page has in common: one file with its own style, sections under one another, tables and figures.
+"""The HTML of every report: sections under one another, tables and figures.
 
 Cells, names and titles are hostile and are escaped here.
 """

@@ -1,4 +1,4 @@
-"""What a report tells of a run: its figures and comparisons, and how its scenarios fall into groups and sweeps."""
+"""The content of a report: figures and comparisons of a run, and its scenarios in groups and sweeps."""
 
 from __future__ import annotations
 
