@@ -79,7 +79,7 @@ def test_listing_changes_nothing_and_each_change_is_another_program(mutations: M
         ("algorithms/mincut.py", "algorithms/test_mincut.py"),
         ("defenses/radar_static.py", "defenses/test_radar.py"),
         ("text/quantities.py", "text/test_answers.py"),  # no tests of its own: those of the module that uses it
-        ("bench/evaluation/tallies.py", "bench/evaluation/test_tallies.py"),
+        ("bench/evaluation/records.py", "bench/evaluation/test_records.py"),
     ],
 )
 def test_the_nearest_tests_come_first(mutants: ModuleType, module: str, first: str) -> None:

@@ -32,7 +32,7 @@ SECONDS = 1.0
 REFUSED = ("", "\x00", "x", "\n")
 
 MADE_WHEN_RUN = {
-    "bench/evaluation/judging.py": "an escaped name, then a bounded repetition",
+    "bench/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
     "bench/attacks/shape.py": "an escaped answer",
     "bench/attacks/tan.py": "an escaped answer",
     "text/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",

@@ -20,8 +20,8 @@ from unpoison import __version__
 from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.report import Report
+from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.exports import markdown_table
-from unpoison.bench.report.guarantees import guarantee_tables
 
 SETS = ("nq_large_poisoned", "realtimeqa", "msmarco_poisoned")
 DEFENSES = (

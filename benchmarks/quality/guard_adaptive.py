@@ -35,7 +35,7 @@ from unpoison.bench.evaluation import (
     prepend,
     wilson,
 )
-from unpoison.bench.evaluation.crafting import wording
+from unpoison.bench.evaluation.specs import wording
 from unpoison.core.registry import create
 from unpoison.errors import InputError
 from unpoison.models import load_encoder

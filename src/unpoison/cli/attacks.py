@@ -16,7 +16,7 @@ from rich.text import Text
 
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.attacks.budget import Budget
-from unpoison.bench.evaluation.planting import Planted, plant, total
+from unpoison.bench.evaluation.poisoned_data import Planted, plant, total
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.cli.running import count_noun, say

@@ -190,7 +190,7 @@ def _run(
     chosen: Chosen, folder: Path | None, *, judge: str | None, grader: str | None, jobs: int, **options: Any
 ) -> Run:
     """Measure what was chosen, then have the replies judged and graded where that is wanted; `options` of `Runner`."""
-    from unpoison.bench.evaluation.judging import grade_run, judge_run
+    from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
     from unpoison.bench.evaluation.runner import Runner
     from unpoison.bench.evaluation.runs import folder_name
     from unpoison.cli.running import say

@@ -14,7 +14,7 @@ from unpoison.bench.evaluation.specs import split_specs
 from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset
 from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.report import over_time
-from unpoison.bench.report.over_time_tables import (
+from unpoison.bench.report.over_time import (
     comparison_over_time,
     static_dynamic_table,
     study_summary,

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unpoison.bench.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.bench.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
+from unpoison.bench.evaluation.gates import (
+    Alert,
+    Gate,
+    GateResult,
+    MeasuredCell,
+    as_junit,
+    as_sarif,
+    check_gates,
+    gate_alerts,
+)
 from unpoison.bench.evaluation.measures import Measure
+from unpoison.bench.evaluation.regressions import check_regressions, read_measured
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.worsening import check_regressions, read_measured
 from unpoison.bench.report import Report
 from unpoison.bench.report.model import is_baseline
 from unpoison.cli.running import say

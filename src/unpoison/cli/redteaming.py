@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.ci import Alert
+from unpoison.bench.evaluation.gates import Alert
 from unpoison.bench.redteam import Cleaned, Results, Secrets
 from unpoison.bench.redteam.results import MEASURES, Cell
 from unpoison.cli.display import show

@@ -22,9 +22,9 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report
+from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.exports import check_format
-from unpoison.bench.report.guarantees import guarantee_tables
-from unpoison.bench.report.published import format_measurement
+from unpoison.bench.report.paper_comparison import format_measurement
 from unpoison.bench.report.tables import heading
 from unpoison.cli.display import show
 from unpoison.cli.running import count_noun, say

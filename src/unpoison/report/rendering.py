@@ -6,12 +6,8 @@ and forbids itself scripts, requests and foreign styles.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
-from functools import cache
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 
 from unpoison.core.claims import Claim
 from unpoison.core.contests import Contest
@@ -20,6 +16,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.spans import Span
 from unpoison.core.verdicts import Verdict
 from unpoison.report.graph_picture import counts, figure
+from unpoison.report.html_page import html_page, resource
 from unpoison.utils.plain_text import escape_html, excerpt, plain
 
 __all__ = [
@@ -105,9 +102,6 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
         kinds: For each screening what its passages are, where that is known: "gold" holds the truth, "poison" was
             planted.
     """
-    style = _style()
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     links = "".join(
         f'<li><a href="#screening-{number}" dir="auto">{escape_html(screening.query, 120)}</a> '
         f"<small>{escape_html(screening.defense)}: {counts(screening)}</small></li>"
@@ -121,20 +115,11 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
         _section(screening, number, kinds[number - 1] if kinds else ())
         for number, screening in enumerate(screenings, 1)
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>unpoison: which passages to trust</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>Which passages to trust</h1>{remarks}</header>\n{index}\n"
-        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+    return html_page(
+        "which passages to trust",
+        f"<header><h1>Which passages to trust</h1>{remarks}</header>\n{index}\n<main>\n{body}\n</main>",
+        style=resource("page.css"),
     )
-
-
-@cache
-def _style() -> str:
-    return files("unpoison").joinpath("data", "page.css").read_text(encoding="utf-8")
 
 
 LEGEND = (

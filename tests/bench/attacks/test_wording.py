@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.evaluation.crafting import attack_name, wording
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.specs import attack_name, wording
 from unpoison.bench.report import Report
 from unpoison.bench.report.exports import as_csv, as_markdown
 from unpoison.core import registry

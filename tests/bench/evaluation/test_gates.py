@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.algorithms.intervals import Estimate, wilson
-from unpoison.bench.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.bench.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
+from unpoison.bench.evaluation.gates import (
+    Alert,
+    Gate,
+    GateResult,
+    MeasuredCell,
+    as_junit,
+    as_sarif,
+    check_gates,
+    gate_alerts,
+)
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.worsening import check_regressions, read_measured
+from unpoison.bench.evaluation.regressions import check_regressions, read_measured
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 
 

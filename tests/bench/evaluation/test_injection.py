@@ -5,7 +5,6 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.evaluation.contexts import Candidate, Context
-from unpoison.bench.evaluation.crafting import Crafted
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import (
     bm25_search,
@@ -19,8 +18,8 @@ from unpoison.bench.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
+from unpoison.bench.evaluation.poisoning import Crafted, stage
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import stage
 from unpoison.errors import InputError, OptionError
 from unpoison.types import Passage
 

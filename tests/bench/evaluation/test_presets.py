@@ -9,20 +9,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from unpoison.bench.evaluation.crafting import short_of, stand_in
 from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.differences import same_model
+from unpoison.bench.evaluation.differences import same_model, variants
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.planting import plant
+from unpoison.bench.evaluation.poisoned_data import plant
 from unpoison.bench.evaluation.presets import load_preset, preset_names
 from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.specs import short_of, stand_in
 from unpoison.bench.evaluation.summary import summarise
-from unpoison.bench.evaluation.variants import variants
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.bench.report import Report
-from unpoison.bench.report.published import SAME, beside, comparison_tables, format_measurement, measure_meanings
+from unpoison.bench.report.paper_comparison import SAME, beside, comparison_tables, format_measurement, measure_meanings
 from unpoison.core.registry import find, parse
 from unpoison.errors import UnknownNameError
 from unpoison.models.styles import Style

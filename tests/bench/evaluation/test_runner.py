@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unpoison.bench.evaluation.crafting import craft_all, make_attack
 from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.noise import NoisyNLI
+from unpoison.bench.evaluation.poisoning import Staged, craft_all
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.runs import folder_name, lock_folder, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.specs import make_attack
 from unpoison.bench.evaluation.summary import summarise
+from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
@@ -85,7 +85,7 @@ def test_a_run_writes_down_what_happened(tmp_path):
 def test_nothing_is_done_twice(tmp_path, monkeypatch):
     first = Runner(tmp_path, SCENARIOS).run()
     monkeypatch.setattr("unpoison.bench.evaluation.runner.measure_question", None)  # would fail if it were called
-    monkeypatch.setattr("unpoison.bench.evaluation.crafting.craft_one", None)
+    monkeypatch.setattr("unpoison.bench.evaluation.poisoning.craft_one", None)
     again = Runner(tmp_path, SCENARIOS).run()
     assert again.cells == first.cells
     assert again.manifest["resumed"] == 36

@@ -11,8 +11,8 @@ from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_p
 from unpoison.bench.evaluation.streams import StreamStudy, run_study
 from unpoison.bench.evaluation.timelines import craft_steps, load_timelines, step_context
 from unpoison.bench.report import over_time
-from unpoison.bench.report.over_time_tables import comparison_over_time
-from unpoison.bench.report.published import SAME
+from unpoison.bench.report.over_time import comparison_over_time
+from unpoison.bench.report.paper_comparison import SAME
 from unpoison.cli.runs import choose
 from unpoison.errors import OptionError, UnknownNameError
 

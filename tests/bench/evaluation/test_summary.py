@@ -5,7 +5,14 @@ from math import isnan
 import pytest
 
 from unpoison.algorithms.intervals import wilson
-from unpoison.bench.evaluation.judging import grade_prompt, grade_run, judge_prompt, judge_run, read_grade, read_scores
+from unpoison.bench.evaluation.llm_judge import (
+    grade_prompt,
+    grade_run,
+    judge_prompt,
+    judge_run,
+    read_grade,
+    read_scores,
+)
 from unpoison.bench.evaluation.measures import MEASURES, measure
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unpoison.bench.evaluation import load
-from unpoison.bench.evaluation.matching import contains_either
+from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions import Fact, facts_of, make_questions, passages_of, read_documents
 from unpoison.bench.questions.documents import _document
 from unpoison.bench.questions.falsehoods import false_answer, tells_apart

@@ -22,13 +22,12 @@ from unpoison.bench.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
-from unpoison.bench.evaluation.matching import MATCHERS, Matcher, matcher
-from unpoison.bench.evaluation.records import Cell, Record
+from unpoison.bench.evaluation.matchers import MATCHERS, Matcher, matcher
+from unpoison.bench.evaluation.records import Cell, Record, Tally, auroc, tally
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.runs import Run, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Comparison, Summary, compare, summarise
-from unpoison.bench.evaluation.tallies import Tally, auroc, tally
 
 __all__ = [
     "MATCHERS",

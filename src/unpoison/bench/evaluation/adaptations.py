@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.key import belief_key
 from unpoison.beliefs.store import export_line
-from unpoison.bench.evaluation.crafting import takes
-from unpoison.bench.evaluation.specs import check_spec
+from unpoison.bench.evaluation.specs import check_spec, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense

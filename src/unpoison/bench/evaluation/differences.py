@@ -1,6 +1,7 @@
-"""In what a row or a column of a paper's table is not measured as the paper measured it.
+"""Differences between how a paper measured its table and how it is measured here.
 
-Each difference is a short phrase that stands in the table, at the row or the column that it changes.
+Each difference is a short phrase that stands in the table, at the row or the column that it concerns.
+A defense whose released code differs from its paper's text has two variants, `paper` and `reference`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,82 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unpoison.bench.evaluation.crafting import short_of, stand_in, takes
+from unpoison.bench.evaluation.preset_data import PaperData
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.sources import Sources
-from unpoison.bench.evaluation.variants import row_variants
+from unpoison.bench.evaluation.specs import format_spec, short_of, stand_in, takes
 from unpoison.core.registry import names, parse
 from unpoison.models.loading import can_write
 from unpoison.models.styles import Style
 from unpoison.models.wordings import wording
 
-__all__ = ["Differences", "in_words", "injection_difference", "measurable", "prompt_difference", "same_model"]
+__all__ = [
+    "PAPER",
+    "REFERENCE",
+    "Differences",
+    "in_words",
+    "injection_difference",
+    "measurable",
+    "prompt_difference",
+    "row_variants",
+    "same_model",
+    "shortfalls",
+    "variants",
+]
+
+PAPER, REFERENCE = "paper", "reference"
+
+# No table of TrustRAG, RADAR or RAGDefender says whether the rules of the paper's text or those of its released code
+# produced it, and they keep different passages; so every such row is measured in both variants. GRADA has one variant:
+# where its text is silent its code is followed, and nowhere else do they differ in what is kept.
+
+_REFERENCE: Mapping[str, Mapping[str, str]] = {
+    "trustrag": {"mode": "reference"},
+    "radar": {"mode": "reference", "fallback": "memory"},
+    "ragdefender": {"mode": "reference"},
+}
+"""What makes a defense do as its released code does."""
+
+_SAID = {
+    False: "where no passage answers, theirs reads all of them",
+    True: "the year of a question is not told, theirs tells it",
+}
+"""In what RADAR's reference is not the released code, alone and over time."""
+
+_OVER_TIME = {"fallback": "all", "lenient_below": "3"}
+"""What RADAR's released code does otherwise over time."""
+
+
+def variants(spec: str, *, over_time: bool = False) -> dict[str, str]:
+    """The option strings to measure for a row that does not say which variant it has, by variant.
+
+    Args:
+        spec: Of the row.
+        over_time: Whether it is a row of RADAR's tables over time, whose code is another.
+
+    Returns:
+        `paper` and `reference`; only "" for a defense that has no variants, or where the option string names one.
+    """
+    name, options = parse(spec)
+    if name not in _REFERENCE or {"mode", "rule"} & set(options):
+        return {"": spec}
+    as_printed = {"rule": "paper"} if name == "ragdefender" and options.get("hops") == "multi" else {}
+    return {
+        PAPER: format_spec(name, {**options, **as_printed}),
+        REFERENCE: format_spec(name, {**options, **_REFERENCE[name], **(_OVER_TIME if over_time else {})}),
+    }
+
+
+def shortfalls(variant: str, spec: str, *, over_time: bool = False) -> tuple[str, ...]:
+    """In what a variant is not what it is named after, one phrase each."""
+    return (_SAID[over_time],) if variant == REFERENCE and parse(spec)[0] == "radar" else ()
+
+
+def row_variants(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows that stand for a row of a preset's file: one for each variant of its defense."""
+    for variant, spec in variants(row["defense"]).items():
+        differs = [*row.get("differs", ()), *shortfalls(variant, spec)]
+        yield {**row, "variant": variant, "defense": spec, "differs": differs}
+
 
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
@@ -152,7 +219,7 @@ class Differences:
         models: encoder, retriever, generator and nli of the run, by kind, with its seed and limit.
     """
 
-    def __init__(self, raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> None:
+    def __init__(self, raw: Mapping[str, Any], sources: PaperData, models: Mapping[str, Any]) -> None:
         self._raw, self._sources, self._models = raw, sources, models
 
     def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:

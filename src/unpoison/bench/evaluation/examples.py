@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, overload
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.evaluation.matching import contains_either
+from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.core.passages import TEXT_FIELDS
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS

@@ -19,17 +19,17 @@ from typing import Any, Self
 
 import yaml
 
-from unpoison.bench.evaluation.rates import poison_rate
 from unpoison.bench.evaluation.scenarios import PLACED, SINCE_SOURCES, Scenario
 from unpoison.bench.evaluation.specs import check_spec, expand_variations, specs, split_specs
 from unpoison.bench.evaluation.workbench import sibling_corpus
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.utils.checks import at_least, within
 
-__all__ = ["MAX_SCENARIOS", "Grid", "axis"]
+__all__ = ["MAX_SCENARIOS", "Grid", "axis", "poison_rate"]
 
 MAX_SCENARIOS = 10_000
-"""Larger grids are refused: nobody reads such a table, and a slip of the pen makes one."""
+"""Larger grids are refused: nobody reads such a table, and one wrong number makes one."""
 
 MAX_BYTES = 1 << 20
 """Larger YAML files are refused."""
@@ -231,7 +231,7 @@ def _value(name: str, item: Any) -> Any:
         pass
     else:
         if name == "rate":
-            poison_rate(text)  # a slip of the pen is told before anything is measured
+            poison_rate(text)  # a typing error is reported before anything is measured
             return text
         if name in ("prefix", "triggered") and text.lower() in ("true", "false"):
             return text.lower() == "true"
@@ -268,3 +268,77 @@ def _check_exclusive(axes: Mapping[str, Any]) -> None:
                 raise OptionError(f"{name} says already what {excluded} says; give one of them")
     if "positions" in axes and not set(axes.get("policy", ("replace-at",))) <= set(PLACED):
         raise OptionError("positions go with the policy replace-at; leave the policy out")
+
+
+PASSAGES = 5
+"""k of PoisonedRAG and TrustRAG, and RAGDefender's clean passages on Natural Questions."""
+
+CANDIDATES = 10
+"""GRADA retrieves so many."""
+
+RADAR_PASSAGES = 50
+"""Passages of a question in RADAR's tables, where the amount names no other number."""
+
+
+def poison_rate(text: str) -> dict[str, Any]:
+    """A paper's own measure of poison as the fields poisons, k, policy and positions of a scenario.
+
+    Each paper means something else by its amount of poison:
+
+    ==================  ==============================================================================================
+    `poisonedrag:5`     texts per question, retrieved into the top 5
+    `grada:1`           texts per question among 10 candidates, at most half of them
+    `trustrag:0.4`      share of k = 5, planted before retrieval
+    `ragdefender:2x5`   poison by gold and benign passages, x these per question: 5 for NQ, 2 for HotpotQA and MS MARCO
+    `radar:1+3/10`      places from 1 that poison takes, by k (50 unless said)
+    ==================  ==============================================================================================
+
+    Raises:
+        OptionError: Another form, or a number out of its range.
+    """
+    paper, _, amount = text.partition(":")
+    try:
+        match paper:
+            case "poisonedrag":
+                return _poison_settings(int(amount), PASSAGES, "retrieve")
+            case "grada":
+                within("texts of GRADA", int(amount), 0, CANDIDATES / 2)
+                return _poison_settings(int(amount), CANDIDATES, "retrieve")
+            case "trustrag":
+                return _poison_settings(_whole(within("share", float(amount), 0, 1), PASSAGES), PASSAGES, "retrieve")
+            case "ragdefender":
+                ratio, _, clean = amount.partition("x")
+                k = int(clean or PASSAGES)
+                return _poison_settings(_whole(float(ratio), k), k, "pool")
+            case "radar":
+                numbers, _, passages = amount.partition("/")
+                k, positions = int(passages or RADAR_PASSAGES), tuple(map(int, numbers.split("+")))
+                for position in positions:
+                    within("position", position, 1, k)
+                return {**_poison_settings(len(positions), k, "replace-at"), "positions": positions}
+    except OptionError:
+        raise
+    except (ValueError, OverflowError):
+        pass
+    raise OptionError(
+        f"no poison rate {clip(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
+    )
+
+
+def _poison_settings(poisons: int, k: int, policy: str) -> dict[str, Any]:
+    return {"poisons": at_least("poisons", poisons, 0), "k": at_least("k", k, 1), "policy": policy}
+
+
+def _whole(ratio: float, passages: int) -> int:
+    """The poisons that a ratio of so many passages comes to.
+
+    Raises:
+        OptionError: No whole number.
+    """
+    poisons = round(ratio * passages, 9)
+    if poisons != int(poisons):
+        raise OptionError(
+            f"{ratio:g} of {passages} passages is {poisons:g} poisons; choose a number that gives whole poisons, such "
+            f"as {1 / passages:g}"
+        )
+    return int(poisons)

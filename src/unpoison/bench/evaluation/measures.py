@@ -14,9 +14,9 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
-from unpoison.bench.evaluation.matching import MATCHERS
+from unpoison.bench.evaluation.matchers import MATCHERS
 from unpoison.bench.evaluation.records import Record
-from unpoison.bench.evaluation.tallies import auroc as area_under_curve
+from unpoison.bench.evaluation.records import auroc as area_under_curve
 from unpoison.errors import UnknownNameError
 
 __all__ = ["MEASURES", "Better", "Measure", "measure", "parts_of"]

@@ -1,4 +1,4 @@
-"""Which sources the attacker holds: planted texts come from them, and so a defense may tell who says what."""
+"""Sources that the attacker owns: planted texts name them, so that defenses that weigh sources can be attacked."""
 
 from __future__ import annotations
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.crafting import stand_in
 from unpoison.bench.evaluation.differences import Differences
 from unpoison.bench.evaluation.measures import measure
-from unpoison.bench.evaluation.preset_files import preset_file, preset_files
+from unpoison.bench.evaluation.preset_data import DATA, PaperData, preset_file, preset_files
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.sources import DATA, Sources
+from unpoison.bench.evaluation.specs import stand_in
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.models.styles import Style
 
@@ -159,7 +158,7 @@ def load_preset(
         InputError: A data file that cannot be read.
     """
     raw = preset_file("presets", name)
-    sources = Sources(raw["data"], data, limit)
+    sources = PaperData(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
     seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}

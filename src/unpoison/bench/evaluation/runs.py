@@ -25,9 +25,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged
 from unpoison.errors import InputError, clip
 from unpoison.io.journal import read_rows
 from unpoison.utils.locks import lock_file

@@ -1,4 +1,4 @@
-"""A scenario: one cell of a results table, said in words that can be written down, hashed and repeated."""
+"""A scenario: the setup of one cell of a results table, as values that can be saved, hashed and run again."""
 
 from __future__ import annotations
 

@@ -1,16 +1,37 @@
-"""Option strings of a grid: several in one text, one from a mapping, options varied."""
+"""Option strings such as `grada:alpha=0.3`: read, varied, checked, and asked about what they name.
+
+A text or a mapping may hold several of them. Of an attack it can be asked whether it sees the context, whose wording it
+plants, and what stands in for the language model of its paper.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
-from unpoison.bench.evaluation.scenarios import NO_ATTACK
+from unpoison.bench.attacks.base import Attack
+from unpoison.bench.evaluation.scenarios import NO_ATTACK, Scenario
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.models.loading import can_write
 
-__all__ = ["check_spec", "expand_variations", "format_spec", "parse_variations", "specs", "split_specs"]
+__all__ = [
+    "attack_name",
+    "check_spec",
+    "expand_variations",
+    "format_spec",
+    "make_attack",
+    "parse_variations",
+    "sees_context",
+    "short_of",
+    "specs",
+    "split_specs",
+    "stand_in",
+    "takes",
+    "wording",
+]
 
 
 def split_specs(text: str) -> list[str]:
@@ -112,3 +133,82 @@ def check_spec(kind: str, spec: str) -> None:
         for option in given:
             if option not in existing:
                 raise UnknownNameError(f"option of {name}", option, existing)
+
+
+def takes(kind: str, spec: str, option: str) -> bool:
+    """Whether the class behind an option string has this argument; of a composed attack, whether any part has.
+
+    Raises:
+        UnknownNameError: No such name.
+    """
+    return any(option in inspect.signature(part).parameters for part in _classes(kind, spec))
+
+
+def sees_context(spec: str) -> bool:
+    """Whether an attack is shown the clean passages that it competes with: it has an encoder, or builds on them.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    return takes("attacks", spec, "encoder") or any(part.uses_context for part in _classes("attacks", spec))
+
+
+def _classes(kind: str, spec: str) -> list[Any]:
+    return [registry.find(of, registry.parse(part)[0]) for of, part in registry.parts(kind, spec)]
+
+
+def stand_in(scenario: Scenario) -> str:
+    """What writes an attack's texts in place of the language model that its paper used; "" where nothing does."""
+    if not scenario.attacked:
+        return ""
+    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
+    name, options = registry.parse(crafting)
+    attack = registry.find("attacks", name)
+    if not getattr(attack, "offline", ""):
+        return ""
+    given = {"generator": scenario.generator, **options}.get(attack.model_option)
+    return attack.offline if given is None or not can_write(given) else ""
+
+
+def short_of(scenario: Scenario) -> str:
+    """In what an attack's search falls short of the published one; "" where it does not, or does not search."""
+    if not scenario.attacked:
+        return ""
+    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
+    name, options = registry.parse(crafting)
+    return str(getattr(registry.find("attacks", name), "short_of", lambda *_: "")(options, scenario.generator))
+
+
+WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, our wording where it has none"}
+"""How tables call whose words an attack plants; nothing where they are its authors'."""
+
+
+def wording(spec: str) -> str:
+    """Whose words an attack plants, as tables say it: of the attack in front, where others are wrapped around it.
+
+    A zero against a template of our own says nothing of what the attack's authors wrote.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    crafting = registry.parts("attacks", spec)[0][1]
+    return WORDINGS[getattr(registry.find("attacks", registry.parse(crafting)[0]), "wording", "ours")]
+
+
+def attack_name(spec: str) -> str:
+    """An attack with the label of its wording, where it has one."""
+    label = wording(spec)
+    return f"{spec} ({label})" if label else spec
+
+
+def make_attack(spec: str, **given: Any) -> Attack:
+    """The attack that an option string names; `given` are the models and settings of the run.
+
+    Raises:
+        UnknownNameError: No such attack.
+        OptionError: An unknown option, a model that it needs, or a question prefix for an attack that takes none.
+    """
+    if given.get("prefix") is not None and not takes("attacks", spec, "prefix"):
+        raise OptionError(f"the attack {registry.parse(spec)[0]} takes no question prefix; leave the option out")
+    attack: Attack = registry.create("attacks", spec, **given)
+    return attack

@@ -12,9 +12,17 @@ from functools import partial
 from typing import Any, Literal
 
 from unpoison.bench.evaluation.adaptations import Method
-from unpoison.bench.evaluation.differences import in_words, injection_difference, measurable, same_model
-from unpoison.bench.evaluation.preset_files import preset_file, preset_files
-from unpoison.bench.evaluation.variants import PAPER, REFERENCE, shortfalls, variants
+from unpoison.bench.evaluation.differences import (
+    PAPER,
+    REFERENCE,
+    in_words,
+    injection_difference,
+    measurable,
+    same_model,
+    shortfalls,
+    variants,
+)
+from unpoison.bench.evaluation.preset_data import preset_file, preset_files
 
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 

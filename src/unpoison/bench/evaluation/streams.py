@@ -15,7 +15,7 @@ from pathlib import Path
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
 from unpoison.beliefs.key import belief_key
 from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
-from unpoison.bench.evaluation.matching import matcher
+from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.timelines import Timeline, add_time, craft_steps, load_timelines, step_context
 from unpoison.errors import InputError, clip
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli

@@ -16,12 +16,13 @@ from typing import Any
 
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
-from unpoison.bench.evaluation.crafting import craft_one, make_attack
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.examples import Example, FieldError
 from unpoison.bench.evaluation.formats import Row, radar_dynamic
 from unpoison.bench.evaluation.injection import poison_candidates, replace_at
-from unpoison.bench.evaluation.matching import contains_either
+from unpoison.bench.evaluation.matchers import contains_either
+from unpoison.bench.evaluation.poisoning import craft_one
+from unpoison.bench.evaluation.specs import make_attack
 from unpoison.errors import clip
 
 __all__ = ["TIMES", "Timeline", "add_time", "craft_steps", "load_timelines", "moment_of", "step_context", "stream_rows"]

@@ -1,4 +1,4 @@
-"""What a run works with: data, corpora, models, attacks and defenses, each loaded once."""
+"""Data, corpora, models, attacks and defenses of a run, each loaded once."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.architectures.replug import Replug
 from unpoison.architectures.self_rag import SelfRag
 from unpoison.bench.attacks.base import Attack, Target
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
-from unpoison.bench.evaluation.crafting import Crafted, make_attack, sees_context, takes
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
-from unpoison.bench.evaluation.noise import NoisyNLI
 from unpoison.bench.evaluation.owners import HONEST, frequent_sources, sleepers
+from unpoison.bench.evaluation.poisoning import Crafted, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged, stage
+from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
@@ -32,8 +35,9 @@ from unpoison.models.styles import Style
 from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
 from unpoison.types import Passage
+from unpoison.utils.checks import at_least, within
 
-__all__ = ["Workbench", "sibling_corpus"]
+__all__ = ["NoisyNLI", "Workbench", "sibling_corpus"]
 
 T = TypeVar("T")
 
@@ -326,3 +330,34 @@ def _digest(path: str) -> str:
         return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError as error:
         raise InputError(f"the corpus {clip(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None
+
+
+class NoisyNLI:
+    """An NLI model that errs at random, for measuring how much a defense depends on it (RADAR, Table 6).
+
+    Each output is replaced, with a given probability, by a random one. What a pair gets depends on the seed and
+    the pair alone, so the order of the calls does not matter. The paper does not say which distribution replaces an
+    output; here it is uniform over all of them.
+
+    Args:
+        nli: The model that errs.
+        rate: The probability of a replacement.
+        seed: Of the noise.
+    """
+
+    def __init__(self, nli: NLIModel, rate: float, seed: int = 0) -> None:
+        self.name = f"{nli.name} with {rate:g} noise"
+        self.remote = getattr(nli, "remote", False)
+        self._nli = nli
+        self._rate = within("rate", rate, 0, 1)
+        self._seed = at_least("seed", seed, 0)
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3), rows summing to 1."""
+        judged = np.array(self._nli.judge(pairs), np.float64)
+        for row, (premise, hypothesis) in enumerate(pairs):
+            key = f"{self._seed}\0{premise}\0{hypothesis}".encode("utf-8", "surrogatepass")
+            rng = np.random.default_rng(int.from_bytes(blake2b(key, digest_size=16).digest(), "little"))
+            if rng.random() < self._rate:
+                judged[row] = rng.dirichlet(np.ones(3))
+        return judged

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unpoison.bench.evaluation.matching import contains_either
+from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions.facts import Fact
 
 __all__ = ["false_answer", "tells_apart"]

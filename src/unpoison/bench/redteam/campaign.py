@@ -13,8 +13,9 @@ from itertools import islice
 from threading import Lock
 
 from unpoison.bench.attacks.base import Attack, PoisonText
-from unpoison.bench.evaluation.crafting import craft_one, make_attack
 from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.poisoning import craft_one
+from unpoison.bench.evaluation.specs import make_attack
 from unpoison.bench.redteam.cleanup import Remover, plant_document
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.journal import Journal, Plant

@@ -15,9 +15,9 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate, paired_shares
-from unpoison.bench.evaluation.crafting import attack_name
 from unpoison.bench.evaluation.gates import MeasuredCell
 from unpoison.bench.evaluation.measures import Better, Measure, parts_of
+from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.trials import Trial
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
 from unpoison.core.claims import is_disagreement

@@ -8,13 +8,12 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.crafting import attack_name
+from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.results import MEASURES, Cell, Results
 from unpoison.bench.redteam.trials import Trial
-from unpoison.bench.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.bench.report.charts import label
 from unpoison.bench.report.document import document, table_markup
-from unpoison.bench.report.front import front
+from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, front, how_many, risks_of
 from unpoison.bench.report.tables import Table
 from unpoison.report.rendering import excerpt
 

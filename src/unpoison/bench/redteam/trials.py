@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any, Self
 
-from unpoison.bench.evaluation.matching import matcher
+from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.redteam.targets import Answered
 from unpoison.core.claims import is_disagreement
 from unpoison.errors import InputError

@@ -7,11 +7,10 @@ value when it is pointed at. Names come from users' files; they are escaped here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 from math import isfinite
 
 from unpoison.bench.report.figures import Bars, Figure, Lines, Scatter, Series
-from unpoison.report.rendering import excerpt
+from unpoison.utils.plain_text import escape_html
 
 __all__ = ["HUES", "label", "legend", "percent", "svg"]
 
@@ -30,7 +29,7 @@ def percent(value: float) -> str:
 
 def label(text: object, limit: int = 60) -> str:
     """A hostile name for a page: shortened, on one line, escaped."""
-    return escape(excerpt(str(text), limit))
+    return escape_html(str(text), limit)
 
 
 def legend(names: Iterable[tuple[str, int]]) -> str:

@@ -1,22 +1,18 @@
-"""What every page has in common: one file with its own style, sections under one another, tables and figures.
+"""The HTML of every report: sections under one another, tables and figures.
 
-The content security policy allows the page's own style and script by their hashes and nothing else. Cells, names and
-titles are hostile and are escaped here.
+Cells, names and titles are hostile and are escaped here.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 
 from unpoison.bench.report.charts import label, legend, svg
 from unpoison.bench.report.figures import Bars, Figure, Lines, Scatter
 from unpoison.bench.report.tables import Table
+from unpoison.report.html_page import html_page, resource
 
-__all__ = ["Section", "document", "figure_markup", "resource", "table_markup"]
+__all__ = ["Section", "document", "figure_markup", "table_markup"]
 
 Section = tuple[str, str, str]
 """(anchor, title, HTML)."""
@@ -41,25 +37,20 @@ def document(
         script: The page's own script; without one no script runs.
         front: A first page, as HTML; the sections are folded behind it.
     """
-    style = resource("page.css") + resource("report.css")
-    allowed = f"script-src '{_digest(script)}'; " if script else ""
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; {allowed}base-uri 'none'; form-action 'none'"
     shown = [section for section in sections if section]
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in shown)
     body = "\n".join((_collapsible_section if front else _open)(*section) for section in shown)
     between = (
         "<h2>The measurements behind it</h2>\n<p>Everything that was measured, to be unfolded.</p>" if front else ""
     )
-    running = f"{data}\n<script>{script}</script>\n" if script else ""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>unpoison: {title.lower()}</title>\n<style>{style}</style>\n</head>\n"
-        f'<body class="report">\n<header><h1>{title}</h1>{"" if front else lead}</header>\n{front}'
-        f'<nav aria-label="Sections">{between}<ul>{links}</ul></nav>\n<main>\n{lead if front else ""}{body}\n</main>\n'
-        f"{running}</body>\n</html>\n"
+    return html_page(
+        title.lower(),
+        f"<header><h1>{title}</h1>{'' if front else lead}</header>\n{front}"
+        f'<nav aria-label="Sections">{between}<ul>{links}</ul></nav>\n<main>\n{lead if front else ""}{body}\n</main>',
+        style=resource("page.css", "report.css"),
+        script=script,
+        data=data,
+        attributes=' class="report"',
     )
 
 
@@ -75,16 +66,6 @@ def _collapsible_section(name: str, title: str, inner: str) -> str:
         f'<details class="part"><summary><h2 id="{name}-title">{title}</h2></summary>\n'
         f'<section id="{name}" aria-labelledby="{name}-title">\n{inner}\n</section></details>'
     )
-
-
-@cache
-def resource(name: str) -> str:
-    """A file of the package's own data as text."""
-    return files("unpoison").joinpath("data", name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def figure_markup(figure: Figure) -> str:

@@ -10,14 +10,13 @@ from math import isfinite
 from pathlib import Path
 
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.certified import certify
-from unpoison.bench.evaluation.crafting import wording
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, PublishedNumber
+from unpoison.bench.evaluation.specs import wording
 from unpoison.bench.evaluation.summary import Summary
-from unpoison.bench.report.guarantees import guarantee_tables
+from unpoison.bench.report.certification import certify, guarantee_tables
 from unpoison.bench.report.model import SETTINGS, Report, setting
-from unpoison.bench.report.published import comparison_tables, measure_meanings
+from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
 from unpoison.errors import OptionError, clip
 from unpoison.report.rendering import plain

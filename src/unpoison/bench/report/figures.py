@@ -41,19 +41,28 @@ class Series(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """One line per series over a common axis.
+class Axes:
+    """What every picture has.
 
     Attributes:
         title: What the picture shows.
         across: The horizontal axis in words.
         up: The vertical axis in words, a share.
-        series: The lines.
     """
 
     title: str
     across: str
     up: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Axes):
+    """One line per series over a common axis.
+
+    Attributes:
+        series: The lines.
+    """
+
     series: tuple[Series, ...]
 
     @property
@@ -64,36 +73,24 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(Axes):
     """Named points, two shares each.
 
     Attributes:
-        title: What the picture shows.
-        across: The horizontal axis in words.
-        up: The vertical axis in words.
         points: (name, hue, horizontal value, vertical value).
     """
 
-    title: str
-    across: str
-    up: str
     points: tuple[tuple[str, int, Estimate, Estimate], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Axes):
     """Shares by place.
 
     Attributes:
-        title: What the picture shows.
-        across: The horizontal axis in words.
-        up: The vertical axis in words.
         groups: (name, class of the style sheet, the shares of places 1, 2, ...).
     """
 
-    title: str
-    across: str
-    up: str
     groups: tuple[tuple[str, str, tuple[float, ...]], ...]
 
 

@@ -1,4 +1,4 @@
-"""What a report tells of a run: its figures and comparisons, and how its scenarios fall into groups and sweeps."""
+"""The content of a report: figures and comparisons of a run, and its scenarios in groups and sweeps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from unpoison.bench.evaluation.crafting import stand_in, wording
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.runs import Run, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.specs import stand_in, wording
 from unpoison.bench.evaluation.summary import Comparison, Price, Summary, compare, summarise
 from unpoison.core.registry import parse
 

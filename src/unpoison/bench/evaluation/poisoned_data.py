@@ -1,4 +1,4 @@
-"""A data set under attack, row by row, in the shared format: to screen, to share, to evaluate elsewhere."""
+"""A poisoned data set, row by row, in the shared format: what `unpoison attack` writes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from unpoison.bench.attacks.base import Attack, PoisonText
 from unpoison.bench.attacks.budget import Budget
-from unpoison.bench.evaluation.crafting import Crafted, craft_one, stand_in, takes, wording
 from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.poisoning import Crafted, Staged, craft_one
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.specs import stand_in, takes, wording
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.errors import OptionError
 from unpoison.utils.threads import parallel_map

@@ -14,7 +14,7 @@ import pytest
 from unpoison.bench.evaluation.adaptations import Method, methods_of
 from unpoison.bench.evaluation.streams import ATTACKS, StreamStudy, run_study
 from unpoison.bench.report import FORMATS, over_time
-from unpoison.bench.report.over_time_tables import static_dynamic_table, study_tables
+from unpoison.bench.report.over_time import static_dynamic_table, study_tables
 from unpoison.errors import InputError, OptionError, UnknownNameError
 
 HOSTILE = "</td><script>document.title='owned'</script><img src=x>"

@@ -1,13 +1,44 @@
-"""Where each data set of a paper's table comes from on this machine, and in what it is not the paper's."""
+"""The files behind the papers' tables.
+
+The tables are YAML files of this package: `data/presets`, and `data/stream_presets` for those over time. Their data
+sets are files of this machine: where each one is, and in what it is not the paper's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from unpoison.bench.evaluation.datasets import load
+from unpoison.errors import UnknownNameError
 
-__all__ = ["DATA", "Sources"]
+__all__ = ["DATA", "PaperData", "preset_file", "preset_files"]
+
+
+def preset_files(folder: str) -> list[str]:
+    """The names of all presets in a folder, sorted."""
+    paths = files("unpoison").joinpath("data", folder).iterdir()
+    return sorted(path.name.removesuffix(".yaml") for path in paths if path.name.endswith(".yaml"))
+
+
+@cache
+def preset_file(folder: str, name: str) -> Mapping[str, Any]:
+    """What a preset's file holds.
+
+    Raises:
+        UnknownNameError: No such preset; the message names the nearest.
+    """
+    if name not in preset_files(folder):
+        raise UnknownNameError(folder.removesuffix("s").replace("_", " "), name, preset_files(folder))
+    text = files("unpoison").joinpath("data", folder, f"{name}.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.safe_load(text)
+    return content
+
 
 DATA = {
     "nq": ("NQ", "nq_poisoned.jsonl", "corpus.jsonl"),
@@ -33,7 +64,7 @@ RELEASED = {
 """What RADAR's code reads, by the name that it has in `Static/data` of its repository, Etherealllllll/RADAR_code."""
 
 
-class Sources:
+class PaperData:
     """Where each data set of a table comes from here.
 
     Attributes:

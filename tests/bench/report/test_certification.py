@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from unpoison.bench.evaluation.certified import certify
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report, as_json, as_markdown, page
-from unpoison.bench.report.guarantees import guarantee_figures, guarantee_tables
+from unpoison.bench.report.certification import certify, guarantee_figures, guarantee_tables
 from unpoison.cli import app
 
 CLEAN = Scenario(data="d", k=6, defense="vote", generator="extractive")

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation.matching import MATCHERS, contains_either, lower_text, matcher, squad, trim_text
+from unpoison.bench.evaluation.matchers import MATCHERS, contains_either, lower_text, matcher, squad, trim_text
 from unpoison.errors import UnknownNameError
 
 GOLD, TARGET = ["Paris"], ["Lyon"]

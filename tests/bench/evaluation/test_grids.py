@@ -1,6 +1,6 @@
 import pytest
 
-from unpoison.bench.evaluation.rates import poison_rate
+from unpoison.bench.evaluation.grids import poison_rate
 from unpoison.errors import OptionError
 
 

@@ -1,4 +1,4 @@
-"""Has anything become worse since the last run? The same cells of two runs, compared by a test."""
+"""Regressions: figures that are significantly worse than in an earlier run, by a statistical test of the same cells."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from unpoison.algorithms.intervals import Estimate, holm, mcnemar_exact
 from unpoison.bench.evaluation.gates import GateResult, MeasuredCell, figures_of
 from unpoison.bench.evaluation.measures import Measure
+from unpoison.bench.evaluation.summary import SIGNIFICANT
 from unpoison.errors import InputError, clip
 
 __all__ = ["COMPARED", "check_regressions", "read_measured"]
@@ -21,8 +22,6 @@ __all__ = ["COMPARED", "check_regressions", "read_measured"]
 COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept")
 """The measures that are compared, where both runs have them."""
 
-SIGNIFICANT = 0.05
-"""A figure has worsened where the p-value of no difference is lower."""
 MAX_BYTES = 1 << 29
 """Of the JSON of an earlier run, which is read whole."""
 

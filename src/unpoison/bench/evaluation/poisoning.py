@@ -1,15 +1,19 @@
-"""The stage of one scenario: what the defense is shown for each question, with the poison in place."""
+"""Poison, from the attack to the context: crafted for each target, then put where the scenario says.
+
+Crafting keeps a journal, one line for each target; what goes wrong with one target is part of the result. A staged
+question is what the defense is shown, with the poison in place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from unpoison.bench.attacks.base import Attack, PoisonText
+from unpoison.bench.attacks.base import Attack, PoisonText, Target
 from unpoison.bench.evaluation.contexts import Candidate, Context, context_from_labels, nearest
-from unpoison.bench.evaluation.crafting import Crafted
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import (
     Search,
@@ -27,11 +31,101 @@ from unpoison.bench.evaluation.injection import (
 )
 from unpoison.bench.evaluation.owners import with_owners
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.errors import InputError
+from unpoison.bench.redteam.journal import Journal
+from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.io.journal import read_rows
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
+from unpoison.utils.threads import parallel_map
 
-__all__ = ["Staged", "stage"]
+__all__ = ["Crafted", "Staged", "craft_all", "craft_one", "stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Crafted:
+    """What an attack made for one target.
+
+    Attributes:
+        example: The target's id.
+        texts: The poison; empty after a failure.
+        error: What went wrong, None otherwise.
+    """
+
+    example: str
+    texts: tuple[PoisonText, ...] = ()
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        return {"example": self.example, "texts": [text.to_dict() for text in self.texts], "error": self.error}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            return cls(values["example"], tuple(map(PoisonText.from_dict, values["texts"])), values["error"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not saved poison: {error}; pass what Crafted.to_dict() wrote") from None
+
+
+def craft_all(
+    attack: Attack,
+    targets: Mapping[str, Callable[[], Target]],
+    count: int,
+    path: Path,
+    *,
+    jobs: int = 1,
+    retry_failed: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Crafted]:
+    """Craft for every target that the journal does not hold yet.
+
+    Args:
+        attack: Crafts.
+        targets: How to make the target of each example, by its id; making it may raise `InputError`.
+        count: Texts per target.
+        path: The journal; one line per target, written when it is done.
+        jobs: Targets at the same time.
+        retry_failed: Try failed targets again.
+        step: Called after each target.
+
+    Returns:
+        By the example's id.
+    """
+    earlier = {crafted.example: crafted for crafted in map(Crafted.from_dict, read_rows(path))}
+    crafted = {
+        name: new for name, new in earlier.items() if name in targets and not (retry_failed and new.error is not None)
+    }
+    missing = [name for name in targets if name not in crafted]
+    if not missing:
+        return crafted
+    with Journal(path) as journal:
+        for new in parallel_map(lambda name: craft_one(attack, name, targets[name], count), missing, jobs):
+            journal.append(new.to_dict())
+            crafted[new.example] = new
+            step()
+    return crafted
+
+
+def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:
+    """Craft for one target; what goes wrong with it is in the result.
+
+    Raises:
+        OptionError: Something that is the same for every target.
+    """
+    try:
+        texts = tuple(attack.craft(target(), count))
+    except OptionError:
+        raise
+    except UnpoisonError as error:
+        return Crafted(name, error=str(error))
+    if len(texts) < count:
+        return Crafted(name, error=f"the attack {attack.name} made {len(texts)} of {count} texts")
+    return Crafted(name, texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from unpoison.bench.evaluation.runs import Run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report, page
-from unpoison.bench.report.brief import how_many, risks_of
-from unpoison.bench.report.briefing import brief_of
 from unpoison.bench.report.document import BROAD, table_markup
-from unpoison.bench.report.front import front
+from unpoison.bench.report.front_page import front, how_many, risks_of
+from unpoison.bench.report.headline import brief_of
 from unpoison.bench.report.tables import Table, summary_tables
 
 LEMON = "lemons are yellow and sour"

@@ -29,7 +29,7 @@ from unpoison.bench.report.figures import (
     sweep_figures,
     trade_off_figures,
 )
-from unpoison.bench.report.questions import question_data
+from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
 
