@@ -140,6 +140,7 @@ class Attack(ABC):
 
     Attributes:
         name: What users type.
+        drawn_as: The name that randomness derives from, where it is not `name`.
         summary: One line for listings.
         needs: What it cannot work without: "generator", "encoder", "reader", "defense".
         requires: The fields of a target that must not be empty.
@@ -161,6 +162,7 @@ class Attack(ABC):
     """
 
     name: str
+    drawn_as: str = ""
     summary: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     requires: tuple[str, ...] = ("incorrect",)
@@ -250,7 +252,8 @@ class Attack(ABC):
 
     def rng(self, target: Target, *parts: object) -> np.random.Generator:
         """A generator that depends on attack, seed, target id and `parts` alone."""
-        key = "\0".join(map(str, (self.name, self.seed, target.id, *parts))).encode("utf-8", "surrogatepass")
+        drawn_as = self.drawn_as or self.name
+        key = "\0".join(map(str, (drawn_as, self.seed, target.id, *parts))).encode("utf-8", "surrogatepass")
         return np.random.default_rng(int.from_bytes(blake2b(key, digest_size=16).digest(), "little"))
 
     def poison(
