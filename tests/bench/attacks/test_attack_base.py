@@ -4,8 +4,7 @@ from typing import get_args
 
 import pytest
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
-from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.pia import Pia
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.attacks.published import Published

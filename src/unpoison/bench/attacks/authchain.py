@@ -7,8 +7,7 @@ with an institution that vouches for it. The wordings and prompts are ours.
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import claim_failure, keywords, statement, strip_quotes
 from unpoison.bench.attacks.prompts import COMPLETE, authority_prompt, coverage_prompt, evidence_prompt
 from unpoison.models.protocols import Generator

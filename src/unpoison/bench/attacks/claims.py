@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from unpoison.bench.attacks.base import Attack, Target, contains_answer
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, Target, contains_answer
 from unpoison.bench.attacks.prompts import misinformation_prompt
 from unpoison.models.requests import Flow
 from unpoison.models.sentences import STOP_WORDS

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Meter, Target
 from unpoison.bench.attacks.claims import statement, strip_quotes
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, each
 from unpoison.bench.attacks.prompts import knowledge_prompt

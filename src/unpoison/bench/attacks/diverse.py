@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import STYLES, claim_failure, strip_quotes, template_claim
 from unpoison.bench.attacks.prompts import style_prompt
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms

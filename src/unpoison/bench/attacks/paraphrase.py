@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import claim_failure, claims, strip_quotes
 from unpoison.bench.attacks.prompts import paraphrase_prompt
 from unpoison.bench.attacks.rewriting import paraphrase_text

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import claim_failure, strip_quotes, template_claim
 from unpoison.bench.attacks.prompts import misinformation_prompt, one_shot_prompt
 from unpoison.errors import InputError, OptionError, clip

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import claim_failure, claims, strip_quotes
 from unpoison.bench.attacks.prompts import synonym_prompt
 from unpoison.bench.attacks.rewriting import Rewritten, with_synonyms

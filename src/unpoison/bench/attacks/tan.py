@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import STYLES, Claim, strip_quotes, template_claim
 from unpoison.bench.attacks.prompts import wrong_passage_prompt
 from unpoison.models.protocols import Generator
