@@ -363,10 +363,8 @@ def _meaning_fact(heading: str, paragraph: str) -> Fact | None:
     if entry is None or not heading or heading.endswith("?"):
         return None
     name, meaning = entry[1], entry[2].strip()
-    whole = (
-        MIN_TASK_WORDS <= len(meaning.split()) <= MAX_TASK_WORDS and meaning[0].isalpha() and meaning[-1] not in ":,;"
-    )
-    if not whole or _vague(meaning):
+    fits = MIN_TASK_WORDS <= len(meaning.split()) <= MAX_TASK_WORDS
+    if not fits or not meaning[0].isalpha() or meaning[-1] in ":,;" or _vague(meaning):
         return None
     return Fact("meaning", f"What is {name} under “{heading}”?", meaning, f"{name}: {meaning}")
 
