@@ -21,7 +21,7 @@ from benchmarks.quality.embeddings import Embeddings
 from benchmarks.quality.quality_cells import CANDIDATES, WIKI
 from benchmarks.training.guard_data import held_out
 from unpoison import Guard, Passage, Query
-from unpoison.bench.attacks import corruptrag, hide, orders, pad, shape
+from unpoison.bench.attacks import corruptrag, hide, pad, prompt_injection, shape
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.defense_aware import DefenseAware
 from unpoison.bench.attacks.rewriting import sentences, with_synonyms
@@ -61,8 +61,8 @@ ROWS = (
     *(f"{BASE}+{wrapper}" for wrapper in WRAPPERS),
     *(f"{PLAIN}+{wrapper}" for wrapper in WRAPPERS if wrapper.startswith(("pad", "shape", "hide:kind=case"))),
     *(
-        f"orders:kind={kind}{place}"
-        for kind in orders.KINDS
+        f"prompt-injection:kind={kind}{place}"
+        for kind in prompt_injection.KINDS
         for place in ("", "+pad:where=between", "+pad:where=behind")
     ),
     *(f"corruptrag:form={form},prefix={prefix}" for form in corruptrag.FORMS for prefix in ("true", "false")),

@@ -14,8 +14,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from unpoison.bench.attacks.base import PoisonText
-from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.attacks.base import Budget, PoisonText
 from unpoison.bench.evaluation.poisoned_data import Planted, plant, total
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench

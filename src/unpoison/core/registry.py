@@ -25,7 +25,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, clip, nearest
-from unpoison.utils.renamed import new_name
+from unpoison.utils.renamed import ATTACKS, new_name
 
 __all__ = [
     "BUILT_IN",
@@ -85,7 +85,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
         "diverse": "unpoison.bench.attacks.diverse:Diverse",
         "defense-aware": "unpoison.bench.attacks.defense_aware:DefenseAware",
-        "orders": "unpoison.bench.attacks.orders:PromptInjection",
+        "prompt-injection": "unpoison.bench.attacks.prompt_injection:PromptInjection",
         "swap": "unpoison.bench.attacks.swap:Swap",
         "clause": "unpoison.bench.attacks.clause:Clause",
         "copies": "unpoison.bench.attacks.copies:Copies",
@@ -143,6 +143,7 @@ def find(kind: str, name: str) -> Any:
         UnknownNameError: No such name; the message suggests the nearest.
         OptionError: A wrapper where an attack is wanted.
     """
+    name = ATTACKS.get(name, name) if kind == "attacks" else name
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
         return _attribute(target)

@@ -9,10 +9,13 @@ from typing import Any
 
 from unpoison.errors import OptionError
 
-__all__ = ["GONE", "RENAMED", "answers_old_names", "new_name"]
+__all__ = ["ATTACKS", "GONE", "RENAMED", "answers_old_names", "new_name"]
 
 RENAMED = {"orders": ("prompt_injection", "redact, drop, flag or keep")}
 """The names that options had: the new name, and what may stand there."""
+
+ATTACKS = {"orders": "prompt-injection"}
+"""Attacks that had another name, which option strings may still use: the new name."""
 
 _NO_ENCODER = "its checks compare no embeddings; leave it out"
 GONE = {

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.decoys import decoys
 from unpoison.bench.attacks.disperse import Disperse
 from unpoison.bench.attacks.diverse import Diverse
 from unpoison.bench.attacks.mixed import Mixed
-from unpoison.bench.attacks.multi_cluster import MultiCluster
+from unpoison.bench.attacks.multi_cluster import MultiCluster, decoys
 from unpoison.bench.attacks.paraphrase import Paraphrase
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.bench.attacks.synonym import Synonym

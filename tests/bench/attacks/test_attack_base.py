@@ -4,8 +4,7 @@ from typing import get_args
 
 import pytest
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
-from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.pia import Pia
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.attacks.published import Published
@@ -95,7 +94,8 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
 
 
 @pytest.mark.parametrize(
-    "name", ["poisonedrag", "diverse", "tan", "paraphrase", "synonym", "orders", "authchain", "poisonedrag+hide"]
+    "name",
+    ["poisonedrag", "diverse", "tan", "paraphrase", "synonym", "prompt-injection", "authchain", "poisonedrag+hide"],
 )
 def test_another_seed_gives_other_texts(name, bare):
     first, second = (create("attacks", name, seed=seed).craft(bare, 2) for seed in (0, 1))

@@ -4,10 +4,9 @@ from hypothesis import strategies as st
 
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.disperse import select_diverse
-from unpoison.bench.attacks.pareto import dominates, fronts, survivors
+from unpoison.bench.attacks.garag import dominates, fronts, survivors
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
-from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
-from unpoison.bench.attacks.typos import typo
+from unpoison.bench.attacks.rewriting import paraphrase_text, typo, with_synonyms
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
 texts = st.text(max_size=200)

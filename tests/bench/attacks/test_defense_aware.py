@@ -1,8 +1,7 @@
 import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.defense_aware import DefenseAware, ScreenedTrial
-from unpoison.bench.attacks.edits import Draft, first_drafts, random_edit
+from unpoison.bench.attacks.defense_aware import DefenseAware, Draft, ScreenedTrial, first_drafts, random_edit
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 from unpoison.types import Screening

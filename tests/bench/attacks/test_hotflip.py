@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks import phantom
-from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Meter, Target
 from unpoison.bench.attacks.hotflip import HotFlip, flip, likeliest
 from unpoison.bench.attacks.phantom import Phantom, retrieval_direction
 from unpoison.bench.evaluation.injection import bm25_search

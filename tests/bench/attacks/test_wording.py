@@ -96,4 +96,5 @@ def test_rows_of_the_results_say_whose_words_were_measured(page: Path) -> None:
     ours = "|".join(re.escape(name) for name in NAMES if wording(name) == "our wording")
     named = re.compile(rf"^\| `?(?:{ours})(?:[:+][^|]*)?`? \|")
     rows = cells_of(page.read_text(encoding="utf-8"))
-    assert [row for _, row in rows if named.match(row) and "our wording" not in row] == []
+    rows = [row for heading, row in rows if not heading.startswith("| family |")]  # the files of attacks' authors
+    assert [row for row in rows if named.match(row) and "our wording" not in row] == []

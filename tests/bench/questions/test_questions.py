@@ -19,8 +19,7 @@ from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions import Fact, facts_of, make_questions, passages_of, read_documents
 from unpoison.bench.questions.documents import _document
-from unpoison.bench.questions.falsehoods import false_answer, tells_apart
-from unpoison.bench.questions.writing import read_question_reply
+from unpoison.bench.questions.question_set import false_answer, read_question_reply, tells_apart
 from unpoison.cli import app
 from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.algorithms.ranking import best_first
-from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import claim_failure, claims
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow

@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unpoison.bench.attacks.budget import Budget, Meter
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import can_write, load_encoder, load_generator
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
-from unpoison.models.requests import Flow
+from unpoison.models.requests import Flow, encode, generate
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.text.normalisation import separate_words
-from unpoison.types import MAX_PASSAGES
+from unpoison.types import MAX_PASSAGES, Reply
 from unpoison.utils.checks import at_least, flag
 
 __all__ = [
     "MAX_COPIES",
     "Attack",
+    "Budget",
     "DirectAttack",
+    "Meter",
     "PoisonText",
     "Target",
     "contains_answer",
@@ -91,6 +94,47 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What one poison text cost.
+
+    Attributes:
+        llm_calls: Prompts sent to a language model, verification and victim included.
+        encoder_passes: Texts encoded.
+        gradient_steps: Backward passes through an encoder.
+        defense_calls: Screenings that the attack asked of the defense.
+    """
+
+    llm_calls: int = 0
+    encoder_passes: int = 0
+    gradient_steps: int = 0
+    defense_calls: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Meter:
+    """Counts what a flow asks for, so that every text can say what it cost."""
+
+    def __init__(self) -> None:
+        self.llm_calls = self.encoder_passes = self.gradient_steps = self.defense_calls = 0
+
+    def generate(self, prompts: Sequence[Prompt], purpose: str) -> Flow[list[Reply]]:
+        """`replies = yield from meter.generate(prompts, purpose)`."""
+        self.llm_calls += len(prompts)
+        return (yield from generate(prompts, purpose))
+
+    def encode(self, texts: Sequence[str], purpose: str = "attack") -> Flow[NDArray[np.float32]]:
+        """`vectors = yield from meter.encode(texts)`."""
+        self.encoder_passes += len(texts)
+        return (yield from encode(texts, purpose))
+
+    def budget(self) -> Budget:
+        """The counts so far."""
+        return Budget(self.llm_calls, self.encoder_passes, self.gradient_steps, self.defense_calls)
+
+
+@dataclass(frozen=True, slots=True)
 class PoisonText:
     """One poisoned passage. It is tracked by its id, never by its text.
 
@@ -140,6 +184,7 @@ class Attack(ABC):
 
     Attributes:
         name: What users type.
+        drawn_as: The name that randomness derives from, where it is not `name`.
         summary: One line for listings.
         needs: What it cannot work without: "generator", "encoder", "reader", "defense".
         requires: The fields of a target that must not be empty.
@@ -161,6 +206,7 @@ class Attack(ABC):
     """
 
     name: str
+    drawn_as: str = ""
     summary: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     requires: tuple[str, ...] = ("incorrect",)
@@ -250,7 +296,8 @@ class Attack(ABC):
 
     def rng(self, target: Target, *parts: object) -> np.random.Generator:
         """A generator that depends on attack, seed, target id and `parts` alone."""
-        key = "\0".join(map(str, (self.name, self.seed, target.id, *parts))).encode("utf-8", "surrogatepass")
+        drawn_as = self.drawn_as or self.name
+        key = "\0".join(map(str, (drawn_as, self.seed, target.id, *parts))).encode("utf-8", "surrogatepass")
         return np.random.default_rng(int.from_bytes(blake2b(key, digest_size=16).digest(), "little"))
 
     def poison(

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.claims import claim_failure, claims
 from unpoison.bench.attacks.paraphrase import paraphrases
 from unpoison.models.protocols import Encoder, Generator

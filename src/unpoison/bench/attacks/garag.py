@@ -1,8 +1,8 @@
 """GARAG (Cho et al., 2024): a golden passage with typos, still retrieved, no longer understood.
 
-A genetic search (NSGA-II) over sets of typos minimises two ratios at once: RSR, below 1 when the passage became more
-relevant to the question, and GPR, below 1 when the reader became less likely to give the right answer. The text holds
-no wrong answer: report the drop in accuracy, not a substring match.
+A genetic search (NSGA-II; Deb et al., 2002) over sets of typos minimises two ratios at once: RSR, below 1 when the
+passage became more relevant to the question, and GPR, below 1 when the reader became less likely to give the right
+answer. The text holds no wrong answer: report the drop in accuracy, not a substring match.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.cosine import inner_products
-from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.pareto import crowding_distance, dominates, fronts, survivors
-from unpoison.bench.attacks.typos import typo
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
@@ -28,7 +26,18 @@ from unpoison.models.sentences import STOP_WORDS
 from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least, within
 
-__all__ = ["Garag", "Reader", "generation_ratio", "modifiable", "overlap", "relevance_ratio"]
+__all__ = [
+    "Garag",
+    "Reader",
+    "crowding_distance",
+    "dominates",
+    "fronts",
+    "generation_ratio",
+    "modifiable",
+    "overlap",
+    "relevance_ratio",
+    "survivors",
+]
 
 MAX_PREDICTION_WORDS = 10
 """Words; the words of a longer first reply may be changed."""
@@ -263,6 +272,69 @@ def overlap(reply: str, answer: str) -> float:
     reply_words, answer_words = {_bare(w) for w in reply.split()}, {_bare(w) for w in answer.split()}
     shared = len(reply_words & answer_words)
     return 2 * shared / (len(reply_words) + len(answer_words)) if shared else 0.0
+
+
+def dominates(left: ArrayLike, right: ArrayLike) -> bool:
+    """Whether `left` is nowhere worse than `right` and somewhere better."""
+    a, b = np.asarray(left), np.asarray(right)
+    return bool((a <= b).all() and (a < b).any())
+
+
+def fronts(objectives: ArrayLike) -> list[list[int]]:
+    """Positions by non-domination rank: the first front is dominated by nobody, and so on.
+
+    Args:
+        objectives: Shape (n, m).
+
+    Returns:
+        Every position once, in rising order inside each front. O(n^2 m) time and memory.
+    """
+    values = np.asarray(objectives, dtype=float)
+    nowhere_worse = np.all(values[:, None] <= values, axis=2)
+    better = np.asarray(nowhere_worse & np.any(values[:, None] < values, axis=2))
+    left = np.arange(len(values))
+    layers = []
+    while len(left):
+        free = ~better[np.ix_(left, left)].any(axis=0)
+        layers.append(left[free].tolist())
+        left = left[~free]
+    return layers
+
+
+def crowding_distance(objectives: ArrayLike) -> NDArray[np.float64]:
+    """How lonely each member of one front is: the normalised side lengths of the box between its neighbours.
+
+    Args:
+        objectives: Shape (n, m).
+
+    Returns:
+        Shape (n,); infinite for the extremes of each objective.
+    """
+    values = np.asarray(objectives, dtype=float)
+    distance = np.zeros(len(values))
+    for column in values.T:
+        order = np.argsort(column, kind="stable")
+        span = column[order[-1]] - column[order[0]]
+        distance[order[[0, -1]]] = np.inf
+        if span > 0:
+            distance[order[1:-1]] += (column[order[2:]] - column[order[:-2]]) / span
+    return distance
+
+
+def survivors(objectives: ArrayLike, size: int) -> list[int]:
+    """The best `size` positions: whole fronts first, then the loneliest of the front that does not fit.
+
+    The first one is the least sum of objectives of the first front, so that "the best" is one and the same.
+    """
+    values = np.asarray(objectives, dtype=float)
+    kept: list[int] = []
+    for front in fronts(values):
+        lonely = np.argsort(-crowding_distance(values[front]), kind="stable")
+        chosen = [front[i] for i in lonely[: size - len(kept)]]
+        kept += sorted(chosen, key=lambda i: (values[i].sum(), i))
+        if len(kept) >= size:
+            break
+    return kept
 
 
 def _bare(word: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import Meter, Target
 from unpoison.bench.attacks.claims import claims
 from unpoison.bench.attacks.disperse import Disperse
 from unpoison.bench.attacks.paraphrase import paraphrases

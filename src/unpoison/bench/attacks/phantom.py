@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import inner_products
-from unpoison.bench.attacks.base import DirectAttack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.base import DirectAttack, Meter, PoisonText, Target
 from unpoison.bench.attacks.hotflip import Flipped, WhiteBox, as_white_box, flip, has_gradients, question_vectors
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unpoison.bench.attacks.base import Attack, PoisonText, Target
-from unpoison.bench.attacks.budget import Meter
-from unpoison.bench.attacks.claims import claim_failure, claims, strip_quotes
-from unpoison.bench.attacks.prompts import synonym_prompt
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.bench.attacks.claims import claim_failure, claims, rewriting_prompt, strip_quotes
 from unpoison.bench.attacks.rewriting import Rewritten, with_synonyms
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
@@ -15,6 +13,8 @@ from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import within
 
 __all__ = ["Synonym", "synonyms"]
+
+TASK = "Replace content words of the text by synonyms and change nothing else: same sentences, same order, same claim."
 
 
 class Synonym(Attack):
@@ -71,7 +71,7 @@ def synonyms(
     keep = (target.question, target.incorrect)
     if attack.writer is None:
         return [with_synonyms(text, keep, attack.rng(target, "synonyms", i), rate) for i, text in enumerate(texts)]
-    replies = yield from Meter().generate([synonym_prompt(text, keep) for text in texts], "synonyms")
+    replies = yield from Meter().generate([rewriting_prompt(TASK, text, keep) for text in texts], "synonyms")
     rewritten = []
     for text, reply, meter in zip(texts, replies, meters, strict=True):
         meter.llm_calls += 1

@@ -41,6 +41,7 @@ class Wrapper(Attack):
         self.how = f"{self.name}:{options}" if options else self.name
         self.inner = inner
         self.models = inner.models
+        self.drawn_as = f"{inner.drawn_as or inner.name}+{self.name}"
         self.name = f"{inner.name}+{self.name}"
         self.requires = tuple(dict.fromkeys((*inner.requires, *self.requires)))
         self.uses_gold = self.uses_gold or inner.uses_gold

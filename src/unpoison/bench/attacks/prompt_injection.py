@@ -2,7 +2,8 @@
 
 The kinds follow Greshake et al., 2023 ("Not what you've signed up for", Section 3), Liu et al., 2024 ("Formalizing and
 Benchmarking Prompt Injection Attacks", Section 4) and BIPIA (Yi et al., 2023); the wordings are ours. `pia` has the
-payloads that the papers on RAG defenses ran; `orders+pad:where=between` puts an order inside a clean passage.
+payloads that the papers on RAG defenses ran; `prompt-injection+pad:where=between` puts an injection inside a clean
+passage.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class PromptInjection(DirectAttack):
         InputError: From `craft`, when the kind gives an answer and the target has no wrong one.
     """
 
-    name = "orders"
+    name = "prompt-injection"
+    drawn_as = "orders"  # its first name: the same seed still draws the wordings that were measured
     summary = "a prompt injection: override, role, rule, dictated, exfiltrate, off-topic"
 
     def __init__(
