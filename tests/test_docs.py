@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,30 @@ def test_every_name_that_is_imported_exists(page: Path, block: documents.Block) 
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
                 assert hasattr(importlib.import_module(node.module), name.name), f"{page.name} imports {name.name}"
+
+
+NO_MODULES = {"attacks", "cross_encoders", "encoders", "generators", "injection_models", "nli", "wrappers", "sarif"}
+"""What stands behind `unpoison.` and is no module: groups of entry points, and the suffix of a file."""
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_every_dotted_name_of_a_page_exists(page: Path) -> None:
+    for name in sorted(set(re.findall(r"\bunpoison((?:\.[A-Za-z_]\w*)+)", page.read_text(encoding="utf-8")))):
+        if name.removeprefix(".") not in NO_MODULES:
+            assert exists("unpoison" + name), f"{page.name} names unpoison{name}"
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or a name in one."""
+    parts, found = name.split("."), importlib.import_module("unpoison")
+    for i, part in enumerate(parts[1:], 2):
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(".".join(parts[:i]))
+            except ModuleNotFoundError:
+                return False
+        found = getattr(found, part)
+    return True
 
 
 OFFLINE = [shown for shown in SHOWN if not any(name in shown.values[1].text for name in NEEDS_A_MODEL)]
@@ -124,3 +149,13 @@ def test_every_model_string_of_the_documentation_is_known() -> None:
     for name in ("lexical", "minilm"):
         assert f"`{name}`" in text
         assert models.load_encoder
+
+
+def test_prose_is_counted_without_tables_code_and_comments_and_is_bounded() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    from count_words import count_pages, prose_words
+
+    code = "```sh\nls -l\n```\n"
+    page = f"---\ntitle: x\n---\n# Two words\n\n| a | b |\n\n{code}<!-- not me -->\n[three](a.md) more `words`.\n"
+    assert prose_words(page) == 5
+    assert sum(count_pages(ROOT).values()) < 60_000

@@ -1,7 +1,7 @@
 """Count the words of prose in the documentation: every page of `docs` and the Markdown files of the root.
 
-Tables, code blocks, HTML comments and pictures are left out; a link counts by its text. `python tools/count_words.py` prints the
-pages with the most words and the sum; `--most 60000` exits with 1 when the sum is above that many.
+Tables, code blocks, HTML comments and pictures are left out; a link counts by its text. `python tools/count_words.py`
+prints the pages with the most words and the sum; `--most 60000` exits with 1 when the sum is above that many.
 """
 
 from __future__ import annotations
