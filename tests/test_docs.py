@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,35 @@ def test_every_name_that_is_imported_exists(page: Path, block: documents.Block) 
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
                 assert hasattr(importlib.import_module(node.module), name.name), f"{page.name} imports {name.name}"
+
+
+NO_MODULES = {"attacks", "cross_encoders", "encoders", "generators", "injection_models", "nli", "wrappers", "sarif"}
+"""What stands behind `unpoison.` and is no module: groups of entry points, and the suffix of a file."""
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_every_dotted_name_of_a_page_exists(page: Path) -> None:
+    for name in sorted(set(re.findall(r"\bunpoison((?:\.[A-Za-z_]\w*)+)", page.read_text(encoding="utf-8")))):
+        if name.removeprefix(".") not in NO_MODULES:
+            assert exists("unpoison" + name), f"{page.name} names unpoison{name}"
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or a name in one; a module whose extra is not installed counts by its file."""
+    parts = name.split(".")
+    for i in range(len(parts), 0, -1):
+        module = ".".join(parts[:i])
+        try:
+            if importlib.util.find_spec(module) is None:
+                continue
+        except ModuleNotFoundError:
+            continue
+        try:
+            found = importlib.import_module(module)
+        except ImportError:
+            return True
+        return i == len(parts) or (i == len(parts) - 1 and hasattr(found, parts[-1]))
+    return False
 
 
 OFFLINE = [shown for shown in SHOWN if not any(name in shown.values[1].text for name in NEEDS_A_MODEL)]
@@ -124,3 +155,13 @@ def test_every_model_string_of_the_documentation_is_known() -> None:
     for name in ("lexical", "minilm"):
         assert f"`{name}`" in text
         assert models.load_encoder
+
+
+def test_prose_is_counted_without_tables_code_and_comments_and_is_bounded() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    from count_words import count_pages, prose_words
+
+    code = "```sh\nls -l\n```\n"
+    page = f"---\ntitle: x\n---\n# Two words\n\n| a | b |\n\n{code}<!-- not me -->\n[three](a.md) more `words`.\n"
+    assert prose_words(page) == 5
+    assert sum(count_pages(ROOT).values()) < 60_000

@@ -57,6 +57,21 @@ def test_a_number_beside_a_published_one_has_the_difference_in_its_row() -> None
     assert count_found > 10
 
 
+SUMMARY = re.compile(r"<!-- summary -->\n(.*?)<!-- end summary -->", re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [DOCS / "results.md", *sorted((DOCS / "results").glob("*.md"))], ids=lambda p: p.name)
+def test_a_summary_repeats_numbers_of_the_tables_behind_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    pages = [text] if path.parent.name == "results" else [page.read_text() for page in (DOCS / "results").glob("*.md")]
+    measured = SUMMARY.sub("", "\n".join(pages))
+    for summary in SUMMARY.findall(text):
+        cells = {cell.strip() for line in summary.splitlines()[4:] for cell in line.strip("| ").split(" | ")}
+        values = {value for cell in cells for value in cell.split(" / ") if re.match(r"\d[\d.]* [\[(\u2192]", value)}
+        assert values
+        assert [value for value in values if value not in measured] == []
+
+
 PAPERS = {"GRADA": (13, 14), "RAGDefender": (10, 7), "TrustRAG": (16, 6), "RADAR": (18, 2)}
 """How many tables and figures each paper has."""
 

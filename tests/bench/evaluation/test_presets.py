@@ -221,7 +221,7 @@ def test_presets_find_the_shared_data(shared_data: Path) -> None:
 
 
 def test_documentation_lists_every_preset_and_every_measure() -> None:
-    text = (Path(__file__).resolve().parents[3] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[3] / "docs" / "results" / "presets.md").read_text(encoding="utf-8")
     assert [name for name in (*preset_names(), *MEASURES) if f"| `{name}` |" not in text] == []
 
 
