@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS
 from unpoison.defenses.base import Defense, SourcesOption, make_answer
 from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.models.prompts import answer_alone_prompt, informative

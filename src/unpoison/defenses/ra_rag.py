@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import alike
 from unpoison.models.prompts import answer_prompt, informative

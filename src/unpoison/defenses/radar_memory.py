@@ -13,8 +13,8 @@ import numpy as np
 from unpoison.algorithms.mincut import min_cut
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.belief import Belief, BeliefUpdate, Weights
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS, statements
 from unpoison.defenses.base import abstention, add_notes, make_answer
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
 from unpoison.defenses.radar_voices import one_voice_agreement
 from unpoison.defenses.voices import Voice

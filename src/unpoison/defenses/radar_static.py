@@ -19,8 +19,8 @@ from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, pow
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, make_answer
+from unpoison.defenses.isolation import read_alone, statements
 from unpoison.defenses.radar_voices import first_of_each_answer, one_voice_agreement
 from unpoison.defenses.voices import Voice, ranks_of, voices_of
 from unpoison.models.prompts import (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.atomic import statements
+from unpoison.defenses.isolation import statements
 from unpoison.defenses.voices import Voice, of_one_voice
 from unpoison.models.requests import Flow, judge
 

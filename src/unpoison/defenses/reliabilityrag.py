@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.independent_set import maximum_independent_set
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS, contradictions, read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, make_answer
 from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative

@@ -13,10 +13,9 @@ from itertools import chain, combinations
 from typing import Any, Literal, NamedTuple
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.isolation import is_isolated
+from unpoison.defenses.isolation import is_isolated, read_alone
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError

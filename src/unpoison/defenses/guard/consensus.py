@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
-from unpoison.defenses.atomic import statements
+from unpoison.defenses.isolation import statements
 from unpoison.defenses.radar import Radar
 from unpoison.models.requests import Flow, judge
 from unpoison.types import Passage, Query, Screening
