@@ -3,7 +3,8 @@
 A proof needs more: what a passage answers must be a function of the question and of this passage. A prompt that holds
 one passage is not enough, for a model that is given many prompts at once may pad and round them together. Models that
 read every prompt as if it were alone say so (`isolated`); `read_apart` and `judge_apart` ask any other model that takes
-batches prompt by prompt. NLI models all take batches."""
+batches prompt by prompt. NLI models all take batches.
+"""
 
 from __future__ import annotations
 
