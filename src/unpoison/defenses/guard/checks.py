@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Window
-from unpoison.defenses.injection_cuts import hidden_spans
+from unpoison.defenses.injections import hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import Respelled, respell
@@ -66,7 +66,7 @@ class CheckScores(NamedTuple):
 
 
 class Checks:
-    """The checks that Guard runs behind the door, where `prompt_injection` was.
+    """The checks that Guard runs on what is admitted, where `prompt_injection` was.
 
     Args:
         actions: What becomes of what `hidden`, `gibberish` and `crafted` find.

@@ -1,7 +1,7 @@
 """Guard: four checks of each text, then what claims and sources say; it touches nothing otherwise.
 
 1. `hidden`            what no reader sees is not read (`guard.checks`)
-2. `prompt_injection`  sentences that tell the model what to do are cut, at the door of every defense (`injections`)
+2. `prompt_injection`  sentences that tell the model what to do are cut, as in every defense (`injections`)
 3. `gibberish`         text that no person writes goes (`text.gibberish`)
 4. `crafted`           what looks written for this question goes (`guard.crafted`)
 5. `contradicted`      what sources that count contradict goes, and what they say stays (`guard.sources`)

@@ -12,7 +12,7 @@ from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.checks import MAX_QUOTE_CHARS, CheckScores, check_reason
 from unpoison.defenses.guard.consensus import Opinion
 from unpoison.defenses.guard.redaction import Redaction
-from unpoison.defenses.injection_cuts import MIN_WORDS
+from unpoison.defenses.injections import MIN_WORDS
 from unpoison.text.analysis import analysis
 from unpoison.types import Passage
 
