@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_reasons import JARGON
 
 from contract.test_promises import INPUTS, QUERY, SHARKS, make
+from core.test_reasons import JARGON
 from unpoison import Defense, Screening
 from unpoison.cli.demo_cases import plant
 from unpoison.core import registry

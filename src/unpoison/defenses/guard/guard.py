@@ -23,8 +23,15 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Reason
 from unpoison.core.spans import without
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.claimed_answer import answer_from_claims
-from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
+from unpoison.defenses.claims import (
+    MAX_READ,
+    SHARE,
+    Findings,
+    Statement,
+    answer_from_claims,
+    claims_of,
+    read_statements,
+)
 from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, CheckScores
 from unpoison.defenses.guard.consensus import Opinion, ambiguous, compare_answers, majority_passage
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
@@ -168,7 +175,7 @@ class Guard(Defense):
         return (yield from self._screen(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """From the claims where these were read (`defenses.claimed_answer`), else from what is kept."""
+        """From the claims where these were read (`defenses.claims`), else from what is kept."""
         screening, findings = yield from self._screen(query, passages)
         if findings is None or self.certifies or (screening.passages and not screening.kept):
             return (yield from self.answer_from(query, screening))
