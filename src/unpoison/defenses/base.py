@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Self
 from unpoison.core.reasons import Reason
 from unpoison.defenses.admission import Admitted, admit
 from unpoison.defenses.injections import BUILT_IN, CLASSIFIER, POLICIES, InjectionPolicy
-from unpoison.defenses.learning import outcomes_of
 from unpoison.defenses.streaming import Event, stream_events
+from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
