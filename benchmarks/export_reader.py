@@ -25,7 +25,7 @@ from reader_texts import Pair
 from split import share_of
 from train_reader import LONGEST_QUESTION, WINDOW, _minilm
 from train_reader import Reader as Network
-from unpoison.models.exporting import INPUTS, write_graph, write_settings
+from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
 PER_FILE = 400

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from unpoison.core.reasons import Reason
 from unpoison.defenses.admission import Admitted, admit
 from unpoison.defenses.injections import BUILT_IN, CLASSIFIER, POLICIES, InjectionPolicy
+from unpoison.defenses.options import state_common_options
 from unpoison.defenses.streaming import Event, stream_events
 from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
@@ -101,6 +102,7 @@ class Defense(ABC):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "__init__" in vars(cls):
+            state_common_options(cls, Defense.__init__)
             cls.__init__ = answers_old_names(cls.__init__)  # type: ignore[method-assign]
 
     def admit(self, query: object, passages: Any) -> Flow[Admitted]:

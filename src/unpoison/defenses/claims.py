@@ -28,7 +28,7 @@ from unpoison.models.prompts import answer_prompt, atomic_answer_reference_promp
 from unpoison.models.protocols import Generator
 from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, generate, read, relate
-from unpoison.models.voices import GivenAnswer, sentence
+from unpoison.models.sentences import sentence_of
 from unpoison.sources import Sources
 from unpoison.text.answers import Relation, relation
 from unpoison.text.forms import form
@@ -120,13 +120,13 @@ def read_statements(
         readings = yield from read(question, texts)
         words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
         return {
-            i: Statement(words[i], _sentence(texts[i], words[i], reading.start), reading.no_answer)
+            i: Statement(words[i], sentence_of(words[i], texts[i], max(reading.start, 0)), reading.no_answer)
             for i, reading in enumerate(readings)
             if informative(words[i]) and reading.no_answer < UNLIKELY
         }
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     return {
-        i: Statement(answer, _sentence(texts[i], answer, texts[i].find(answer)))
+        i: Statement(answer, sentence_of(answer, texts[i], max(texts[i].find(answer), 0)))
         for i, answer in enumerate(answers)
         if informative(answer)
     }
@@ -269,10 +269,6 @@ def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -
         lead = next((lead for lead in groups if related[frozenset((lead, name))].same >= SAME), name)
         groups.setdefault(lead, []).append(name)
     return groups
-
-
-def _sentence(text: str, answer: str, start: int) -> str:
-    return sentence(GivenAnswer(answer, text, max(start, 0), 1.0))
 
 
 PROOF = (

@@ -19,20 +19,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, make_answer
+from unpoison.defenses.base import Defense, make_answer
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.baseline_prompts import discern_prompt
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, TwoTowers
+from unpoison.models.protocols import Encoder, Generator, TwoTowers
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import at_least, within
 
@@ -50,13 +49,7 @@ class Discern(Defense):
         threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
 
     Raises:
         OptionError: An option out of its range, or another encoder than the discriminator's.
@@ -77,25 +70,14 @@ class Discern(Defense):
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         if isinstance(discriminator, (str, Path)):
             discriminator = Discriminator.load(discriminator)
         if discriminator is not None:
             encoder = encoder or discriminator.encoder
             self.needs = ()
-        super().__init__(
-            generator=generator,
-            encoder=encoder,
-            trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, **common)
         self.discriminator = discriminator
         self.threshold = within("threshold", threshold, 0.0, 1.0)
         used = getattr(self.models.encoder, "name", None)

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from collections.abc import Generator as PyGenerator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
@@ -28,18 +28,18 @@ from unpoison.beliefs.key import belief_key, check_key
 from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
 from unpoison.core.belief import Belief, BeliefUpdate, Weights
-from unpoison.defenses.base import SourcesOption, abstention, add_notes, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import abstention, add_notes, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
 from unpoison.defenses.streaming import Event, whole
 from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import informative
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.driver import arun, run
 from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.threads import on_thread
@@ -231,14 +231,11 @@ class Radar(RememberingRadar):
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
             passages is one answer with one rank, two sources support each other once, by their trust, and those that
             were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
+        **common: `prompt_injection` and `injection_model`, as in every defense.
 
     Raises:
         OptionError: An option out of its range.
@@ -260,20 +257,14 @@ class Radar(RememberingRadar):
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",
             generator=generator,
             nli=answer_judge(nli, generator),
             trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
+            **common,
         )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))

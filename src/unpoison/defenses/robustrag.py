@@ -4,8 +4,9 @@ Each passage is read alone, so that a poisoned one can spoil one answer only. Th
 are put before the model, without any passage, and it answers from them. Whatever few passages say alone is gone, and
 for a given number of poisoned ones it can be certified that the answer stands.
 
-**What it is proved to withstand, for the passages at hand.** `RobustRag.certify` is the paper's certificate: of passages that are all benign the last m are replaced. Here nobody
-knows which passages are planted, so any m of them may be, and may be gone, replaced, or more than there were.
+**What it is proved to withstand, for the passages at hand.** `RobustRag.certify` is the paper's certificate: of
+passages that are all benign the last m are replaced. Here nobody knows which passages are planted, so any m of them may
+be, and may be gone, replaced, or more than there were.
 
 **Theorem.** n answers are informative and keyword w has c(w) votes; theta(n) = min(beta, alpha n). m changed passages
 take r <= m informative answers away and add a <= m. If for all such r and a every keyword with c(w) - min(r, c(w)) <
@@ -28,19 +29,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention, add_notes, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError
 from unpoison.models.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.models.prompts import Prompt, atomic_answer_reference_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
 from unpoison.text.keywords import empty, keywords
 from unpoison.text.normalisation import trim_text
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
@@ -89,14 +90,10 @@ class RobustRag(Defense):
         doubtful: For `Answer.guarantee`, so many keywords that m passages may let in or keep out are tried, which takes
             up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
             By default 6 where the generator is a reader, and 0 else.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for a
             keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
             of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
 
     Raises:
         OptionError: An option out of its range.
@@ -119,18 +116,9 @@ class RobustRag(Defense):
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)

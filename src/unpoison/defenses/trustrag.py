@@ -10,7 +10,7 @@ The prompts state the paper's Appendix A in our own words; `mode="reference"` fo
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from unpoison.algorithms.clusters import two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense, SourcesOption, make_answer, note_unfinished
+from unpoison.defenses.base import EQUAL, Defense, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.options import CommonOptions
 from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
+from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.models.styles import Style
-from unpoison.runtime.driver import Limits
 from unpoison.text.rouge import rouge_l
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import among, at_least, flag, within
@@ -68,13 +67,7 @@ class TrustRag(Defense):
         self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
 
     Raises:
         OptionError: An option out of its range.
@@ -101,20 +94,9 @@ class TrustRag(Defense):
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            generator=generator,
-            trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
         if stages not in (1, 2):
             raise OptionError(f"stages must be 1 or 2, got {clip(stages)}")
         self.stages = at_least("stages", stages, 1)

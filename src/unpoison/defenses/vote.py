@@ -36,22 +36,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, SourcesOption, abstention
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention
 from unpoison.defenses.isolation import read_apart
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots, count_by_source
 from unpoison.errors import InputError, OptionError
 from unpoison.io.rows import Row
 from unpoison.models.prompts import atomic_answer_reference_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Evidence, Passage, Query, Screening, guarantee_sentence
 from unpoison.utils.checks import among, at_least
@@ -84,13 +84,9 @@ class Vote(Defense):
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.
         least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
             says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
 
     Raises:
         OptionError: An option out of its range.
@@ -113,19 +109,9 @@ class Vote(Defense):
         seconds: int = 4,
         copies: Literal["each", "once"] = "each",
         least: int = 1,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            nli=nli,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, nli=nli, **common)
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))

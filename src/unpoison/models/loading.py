@@ -37,7 +37,7 @@ ENCODERS = {
     "openai:MODEL": "openai:OpenAIEncoder",
 }
 GENERATORS = {
-    "reader": "reader:shipped",
+    "reader": "reader:load_reader",
     "qa:NAME_OR_PATH": "reader:Reader",
     "extractive": "extractive:ExtractiveReader",
     "openai:MODEL": "openai:OpenAIGenerator",
@@ -46,8 +46,8 @@ GENERATORS = {
     "fid:FOLDER": "fusion:FusionInDecoder",
 }
 NLI_MODELS = {
-    "reader": "reader:shipped",
-    "answers": "answer_nli:AnswerNLI",
+    "reader": "reader:load_reader",
+    "answers": "lexical_nli:AnswerNLI",
     "lexical": "lexical_nli:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
     "onnx:FOLDER": "onnx:OnnxNLI",

@@ -15,8 +15,7 @@ from unpoison.bench.evaluation.sources import Sources
 from unpoison.bench.evaluation.variants import row_variants
 from unpoison.core.registry import names, parse
 from unpoison.models.loading import can_write
-from unpoison.models.styles import Style
-from unpoison.models.wordings import wording
+from unpoison.models.styles import Style, wording
 
 __all__ = ["Differences", "in_words", "injection_difference", "measurable", "prompt_difference", "same_model"]
 

@@ -5,10 +5,11 @@ shows it: each passage is read alone, and the minimum cut over the answers separ
 consistent ones. Before the generator's answer from all kept passages is given, it has to stand a vote: if other
 passages agree on another answer, theirs is given.
 
-**Guarantee.** A check that compares passages can be turned against honest ones: planted texts that resemble an honest passage make it
-suspicious, and it goes. Then m planted passages change more than m, and the proof of whatever answers from the rest is
-void. So with `alone=True` nothing is compared: `hidden`, `prompt_injection` and `gibberish` look at one passage anyway,
-and `crafted` looks at the passage and the question (`guard.crafted`). What a check cuts is cut by the same text.
+**Guarantee.** A check that compares passages can be turned against honest ones: planted texts that resemble an honest
+passage make it suspicious, and it goes. Then m planted passages change more than m, and the proof of whatever answers
+from the rest is void. So with `alone=True` nothing is compared: `hidden`, `prompt_injection` and `gibberish` look at
+one passage anyway, and `crafted` looks at the passage and the question (`guard.crafted`). What a check cuts is cut by
+the same text.
 
 **Theorem.** A method whose answer stands whatever happens to any m of the passages that it is given (taken away, put
 in, replaced) has the same guarantee behind this screening. **Proof.** The verdict on a passage is a function f of that

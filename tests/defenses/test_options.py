@@ -1,0 +1,46 @@
+"""The options that every defense takes: named in signature and help text, checked as if each constructor listed them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import get_type_hints
+
+import pytest
+
+from unpoison import Defense, Radar, Vanilla, Vote
+from unpoison.core import registry
+from unpoison.defenses.options import CommonOptions
+
+DEFENSES = registry.names("defenses")
+
+
+@pytest.mark.parametrize("name", DEFENSES)
+def test_every_defense_names_each_common_option(name: str) -> None:
+    defense = registry.find("defenses", name)
+    parameters, defaults = inspect.signature(defense).parameters, inspect.signature(Defense).parameters
+    assert not [parameter for parameter in parameters.values() if parameter.kind is parameter.VAR_KEYWORD]
+    hints = get_type_hints(defense.__init__)
+    for option, hint in get_type_hints(CommonOptions).items():
+        assert parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
+        assert name == "guard" or parameters[option].default == defaults[option].default
+        assert hints[option] == hint
+        assert f"        {option}: " in (defense.__doc__ or "")
+    assert "**common" not in (defense.__doc__ or "")
+
+
+def test_an_option_that_a_defense_does_not_name_is_refused() -> None:
+    assert "nli" in inspect.signature(Defense).parameters
+    with pytest.raises(TypeError, match=r"^Vanilla\.__init__\(\) got an unexpected keyword argument 'nli'$"):
+        Vanilla(nli="lexical")  # type: ignore[call-arg]
+
+
+def test_a_defense_keeps_its_own_words_for_a_common_option() -> None:
+    for defense, words in ((Vote, "Then sources vote"), (Radar, "a conclusion that is repeated")):
+        help_text = defense.__doc__ or ""
+        assert words in help_text
+        assert help_text.count("        sources: ") == help_text.count("        limits: ") == 1
+
+
+def test_common_options_reach_the_base() -> None:
+    assert Vanilla(prompt_injection="drop").prompt_injection == "drop"
+    assert Vanilla().prompt_injection == "keep"
