@@ -1,4 +1,4 @@
-"""The options that every defense takes: named in signature and help text, checked as if each constructor listed them."""
+"""The options that every defense takes: named in signature and help text, and checked as if each class listed them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_defense_names_each_common_option(name: str) -> None:
         assert name == "guard" or parameters[option].default == defaults[option].default
         assert hints[option] == hint
         assert f"        {option}: " in (defense.__doc__ or "")
-    assert "**common" not in (defense.__doc__ or "")
+    assert "CommonOptions" not in (defense.__doc__ or "")
 
 
 def test_an_option_that_a_defense_does_not_name_is_refused() -> None:

@@ -44,7 +44,8 @@ class Replug(Vanilla):
         temperature: Of the weights' softmax; large ones weigh all passages alike.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of the reply, at least 1.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -70,7 +70,8 @@ class SelfRag(Vanilla):
         utility: The weight of that score; the paper's is 0.5.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

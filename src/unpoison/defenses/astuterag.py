@@ -43,7 +43,8 @@ class AstuteRag(Defense):
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
             each source, with all its passages. What is of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -49,7 +49,8 @@ class Discern(Defense):
         threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range, or another encoder than the discriminator's.

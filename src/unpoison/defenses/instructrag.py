@@ -54,7 +54,8 @@ class InstructRag(Defense):
             ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
         demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
             `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -39,7 +39,8 @@ class Madam(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source has one agent, who has
             read all its passages, and those that were never seen before leave where one that was answers. What is of a
             blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -40,8 +40,8 @@ class CommonOptions(TypedDict, total=False):
     limits: Limits | None
 
 
-MARK = re.compile(r" *\*\*common: .*\n")
-"""The line of a help text in whose place the options are described."""
+MARK = re.compile(r"\n\n    As every defense it also takes .* \(`CommonOptions`\)\.\n")
+"""The sentence behind a class's own options in whose place the common ones are described."""
 
 
 @cache
@@ -70,4 +70,4 @@ def state_common_options(cls: type, base: Callable[..., None]) -> None:
     if cls.__doc__ and CommonOptions.__doc__:  # none with `python -OO`
         entries = re.findall(r"(?m)^ {8}(\w+)(: .*\n(?: {12}.*\n)*)", CommonOptions.__doc__)
         missing = "".join(f"        {name}{text}" for name, text in entries if f"        {name}: " not in cls.__doc__)
-        cls.__doc__ = MARK.sub(lambda _: missing, cls.__doc__, count=1)
+        cls.__doc__ = MARK.sub(lambda _: f"\n{missing}", cls.__doc__, count=1)

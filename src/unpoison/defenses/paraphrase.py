@@ -37,7 +37,8 @@ class Paraphrasing(Defense):
         retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

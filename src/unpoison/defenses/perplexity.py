@@ -33,7 +33,8 @@ class Perplexity(Defense):
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
         generator: For `answer`.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

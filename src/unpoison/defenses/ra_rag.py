@@ -76,7 +76,8 @@ class RaRag(Defense):
         support: P(entailment) from which a passage supports an answer, in [0, 1].
         sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
             folders, and nothing is known of any. What is of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

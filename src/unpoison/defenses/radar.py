@@ -235,7 +235,8 @@ class Radar(RememberingRadar):
             passages is one answer with one rank, two sources support each other once, by their trust, and those that
             were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
-        **common: `prompt_injection` and `injection_model`, as in every defense.
+
+    As every defense it also takes `prompt_injection` and `injection_model` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

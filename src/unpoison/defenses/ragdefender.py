@@ -72,7 +72,8 @@ class RagDefender(Defense):
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -58,7 +58,8 @@ class ReliabilityRag(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the largest set is that of the most
             sources, those that were never seen before only where nobody else answers, and with it go all passages that
             contradict none of it. What is of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -159,7 +160,8 @@ class SampledReliabilityRag(ReliabilityRag):
             undefended, or `abstain`.
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
             passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -32,7 +32,8 @@ class Rerank(Defense):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
         generator: For `answer`.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -94,7 +95,8 @@ class Hlatr(Rerank):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
         generator: For `answer`.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

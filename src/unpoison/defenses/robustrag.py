@@ -93,7 +93,8 @@ class RobustRag(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for a
             keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
             of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -77,7 +77,8 @@ class RobustRagDecoding(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source adds the mean of its
             passages, those that were never seen before only where nobody else answers. What is of a blocked source is
             dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.

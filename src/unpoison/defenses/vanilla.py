@@ -22,7 +22,8 @@ class Vanilla(Defense):
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
         generator: For `answer`.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
     """
 
     name = "vanilla"
@@ -61,7 +62,8 @@ class NoRag(Defense):
 
     Args:
         generator: For `answer`.
-        **common: `prompt_injection`, `injection_model`, `sources` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
     """
 
     name = "no-rag"

@@ -86,7 +86,8 @@ class Vote(Defense):
         least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
             says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
-        **common: `prompt_injection`, `injection_model` and `limits`, as in every defense.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
