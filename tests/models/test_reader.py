@@ -70,8 +70,8 @@ def test_one_passage_cannot_change_how_another_is_read(reader):
 
 def test_two_runs_give_the_same_bytes():
     script = (
-        "from unpoison.models.reader import shipped\n"
-        f"readings = shipped().read({QUESTION!r}, {PASSAGES!r})\n"
+        "from unpoison.models.reader import load_reader\n"
+        f"readings = load_reader().read({QUESTION!r}, {PASSAGES!r})\n"
         "print([(r.answer, r.start, r.score.hex(), r.no_answer.hex()) for r in readings])"
     )
     first, second = (
