@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import get_type_hints
+from typing import Any, Unpack, get_type_hints
 
 import pytest
 
@@ -44,3 +44,15 @@ def test_a_defense_keeps_its_own_words_for_a_common_option() -> None:
 def test_common_options_reach_the_base() -> None:
     assert Vanilla(prompt_injection="drop").prompt_injection == "drop"
     assert Vanilla().prompt_injection == "keep"
+
+
+def test_a_defense_of_somebody_elses_has_them_too() -> None:
+    def init(self: Any, keep: int = 2, **common: Any) -> None:
+        Vanilla.__init__(self, keep, **common)
+
+    init.__annotations__["common"] = Unpack[CommonOptions]  # as it stands without postponed annotations
+    own: Any = type("Own", (Vanilla,), {"__init__": init})
+    assert list(inspect.signature(own).parameters) == ["keep", *get_type_hints(CommonOptions)]
+    assert own(prompt_injection="flag").prompt_injection == "flag"
+    with pytest.raises(TypeError, match="'encoder'"):
+        own(encoder="lexical")

@@ -273,7 +273,7 @@ def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -
 
 PROOF = (
     "grouped, weighted plurality: the answers of one form that sources that count give weigh more than all else that "
-    "these sources say, whatever {m} of them say instead (kernels.owned_sources)"
+    "these sources say, whatever {m} of them say instead (algorithms.owned_sources)"
 )
 
 
