@@ -41,7 +41,7 @@ MADE_WHEN_RUN = {
     "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "bench/redteam/secrets.py": "escaped values, joined",
-    "models/codec.py": "names, and escaped marks, joined",
+    "models/transformers.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from unpoison.bench.evaluation import load_passages
 from unpoison.models import load_encoder
-from unpoison.models.exporting import export_encoder
 from unpoison.models.onnx import OnnxEncoder
+from unpoison.models.onnx_export import export_encoder
 
 PASSAGES, WORDS = 10, 100
 

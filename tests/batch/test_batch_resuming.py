@@ -13,7 +13,7 @@ import pytest
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison.batch import Progress, Screener, run
-from unpoison.batch import running as running_module
+from unpoison.batch import runner as runner_module
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, WorkerError
 
@@ -45,7 +45,7 @@ class TestResuming:
 
     @pytest.fixture(autouse=True)
     def small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(running_module, "MAX_ROWS", 40)
+        monkeypatch.setattr(runner_module, "MAX_ROWS", 40)
 
     @pytest.fixture
     def output(self, tmp_path: Path) -> Path:

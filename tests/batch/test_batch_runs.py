@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison import Grada
 from unpoison.batch import Screener, run
-from unpoison.batch import running as running_module
+from unpoison.batch import runner as runner_module
 from unpoison.batch.local import usual_workers, waits
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.io.rows import Row
@@ -58,7 +58,7 @@ def test_a_file_is_its_rows_one_by_one(rows: list[dict[str, Any]], most: int):
         except InputError as error:
             expected.append({**(row or {"line": number}), "error": str(error)})
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running_module, "MAX_ROWS", most)
+        patched.setattr(runner_module, "MAX_ROWS", most)
         source, output = write(Path(name) / "in.jsonl", rows), Path(name) / "out.jsonl"
         run(str(source), str(output), Screener("grada"), workers=1)
         assert read(output) == expected

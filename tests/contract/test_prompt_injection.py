@@ -11,8 +11,7 @@ from contract.test_promises import QUERY, SHARKS, make
 from unpoison import Defense, Guard, Passage, RagDefender, Screening, Vanilla
 from unpoison.core import registry
 from unpoison.core.passages import as_passages
-from unpoison.defenses.detector import BUILT_IN, CLASSIFIER, THRESHOLD, runs
-from unpoison.defenses.injections import POLICIES, injections_in
+from unpoison.defenses.injections import BUILT_IN, CLASSIFIER, POLICIES, THRESHOLD, injections_in, runs
 from unpoison.errors import OptionError
 from unpoison.models.doubles import FakeInjectionClassifier
 from unpoison.models.protocols import Models

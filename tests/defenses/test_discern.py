@@ -10,8 +10,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from unpoison import Discern
-from unpoison.defenses.discern import parse_reply
-from unpoison.defenses.discriminator import Discriminator, Labelled, _loss
+from unpoison.defenses.discern import Discriminator, Labelled, _loss, parse_reply
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, LexicalEncoder, ScriptedGenerator
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unpoison import Grada, Guard, Passage, Query, Screening
-from unpoison.defenses import detector
+from unpoison.defenses import injections as injections_module
 from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.calibration import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
@@ -306,7 +306,7 @@ def screenings(count: int) -> list[Screening]:
 WORK = {
     "gibberish": [(gibberish, "gibberish_of")],
     "crafted": [(Crafted, "judge"), (checks, "deobfuscate")],
-    "prompt_injection": [(detector, "injections"), (detector, "unsupported_language")],
+    "prompt_injection": [(injections_module, "injections"), (injections_module, "unsupported_language")],
 }
 
 

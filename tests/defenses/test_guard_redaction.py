@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
-from unpoison.defenses.detector import BUILT_IN, Injection
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
-from unpoison.defenses.injection_cuts import RESIDUE, WithoutInjections, without_injections
+from unpoison.defenses.injections import BUILT_IN, RESIDUE, Injection, WithoutInjections, without_injections
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.protocols import Models

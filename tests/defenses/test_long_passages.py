@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unpoison import Grada, Guard, TrustRag
-from unpoison.defenses.door import LONG
+from unpoison.defenses.admission import LONG
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.serve import Bounds
 from unpoison.serve.windows import merge_screenings, rounds

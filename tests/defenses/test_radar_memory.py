@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from unpoison import Radar
 from unpoison.beliefs import Belief, MemoryBeliefs, belief_key
-from unpoison.defenses.radar_memory import posterior
+from unpoison.defenses.radar import posterior
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, TrustRag
-from unpoison.defenses.trustrag_reference import group_filter, reference_filter
+from unpoison.defenses.trustrag import group_filter, reference_filter
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt

@@ -22,7 +22,7 @@ from unpoison import (
     Vote,
 )
 from unpoison.core.passages import as_passages
-from unpoison.defenses.radar_voices import one_voice_agreement
+from unpoison.defenses.radar_static import one_voice_agreement
 from unpoison.defenses.voices import Hearing, Voice, select_passages, those_that_count, voices_of, votes_of
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator

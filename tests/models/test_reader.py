@@ -16,7 +16,8 @@ pytest.importorskip("onnxruntime")
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
 from unpoison.errors import InputError, MissingExtraError, ModelError
-from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli, voices
+from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
+from unpoison.models import reader as reader_module
 from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.passage_reader import MAX_PASSAGE_CHARS, REMEMBERED
 from unpoison.models.prompts import (
@@ -183,9 +184,9 @@ def test_the_sentence_of_an_answer_is_where_it_was_read(reader):
 
 def test_of_many_notes_some_are_compared(reader, monkeypatch):
     pairs = []
-    monkeypatch.setattr(voices, "relation", lambda *pair: pairs.append(pair) or COMPATIBLE)
+    monkeypatch.setattr(reader_module, "relation", lambda *pair: pairs.append(pair) or COMPATIBLE)
     reply(reader, synthesis_prompt(QUESTION, [f"harbour number {i}" for i in range(2000)]))
-    assert len(pairs) == voices.COMPARED * (voices.COMPARED - 1) // 2
+    assert len(pairs) == reader_module.COMPARED * (reader_module.COMPARED - 1) // 2
 
 
 def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():

@@ -16,7 +16,7 @@ from checkpoints import question_answerer, save_classifier, save_question_answer
 from unpoison.errors import MissingExtraError, ModelError, OptionError
 from unpoison.models import load_generator
 from unpoison.models import passage_reader as reader_module
-from unpoison.models.exporting import export
+from unpoison.models.onnx_export import export
 from unpoison.models.reader import Reader
 from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, Settings, Window, best_span
 

@@ -12,8 +12,7 @@ from unpoison.bench.attacks.ambiguous import Ambiguous
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.pia import Pia
 from unpoison.models.prompts import consolidation_prompt
-from unpoison.models.styles import Style
-from unpoison.models.wordings import PAPERS, _all, wording
+from unpoison.models.styles import PAPERS, Style, _all, wording
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
 

@@ -10,8 +10,8 @@ from typing import Any
 from unpoison.core import registry
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason
+from unpoison.defenses.admission import Admitted
 from unpoison.defenses.base import Defense, SourcesOption, abstention
-from unpoison.defenses.door import Admitted
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
 from unpoison.models.protocols import Generator, Models

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.defenses.base import SourcesOption, abstention, make_answer
+from unpoison.defenses.base import abstention, make_answer
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.robustrag_decoding import MAX_PASSAGES
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError
 from unpoison.models.lexical import LexicalEncoder
 from unpoison.models.loading import load_encoder
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, TokenByToken
+from unpoison.models.protocols import Encoder, Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
 
@@ -44,13 +44,8 @@ class Replug(Vanilla):
         temperature: Of the weights' softmax; large ones weigh all passages alike.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of the reply, at least 1.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -69,19 +64,9 @@ class Replug(Vanilla):
         temperature: float = 1.0,
         keep: int | None = None,
         max_tokens: int = 50,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            keep,
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(keep, generator=generator, **common)
         loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.models = replace(self.models, encoder=loaded or LexicalEncoder())
         self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)

@@ -10,19 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.base import SourcesOption, abstention, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import abstention, make_answer
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier, TokenByToken
+from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, generate, next_token
-from unpoison.runtime.driver import Limits
 from unpoison.text.normalisation import squad
 from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import among, at_least
@@ -71,13 +70,8 @@ class SelfRag(Vanilla):
         utility: The weight of that score; the paper's is 0.5.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -98,19 +92,9 @@ class SelfRag(Vanilla):
         utility: float = 0.5,
         keep: int | None = None,
         max_tokens: int = 100,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            keep,
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(keep, generator=generator, **common)
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
         self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
         self.support = at_least("support", support, 0.0, 100.0, whole=False)

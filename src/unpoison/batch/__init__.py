@@ -1,6 +1,6 @@
 """Whole files, in processes of this machine or on Ray."""
 
-from unpoison.batch.running import Progress, run
+from unpoison.batch.runner import Progress, run
 from unpoison.batch.screener import Screener
 
 __all__ = ["Progress", "Screener", "run"]

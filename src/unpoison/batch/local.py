@@ -13,9 +13,8 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
 
-from unpoison.batch.parts import Part
+from unpoison.batch.parts import Part, PartWork
 from unpoison.batch.screener import Screener
-from unpoison.batch.work import PartWork
 from unpoison.core import registry
 from unpoison.errors import WorkerError
 

@@ -1,20 +1,31 @@
-"""A question file in parts: some rows as they stand in the file, read where they are worked on."""
+"""A question file in parts: some rows as they stand in the file, what is done to them, and the results on the disk.
+
+Parts are read where they are worked on, in whichever process; what is left of one is a few lines of JSON. Finished
+parts stay on the disk, so that a batch that was killed goes on where it was.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Any
+from dataclasses import dataclass, replace
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any, Self
 
-from unpoison.errors import OptionError, clip
-from unpoison.io.file_rows import FileRow, Source, line_text, read_line
+from unpoison import __version__
+from unpoison.batch.screener import RowResults, Screener
+from unpoison.core.registry import own_code
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.file_rows import FileRow, Source, json_line, line_text, read_line
 from unpoison.io.files import JsonLinesSource
 from unpoison.io.parquet import ParquetSource, arrow_rows
+from unpoison.io.rows import with_results
 from unpoison.utils.extras import require
 
-__all__ = ["MAX_ROWS", "Part", "cut"]
+__all__ = ["MAX_ROWS", "Finished", "Part", "PartWork", "Shards", "cut"]
 
 MAX_ROWS = 64
 """Rows of one part."""
@@ -135,3 +146,158 @@ def _cut_table(source: ParquetSource, most: int, limit: int | None) -> Iterator[
                 first, held, rows, size = first + rows, [], 0, 0
     if held:
         yield part()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The output rows of one part.
+
+    Attributes:
+        rows: How many.
+        failures: Line or row numbers of those that failed, each with its error.
+        transient: How many of them are not to blame themselves.
+        lines: The rows as JSON Lines.
+    """
+
+    rows: int
+    failures: tuple[tuple[int, str], ...]
+    transient: int
+    lines: bytes
+
+    def to_bytes(self) -> bytes:
+        """What a process hands over and a shard holds: a heading, and the lines."""
+        heading = {"rows": self.rows, "failures": self.failures, "transient": self.transient, "bytes": len(self.lines)}
+        return json.dumps(heading).encode() + b"\n" + self.lines
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            InputError: Something else, or not all of it.
+        """
+        heading, _, lines = content.partition(b"\n")
+        try:
+            values = json.loads(heading)
+            failures = tuple((int(number), str(error)) for number, error in values["failures"])
+            finished = cls(int(values["rows"]), failures, int(values["transient"]), lines)
+            whole = values["bytes"] == len(lines)
+        except (ValueError, TypeError, KeyError):
+            whole = False
+        if not whole:
+            raise InputError("not a finished part of a batch; delete it")
+        return finished
+
+
+@dataclass(frozen=True, slots=True)
+class PartWork:
+    """What every engine does with a part: screen its rows.
+
+    Attributes:
+        screener: What is done to each row.
+        results_only: Leave out the fields of the input, for an output that takes them from there.
+    """
+
+    screener: Screener
+    results_only: bool = False
+
+    @property
+    def purpose(self) -> str:
+        """All that decides the output of a given row, as text."""
+        it = self.screener
+        code = own_code(it.defense)
+        settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        if it.injection_model is not None:
+            settings.append(it.injection_model)
+        if it.sources is not None:
+            settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
+        return json.dumps([*settings, code] if code else settings)
+
+    def per_worker(self, workers: int) -> PartWork:
+        """The same work for each of several workers, which share the bound on model calls."""
+        screener = self.screener
+        return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
+
+    def __call__(self, part: Part) -> bytes:
+        """Read a part and do it.
+
+        Raises:
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+        """
+        lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
+        for record in part.records():
+            line, outcome = self._process_row(record)
+            lines.append(line)
+            if outcome.error is not None:
+                failures.append((record.number, outcome.error))
+                transient += outcome.transient
+        return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
+
+    def _process_row(self, record: FileRow) -> tuple[bytes, RowResults]:
+        line = {"line": record.number}
+        if record.error is not None:
+            outcome = self.screener.failure(record.error)
+            return json_line(with_results(line, **outcome.results)), outcome
+        outcome = self.screener.outcome(record.fields)
+        kept = {} if self.results_only else record.fields or line
+        try:
+            return json_line(with_results(kept, **outcome.results)), outcome
+        except (TypeError, ValueError, RecursionError) as error:  # a defense of somebody else's, or a bottomless row
+            outcome = self.screener.failure(f"the result cannot be written as JSON: {error}")
+            return json_line(with_results({} if self.results_only else line, **outcome.results)), outcome
+
+
+SUFFIX = ".part"
+
+
+class Shards:
+    """The finished parts of one output, a file for each, named by a hash of its rows and of what was done to them.
+
+    A file is there whole or not at all, also after a power failure. Several processes may write the same folder.
+
+    Args:
+        folder: Made where there is none.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+
+    def save(self, key: str, content: bytes) -> None:
+        draft = self.draft(key)
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path(key))
+
+    def read(self, key: str) -> Finished | None:
+        """A finished part, None where there is none or the file is damaged."""
+        try:
+            return Finished.from_bytes(self._path(key).read_bytes())
+        except (FileNotFoundError, InputError):
+            return None
+
+    def draft(self, name: str) -> Path:
+        """Where this process may write a file that is to be renamed."""
+        return self.folder / f"{name}.{os.getpid()}.draft"
+
+    def clear(self) -> None:
+        """Delete what a batch left here; other people's files stay, and so does the folder that holds them."""
+        for path in self.folder.iterdir():
+            if path.suffix in (SUFFIX, ".draft"):
+                path.unlink(missing_ok=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Delete the folder if it is empty."""
+        try:
+            self.folder.rmdir()
+        except OSError:
+            return
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{SUFFIX}"

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unpoison.batch.parts import Part
-from unpoison.batch.work import PartWork
+from unpoison.batch.parts import Part, PartWork
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.utils.extras import require
 

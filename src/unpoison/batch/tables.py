@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unpoison.batch.parts import Part
-from unpoison.batch.work import Finished
+from unpoison.batch.parts import Finished, Part
 from unpoison.errors import InputError
 from unpoison.utils.extras import require
 

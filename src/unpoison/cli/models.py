@@ -48,9 +48,9 @@ def export(
     Needs torch, transformers and onnx (pip install 'unpoison[torch,export]'); what it writes needs onnxruntime only.
     """
     from unpoison.cli.running import say
-    from unpoison.models.exporting import export as write
-    from unpoison.models.exporting import export_encoder
     from unpoison.models.onnx import OnnxEncoder
+    from unpoison.models.onnx_export import export as write
+    from unpoison.models.onnx_export import export_encoder
     from unpoison.models.reader import Reader
 
     if encoder:

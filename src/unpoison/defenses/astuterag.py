@@ -8,11 +8,11 @@ code; the prompts follow the ports that TrustRAG, ReliabilityRAG and RADAR compa
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Unpack
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, make_answer, note_unfinished
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, make_answer, note_unfinished
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import (
     consolidate_sources_prompt,
@@ -22,9 +22,8 @@ from unpoison.models.baseline_prompts import (
     memory_prompt,
     sources_prompt,
 )
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, flag
 
@@ -42,13 +41,10 @@ class AstuteRag(Defense):
             consolidated before beside all sources. A round costs one call; with `merged` the last one is in the answer.
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
             each source, with all its passages. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -66,18 +62,9 @@ class AstuteRag(Defense):
         merged: bool = True,
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))

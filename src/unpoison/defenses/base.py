@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.detector import BUILT_IN, CLASSIFIER
-from unpoison.defenses.door import Admitted, admit
-from unpoison.defenses.injections import POLICIES, InjectionPolicy
-from unpoison.defenses.learning import outcomes_of
+from unpoison.defenses.admission import Admitted, admit
+from unpoison.defenses.injections import BUILT_IN, CLASSIFIER, POLICIES, InjectionPolicy
+from unpoison.defenses.options import state_common_options
 from unpoison.defenses.streaming import Event, stream_events
+from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
@@ -102,10 +102,11 @@ class Defense(ABC):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "__init__" in vars(cls):
+            state_common_options(cls, Defense.__init__)
             cls.__init__ = answers_old_names(cls.__init__)  # type: ignore[method-assign]
 
     def admit(self, query: object, passages: Any) -> Flow[Admitted]:
-        """The door: what this defense reads of what the caller passes (`defenses.door`)."""
+        """What this defense reads of what the caller passes (`defenses.admission`)."""
         verbatim = getattr(self, "mode", None) == "reference"
         return admit(
             query,
@@ -119,7 +120,7 @@ class Defense(ABC):
         )
 
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
-        """The flow of `screen`: `screening` behind the door."""
+        """The flow of `screen`: `screening` of what is admitted."""
         entry = yield from self.admit(query, passages)
         screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
         return entry.screening(result_of(screening, Screening, self, "screening"))

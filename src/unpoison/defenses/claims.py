@@ -7,29 +7,34 @@
 5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
 
 Nothing here depends on the order of the passages, on the names of the sources, or on how often one repeats itself.
+
+The answer from claims is the leading one, or both sides of a dispute, those first that the policy of the sources
+prefers (approved, or older, or newer).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from unpoison.algorithms.owned_sources import withstands
-from unpoison.core.claims import Claim, Status
+from unpoison.core.claims import Claim, Status, disagreement
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
-from unpoison.models.prompts import atomic_answer_reference_prompt, informative
+from unpoison.models.prompts import answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.questions import read_question
-from unpoison.models.requests import Flow, read, relate
-from unpoison.models.voices import GivenAnswer, sentence
+from unpoison.models.requests import Flow, generate, read, relate
+from unpoison.models.sentences import sentence_of
+from unpoison.sources import Sources
 from unpoison.text.answers import Relation, relation
 from unpoison.text.forms import form
-from unpoison.types import Passage, Query
+from unpoison.types import Answer, Passage, Query, Screening
 
-__all__ = ["SHARE", "Findings", "Statement", "claims_of", "read_statements"]
+__all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]
 
 MAX_READ = 50
 """Passages that are read, those of sources that count first: about half a second on two cores."""
@@ -115,13 +120,13 @@ def read_statements(
         readings = yield from read(question, texts)
         words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
         return {
-            i: Statement(words[i], _sentence(texts[i], words[i], reading.start), reading.no_answer)
+            i: Statement(words[i], sentence_of(words[i], texts[i], max(reading.start, 0)), reading.no_answer)
             for i, reading in enumerate(readings)
             if informative(words[i]) and reading.no_answer < UNLIKELY
         }
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     return {
-        i: Statement(answer, _sentence(texts[i], answer, texts[i].find(answer)))
+        i: Statement(answer, sentence_of(answer, texts[i], max(texts[i].find(answer), 0)))
         for i, answer in enumerate(answers)
         if informative(answer)
     }
@@ -266,5 +271,86 @@ def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -
     return groups
 
 
-def _sentence(text: str, answer: str, start: int) -> str:
-    return sentence(GivenAnswer(answer, text, max(start, 0), 1.0))
+PROOF = (
+    "grouped, weighted plurality: the answers of one form that sources that count give weigh more than all else that "
+    "these sources say, whatever {m} of them say instead (algorithms.owned_sources)"
+)
+
+
+def answer_from_claims(
+    query: Query,
+    screening: Screening,
+    findings: Findings,
+    plain: Flow[Answer],
+    on_dispute: Literal["show", "majority", "abstain"],
+    sources: Sources | None,
+) -> Flow[Answer]:
+    """Answer from the passages behind the leading claim, and say whether the sources agree.
+
+    Args:
+        query: The question.
+        screening: Which passages are kept.
+        findings: What they claim.
+        plain: The flow of the answer from all kept passages, for what no passage says by itself.
+        on_dispute: What to say where sources contradict each other.
+        sources: Who is known.
+    """
+    if findings.status == "none":
+        answer = yield from plain
+        return replace(answer, status="none")
+    plain.close()
+    sides = [findings.sides[n] for n in (0, *findings.rivals)]
+    sides = sort_by_preference(sides, screening.passages, sources.policy.prefer if sources is not None else "")
+    lead = sides[0]
+    details = {"claim": lead.text}
+    guarantee = findings.guarantee if sources is not None and sources.informed else None
+    base = Answer(
+        lead.text,
+        screening,
+        details=details,
+        guarantee=guarantee,
+        guarantee_unit="sources" if guarantee is not None else "passages",
+        proof=PROOF.format(m=guarantee) if guarantee else "",
+        status=findings.status,
+    )
+    if findings.status == "disputed" and on_dispute != "majority":
+        text = disagreement(sides, screening.passages)
+        if on_dispute == "show":
+            return replace(base, text=text)
+        return replace(base, text="I don't know.", abstained=True, details={**details, "dispute": text})
+    shown = dict(zip(screening.kept_indices, screening.texts, strict=True))
+    texts = [shown[i] for i in lead.passages if i in shown]
+    if not texts:
+        return base
+    (reply,) = yield from generate([answer_prompt(query.reading, texts)], "answer", screening)
+    said = reply.finish != "refusal" and informative(reply.text)
+    return replace(base, text=reply.text) if said else base
+
+
+DATES = ("date", "published", "modified", "added_at")
+"""Metadata that say when a page was written, first match wins; texts such as 2026-11-01, compared as they are."""
+
+
+def sort_by_preference(claims: Sequence[Claim], passages: Sequence[Passage], prefer: str) -> list[Claim]:
+    """The sides of a dispute, those first that the policy prefers; else in their order.
+
+    Args:
+        claims: The sides, the heaviest first.
+        passages: All passages of the question.
+        prefer: "", `older`, `newer` or `field:NAME=value` (`sources.Policy.prefer`).
+    """
+    if prefer.startswith("field:"):
+        name, _, wanted = prefer.removeprefix("field:").partition("=")
+        return sorted(claims, key=lambda c: not any(str(passages[i].metadata.get(name)) == wanted for i in c.passages))
+    if not prefer:
+        return list(claims)
+    dates = [[date for i in claim.passages if (date := _date(passages[i]))] for claim in claims]
+    if not all(dates):  # what has no date is neither older nor newer
+        return list(claims)
+    order = sorted(range(len(claims)), key=lambda n: min(dates[n]) if prefer == "older" else max(dates[n]))
+    return [claims[n] for n in (order if prefer == "older" else reversed(order))]
+
+
+def _date(passage: Passage) -> str:
+    written = (passage.metadata.get(name) for name in DATES)
+    return next((date.replace("/", "-") for date in written if isinstance(date, str) and date[:4].isdigit()), "")

@@ -11,7 +11,7 @@ statistics of a single passage (no IDF, no length normalisation in effect), the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,11 @@ from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.pagerank import pagerank
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption
+from unpoison.defenses.base import Defense
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier
+from unpoison.defenses.options import CommonOptions
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator
 from unpoison.models.requests import Flow, compare
-from unpoison.runtime.driver import Limits
 from unpoison.text.rouge import rouge_l
 from unpoison.text.stopwords import ENGLISH_33
 from unpoison.text.tokens import words
@@ -70,13 +69,8 @@ class Grada(Defense):
             list-aware one. Its scores are used as they are, negative ones as 0.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -103,20 +97,14 @@ class Grada(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",
             cross_encoder=cross_encoder,
             generator=generator,
             trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
+            **common,
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)

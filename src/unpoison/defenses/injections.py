@@ -1,25 +1,226 @@
-"""Passages that hold a prompt injection: found at the door, and dropped, cut or flagged in the screening.
+"""Prompt injections in passages: found, and cut out sentence by sentence, until what is left holds none.
 
-The defense behind the door never sees what is dropped or cut, so it can neither mislead it nor reach a prompt of its.
+A `Detector` says how likely a text holds an injection and where the worst one stands: the built-in one
+(`text.prompt_injection`), or a classifier in its place. Both are flows. The built-in one asks no model; a classifier is
+asked through the driver. It sees runs of whole sentences, and of the worst run each sentence by itself, so that a false
+alarm costs a sentence and not a passage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.defenses.detector import THRESHOLD, Detector
-from unpoison.defenses.injection_cuts import MAX_QUOTE_CHARS, WithoutInjections, injection_spans, without_injections
-from unpoison.defenses.left_out import Because, put_back
-from unpoison.models.requests import Flow
-from unpoison.types import Evidence, Passage, Screening, Span, Verdict, merge_spans
+from unpoison.core.spans import Span, merge_spans, spans_of, without
+from unpoison.models.requests import Flow, classify
+from unpoison.text.alignment import Region
+from unpoison.text.analysis import analysis, each
+from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unsupported_language
+from unpoison.text.sentences import around, sentences
+from unpoison.types import Passage
 
-__all__ = ["POLICIES", "InjectionPolicy", "Injections", "injections_in", "with_injections"]
+__all__ = [
+    "BUILT_IN",
+    "CLASSIFIER",
+    "MAX_QUOTE_CHARS",
+    "POLICIES",
+    "THRESHOLD",
+    "Detector",
+    "Injection",
+    "InjectionPolicy",
+    "Injections",
+    "WithoutInjections",
+    "harmless",
+    "hidden_spans",
+    "injection",
+    "injection_spans",
+    "injections",
+    "injections_in",
+    "unsupported_language",
+    "without_injections",
+]
+
+MAX_RUN_CHARS = 1_500
+"""Characters of a run of sentences: some 300 words, which fit into the 512 tokens that classifiers read. What has more
+tokens than its model reads is judged in windows by the model's adapter."""
+
+
+class Detector(Protocol):
+    """Says how likely texts hold an injection, and where the worst one stands."""
+
+    def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
+        """Of k texts, in [0, 1], shape (k,)."""
+
+    def worst(self, text: str, /) -> Flow[Injection]:
+        """The most suspicious stretch of a text."""
+
+    def unsupported_language(self, text: str, /) -> str | None:
+        """The language or script that it cannot judge; None where it can."""
+
+
+class _BuiltIn:
+    """`text.prompt_injection`."""
+
+    def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
+        yield from ()  # a flow without requests
+        return np.array(each(texts, injections), float)
+
+    def worst(self, text: str, /) -> Flow[Injection]:
+        yield from ()
+        return injection(text)
+
+    def unsupported_language(self, text: str, /) -> str | None:
+        return analysis(text).part(unsupported_language)
+
+
+class _Run(NamedTuple):
+    """A run of whole sentences of a text."""
+
+    text: int
+    start: int
+    end: int
+
+
+class _Classifier:
+    """A classifier (`models.injection`): one request for all texts, two for a text of which a place is asked."""
+
+    def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
+        windows = [_Run(n, *region) for n, text in enumerate(texts) for region in runs(text)]
+        likely = yield from classify([texts[run.text][run.start : run.end] for run in windows])
+        probability = np.zeros(len(texts))
+        np.maximum.at(probability, [run.text for run in windows], likely)
+        return probability
+
+    def worst(self, text: str, /) -> Flow[Injection]:
+        windows = runs(text)
+        likely = yield from classify([text[start:end] for start, end in windows])
+        if not windows:
+            return Injection(0.0, "")
+        (start, end), probability = windows[int(np.argmax(likely))], float(np.max(likely))
+        if probability > THRESHOLD:
+            begin = start
+            parts = [(begin + first, begin + last) for first, last in sentences(text[start:end])]
+            alone = yield from classify([text[first:last] for first, last in parts])
+            if np.max(alone) > THRESHOLD:
+                start, end = parts[int(np.argmax(alone))]
+        return Injection(probability, text[start:end], start, end)
+
+    def unsupported_language(self, text: str, /) -> str | None:
+        return None
+
+
+BUILT_IN: Detector = _BuiltIn()
+CLASSIFIER: Detector = _Classifier()
+
+
+def runs(text: str) -> list[Region]:
+    """Runs of whole sentences of at most 1,500 characters that cover a text; a longer sentence is cut. O(n) time."""
+    runs = list[Region]()
+    for start, end in sentences(text):
+        for begin in range(start, end, MAX_RUN_CHARS):
+            close = min(end, begin + MAX_RUN_CHARS)
+            if runs and close - runs[-1][0] <= MAX_RUN_CHARS:
+                runs[-1] = runs[-1][0], close
+            else:
+                runs.append((begin, close))
+    return runs
+
+
+MAX_QUOTE_CHARS = 160
+"""Characters of an injection that a reason shows."""
+
+MAX_CUTS = 8
+"""Injections of one passage that are cut; one that holds more consists of them."""
+
+RESIDUE = 0.05
+"""What is left of a passage that held an injection may look like one at most so much, in probability; of 1,328 clean
+passages 98 % look like one less than that, so little is lost by being strict with those that held one."""
+
+MIN_WORDS = 3
+"""A rest of fewer words says nothing."""
+
+
+class WithoutInjections(NamedTuple):
+    """A passage without its injections.
+
+    Attributes:
+        passage: Its reading holds none; None where they are not confined to a few sentences.
+        spans: Where they stand in the caller's text.
+    """
+
+    passage: Passage | None
+    spans: tuple[Span, ...]
+
+
+def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
+    """The sentences of an injection in the caller's text. O(n log n) time for n characters."""
+    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
+    window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
+    return merge_spans(spans_of(passage, [window]))
+
+
+def without_injections(passage: Passage, worst: Injection, detector: Detector) -> Flow[WithoutInjections]:
+    """Cut what a passage hides, and its injections, the most suspicious first. O(n log n) time for n characters.
+
+    Args:
+        passage: One that holds an injection.
+        worst: That injection.
+        detector: Judges what is left.
+    """
+    whole, spans = passage, hidden_spans(passage, worst.probability)
+    if spans:
+        passage = without(whole, spans)
+        worst = yield from detector.worst(passage.reading)
+    for _ in range(MAX_CUTS):
+        if worst.probability <= RESIDUE:
+            spans = _close_gaps(whole, spans)
+            passage = without(whole, spans)
+            read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
+            fine = _says_something(passage) and (yield from detector.probabilities(read)).max() <= RESIDUE
+            return WithoutInjections(passage if fine else None, spans)
+        spans = merge_spans([*spans, *injection_spans(passage, worst)])
+        passage = without(whole, spans)
+        worst = yield from detector.worst(passage.reading)
+    return WithoutInjections(None, spans)
+
+
+def _close_gaps(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The same, and with them each single sentence that stands between two of them in a paragraph.
+
+    What an injection is explained with ("This was approved last week.") is none, and its place is its only evidence:
+    on both sides of it, not on one, for an honest sentence stands beside every injection that was planted.
+    """
+    closed = list(spans[:1])
+    for span in spans[1:]:
+        last = closed[-1]
+        between = (passage.text if span.field == "text" else passage.title or "")[last.end : span.start]
+        if span.field == last.field and "\n" not in between and len(sentences(between)) <= 1:
+            reason = last.reason if last.probability >= span.probability else span.reason
+            closed[-1] = Span(last.start, span.end, max(last.probability, span.probability), reason, span.field)
+        else:
+            closed.append(span)
+    return tuple(closed)
+
+
+def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
+    """Messages where no reader looks, in a passage that has so much suspicion on it otherwise."""
+    reason = "a message where no reader looks"
+    return merge_spans(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
+
+
+def harmless(passage: Passage) -> bool:
+    """Whether a rest says anything, and holds no injection, with the marks of the cuts or without."""
+    return _says_something(passage) and bool(injections([passage.reading, passage.shown]).max() <= RESIDUE)
+
+
+def _says_something(passage: Passage) -> bool:
+    return sum(any(map(str.isalnum, word)) for word in passage.reading.split()) >= MIN_WORDS
+
 
 InjectionPolicy = Literal["redact", "drop", "flag", "keep"]
 
@@ -84,31 +285,6 @@ def injections_in(passages: Sequence[Passage], policy: InjectionPolicy, detector
     )
 
 
-def with_injections(screening: Screening, injections: Injections, passages: tuple[Passage, ...]) -> Screening:
-    """The screening of the passages that were read as a screening of all; what was cut or flagged becomes spans."""
-    read, k = set(injections.read), len(passages)
-    dropped = {i: _because(injections, i) for i in range(k) if i not in read}
-    screening = put_back(screening, passages, injections.read, dropped)
-    verdicts = tuple(
-        _with_spans(v, injections) if v.index in injections.spans and v.index in read else v for v in screening.verdicts
-    )
-    arrays = {**screening.evidence.arrays, PROMPT_INJECTION: injections.probability}
-    notes = (*screening.evidence.notes, *_notes(injections, k))
-    evidence = Evidence(arrays, notes, screening.evidence.graph)
-    return replace(screening, passages=passages, verdicts=verdicts, evidence=evidence)
-
-
-def _notes(injections: Injections, k: int) -> list[str]:
-    unread = k - len(injections.read)
-    marked = len(injections.spans) - unread
-    notes = [f"not read, for prompt injection: {unread} of {k} passages"] if unread else []
-    if marked and injections.policy == "flag":
-        notes.append(f"flagged for prompt injection and read: {marked} of {k} passages")
-    elif marked:
-        notes.append(f"read without the prompt injections in them: {marked} of {k} passages")
-    return [*notes, *injections.notes]
-
-
 def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:
     """What could not be judged, one sentence for each language or script."""
     by_language: dict[str, list[int]] = {}
@@ -120,24 +296,3 @@ def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple
         + (f" and {len(positions) - MAX_NAMED} more" if len(positions) > MAX_NAMED else "")
         for language, positions in by_language.items()
     )
-
-
-def _because(injections: Injections, i: int) -> Because:
-    quote = quotable(injections.quotes[i], MAX_QUOTE_CHARS)
-    return Because(Reason.of(PROMPT_INJECTION, quote=quote), injections.spans[i])
-
-
-def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
-    """What the defense says of a passage of which something was cut or flagged, and that it was."""
-    quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
-    code = "prompt_injection.flagged" if injections.policy == "flag" else "prompt_injection.cut"
-    reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
-    found = injections.spans[verdict.index]
-    wider = verdict.spans
-    if injections.policy == "flag":  # a wider span around a flagged one would hide where it stands
-        wider = tuple(span for span in wider if not any(_overlap(span, own) for own in found))
-    return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))
-
-
-def _overlap(span: Span, other: Span) -> bool:
-    return span.field == other.field and span.start < other.end and other.start < span.end

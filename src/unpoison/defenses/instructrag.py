@@ -12,16 +12,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, make_answer, note_unfinished
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, make_answer, note_unfinished
+from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError, clip
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt, rationale_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among
 
@@ -55,13 +54,8 @@ class InstructRag(Defense):
             ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
         demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
             `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -80,18 +74,9 @@ class InstructRag(Defense):
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
         demonstrations: Sequence[Demonstration] | Path | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
         given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations

@@ -1,8 +1,9 @@
-"""Reading each passage, and judging each pair of answers, so that no other can change how: what every proof stands on.
+"""Reading each passage alone, and judging each pair of answers alone: what defenses with atomic answers share.
 
-What a passage answers must be a function of the question and of this passage. A prompt that holds one passage is not
-enough: a model that is given many prompts at once may pad and round them together. Models that read every prompt as if
-it were alone say so (`isolated`); any other that takes batches is asked prompt by prompt. NLI models all take batches.
+A proof needs more: what a passage answers must be a function of the question and of this passage. A prompt that holds
+one passage is not enough, for a model that is given many prompts at once may pad and round them together. Models that
+read every prompt as if it were alone say so (`isolated`); `read_apart` and `judge_apart` ask any other model that takes
+batches prompt by prompt. NLI models all take batches.
 """
 
 from __future__ import annotations
@@ -12,13 +13,51 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS, read_alone
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.models.requests import Flow, Generate, Judge, judge
+from unpoison.models.requests import Flow, Generate, Judge, generate, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["is_isolated", "judge_apart", "read_apart"]
+__all__ = ["MAX_ANSWER_CHARS", "contradictions", "is_isolated", "judge_apart", "read_alone", "read_apart", "statements"]
+
+MAX_ANSWER_CHARS = 2000
+"""Characters of one answer that are compared; a model may return a megabyte."""
+
+
+def read_alone(
+    query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], purpose: str = "atomic answer"
+) -> Flow[list[str]]:
+    """What the generator answers from each passage alone, all calls at the same time; a refusal answers nothing."""
+    replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], purpose)
+    return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
+
+
+def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    """Each distinct answer as a statement for an NLI model, and for every answer which statement is its own.
+
+    Answers are equal but for case, white space and a final period; the first one's wording stands for all. The
+    question is part of the statement, for a short answer means nothing alone.
+    """
+    spoken: dict[str, tuple[int, str]] = {}
+    positions = []
+    for answer in answers:
+        key = " ".join(answer.casefold().split()).rstrip(".")
+        positions.append(spoken.setdefault(key, (len(spoken), f"Question: {question} Answer: {answer}"))[0])
+    return [statement for _, statement in spoken.values()], np.array(positions, dtype=np.intp)
+
+
+def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.float64]]:
+    """P(contradiction) of each two answers, judged in one direction, the earlier one as premise (ReliabilityRAG).
+
+    Returns:
+        Shape (n, n), symmetric; equal answers do not contradict.
+    """
+    distinct, positions = statements(question, answers)
+    left, right = np.triu_indices(len(distinct), 1)
+    judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)], "contradiction")
+    conflict = np.zeros((len(distinct), len(distinct)))
+    conflict[left, right] = conflict[right, left] = judged[:, 2]
+    return conflict[np.ix_(positions, positions)]
 
 
 def is_isolated(generator: Generator | None) -> bool:

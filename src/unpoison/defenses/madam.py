@@ -10,18 +10,17 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS
-from unpoison.defenses.base import Defense, SourcesOption, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.models.prompts import answer_alone_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.text.normalisation import squad
 from unpoison.types import Answer, Passage, Query, Reply, Screening
 from unpoison.utils.checks import at_least
@@ -37,14 +36,11 @@ class Madam(Defense):
     Args:
         generator: Every agent, and the aggregator.
         rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source has one agent, who has
             read all its passages, and those that were never seen before leave where one that was answers. What is of a
             blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -57,22 +53,9 @@ class Madam(Defense):
     tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self,
-        generator: Generator | str | None = None,
-        *,
-        rounds: int = 3,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        self, generator: Generator | str | None = None, *, rounds: int = 3, **common: Unpack[CommonOptions]
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.options import CommonOptions
 from unpoison.models.baseline_prompts import paraphrases_prompt
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, retrieve
-from unpoison.runtime.driver import Limits
 from unpoison.text.normalisation import trim_text
 from unpoison.types import Answer, Passage, Query, Screening, as_passages
 from unpoison.utils.checks import at_least
@@ -38,13 +37,8 @@ class Paraphrasing(Defense):
         retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -61,19 +55,9 @@ class Paraphrasing(Defense):
         *,
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            retriever=retriever,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, retriever=retriever, **common)
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

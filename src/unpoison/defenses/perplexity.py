@@ -7,18 +7,17 @@ TrustRAG's Figure 4 shows the two distributions overlap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense
+from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError
-from unpoison.models.protocols import Generator, InjectionClassifier, LogProbabilities
+from unpoison.models.protocols import Generator, LogProbabilities
 from unpoison.models.requests import Flow, likelihood
-from unpoison.runtime.driver import Limits
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
 
@@ -34,13 +33,8 @@ class Perplexity(Defense):
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
         generator: For `answer`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -60,19 +54,9 @@ class Perplexity(Defense):
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
         generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            language_model=language_model,
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(language_model=language_model, generator=generator, **common)
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)

@@ -12,20 +12,19 @@ full weight, and a majority of sources that lie together is believed from the be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS
-from unpoison.defenses.base import Defense, SourcesOption, abstention
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import alike
 from unpoison.models.prompts import answer_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
-from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
 from unpoison.text.forms import form
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
@@ -75,13 +74,10 @@ class RaRag(Defense):
             known of any, all weigh the same.
         kappa: So many sources that know an answer are counted, the most reliable, at least 1.
         support: P(entailment) from which a passage supports an answer, in [0, 1].
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
             folders, and nothing is known of any. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -101,19 +97,9 @@ class RaRag(Defense):
         reliability: Mapping[str, float] | None = None,
         kappa: int = 4,
         support: float = 0.5,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            nli=nli,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, nli=nli, **common)
         given = {} if reliability is None else reliability
         self.reliability = {name: within(f"reliability of {name}", rate, 0.0, 1.0) for name, rate in given.items()}
         self.kappa = at_least("kappa", kappa, 1)

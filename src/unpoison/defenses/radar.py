@@ -4,7 +4,7 @@ Each passage is read alone, giving one atomic answer. A natural language inferen
 entail or contradict each other. Agreement ties passages together, conflict with the consensus pulls them to the sink,
 and the minimum s-t cut of that graph is the most consistent set: the source side is trusted (`radar_static.py`).
 
-With a belief store, the answer of the step before is one more node (Section 4.3, `radar_memory.py`). Its ties to
+With a belief store, the answer of the step before is one more node (Section 4.3, Algorithm 1). Its ties to
 source and sink are the Bayesian posteriors of two priors, how well that answer was supported and how far it was
 contradicted when it was given, and of what this step's passages say of it. So it holds out against a few poisoned
 passages and gives way when the evidence has changed.
@@ -18,26 +18,180 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from collections.abc import Generator as PyGenerator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
+import numpy as np
+
+from unpoison.algorithms.mincut import min_cut
+from unpoison.algorithms.ranking import best_first
 from unpoison.beliefs.key import belief_key, check_key
 from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
-from unpoison.core.belief import BeliefUpdate
-from unpoison.defenses.base import SourcesOption, add_notes
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.radar_memory import RememberingRadar
+from unpoison.core.belief import Belief, BeliefUpdate, Weights
+from unpoison.defenses.base import abstention, add_notes, make_answer
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
+from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
 from unpoison.defenses.streaming import Event, whole
+from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
-from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits, arun, run
-from unpoison.types import Answer, Passage, Query
+from unpoison.models.prompts import informative
+from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.requests import Flow, generate, judge
+from unpoison.runtime.driver import arun, run
+from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.threads import on_thread
 
-__all__ = ["Radar"]
+__all__ = ["Radar", "RememberingRadar", "posterior"]
+
+LEAST, MOST = 0.01, 0.99
+"""Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
+
+
+class Recollection(NamedTuple):
+    """What the memory node did at one step."""
+
+    screening: Screening
+    trusted: list[int]
+    likelihood: Weights
+    posterior: Weights
+    kept: bool
+    reason: str
+
+
+class RememberingRadar(StaticRadar):
+    """One time step with a memory node (RADAR, Section 4.3). The options stand at `Radar`."""
+
+    def conclude(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
+        """One time step of Algorithm 1 after the passages were read (lines 6 to 23), as a flow.
+
+        Args:
+            reading: The atomic answers of this step.
+            belief: What was remembered; None at the first step.
+
+        Returns:
+            The answer; its `belief` holds the new belief, which is the given one where nothing new is remembered.
+        """
+        if belief is None:
+            first = "documents" if self.final == "documents" and self.mode == "paper" else "answers"
+            answer = yield from self._answer(reading, first)
+            change = BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
+            trusted, others = bool(answer.screening.kept), reading.informative
+        else:
+            recalled = yield from self._recall(reading, belief)
+            answer = yield from self._synthesize(reading, belief, recalled)
+            change = BeliefUpdate(
+                belief.answer,
+                belief.weights,
+                recalled.likelihood,
+                recalled.posterior,
+                recalled.kept,
+                recalled.reason,
+                belief,
+            )
+            trusted = bool(recalled.trusted)
+            others = [*reading.informative, belief.answer] if self.mode == "reference" else reading.informative
+        if trusted and others and informative(answer.text):
+            weights = yield from self._weights(reading.query.reading, answer.text[:MAX_ANSWER_CHARS], others)
+            change = replace(change, belief=Belief(answer.text, *weights, reading.query.reading))
+        return replace(answer, belief=change)
+
+    def _recall(self, reading: AtomicAnswers, belief: Belief) -> Flow[Recollection]:
+        """The cut with the memory node, which comes last (lines 6 to 13)."""
+        m, answers = len(reading.speaking), [*reading.informative, belief.answer]
+        agreement, conflict = yield from self._entailment(reading.query.reading, answers)
+        speakers = [*(reading.voices[i] for i in reading.speaking), Voice("memory")] if reading.voices else []
+        agreement = one_voice_agreement(agreement, speakers)
+        likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
+        after = Weights(*map(posterior, belief.weights, likelihood))
+        graph = self._graph_of_documents(agreement, conflict, reading)
+        source, sink = np.append(graph.source, after.support), np.append(graph.sink, after.conflict)
+        trusted = np.flatnonzero(min_cut(source, sink, agreement))
+        closeness = yield from self._closeness([answers[i] for i in trusted])
+        # Of two that are unlike the stronger stays if one is the memory, which has no rank.
+        preferred = int(best_first((source - sink)[trusted])[0]) if m in trusted else 0
+        kept = trusted[self._coherent(closeness, preferred)]
+        reason = _reason(after, informative=m > 0, in_cut=m in trusted, kept=m in kept)
+        screening = self._build_screening(
+            reading, graph, trusted[trusted < m], kept[kept < m], {"memory": np.array(after), "ties": agreement[m, :m]}
+        )
+        return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
+
+    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> Graph:
+        """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
+        m, k = len(reading.speaking), reading.places
+        if self.mode == "paper":
+            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.ranks, k)
+        whole = self._graph(agreement, conflict, np.append(reading.ranks, k), k + 1)
+        return Graph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
+
+    def _likelihood(self, agreement: Matrix, conflict: Matrix) -> Weights:
+        """Eq. 13 and 15 over the informative answers; where there are none, nothing is said for or against."""
+        if not len(agreement):
+            return Weights(0.5, 0.5) if self.mode == "paper" else Weights(1.0, 0.0)
+        return Weights(float(agreement.mean()), float(conflict.mean()))
+
+    def _synthesize(self, reading: AtomicAnswers, belief: Belief, recalled: Recollection) -> Flow[Answer]:
+        """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
+        answers, details = [*reading.informative, belief.answer], {"atomic_answers": reading.answers}
+        previous = Answer(belief.answer, recalled.screening, details=details)
+        if belief.cut:
+            previous = add_notes(previous, "the previous answer was cut when it was remembered")
+        if recalled.trusted == [len(reading.informative)]:
+            return previous  # there is nothing to synthesize
+        if not recalled.trusted and self.fallback == "previous":
+            return add_notes(previous, "the previous answer is repeated")
+        if not recalled.trusted and self.fallback == "abstain":
+            return abstention(recalled.screening, details)
+        question = reading.query.reading
+        prompt = (
+            self._synthesis(question, [answers[i] for i in recalled.trusted])
+            if recalled.trusted
+            else self._fallback_prompt(reading)
+        )
+        (reply,) = yield from generate([prompt], "final answer", recalled.screening)
+        return make_answer(reply, recalled.screening, details)
+
+    def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
+        """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
+        distinct, positions = statements(question, [answer, *others])
+        own, rest = distinct[0], distinct[1:]
+        judged = yield from judge([pair for another in rest for pair in ((own, another), (another, own))])
+        means = np.sqrt(judged[0::2] * judged[1::2])
+        conflict = np.append(0.0, means[:, 2])
+        agreement = np.where(conflict > self.contradiction_cut, 0.0, np.append(1.0, means[:, 0]))
+        return Weights(float(agreement[positions[1:]].mean()), float(conflict[positions[1:]].mean()))
+
+
+def posterior(prior: float, likelihood: float) -> float:
+    """Bayes under the paper's symmetric likelihood (Eq. 14 and 16, Appendix C).
+
+    Args:
+        prior: In [0, 1], taken into [0.01, 0.99].
+        likelihood: In [0, 1].
+
+    Returns:
+        In [0, 1]; the prior where the likelihood is 0.5.
+    """
+    before = min(max(prior, LEAST), MOST)
+    supported = before * likelihood
+    return supported / (supported + (1 - before) * (1 - likelihood))
+
+
+def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> str:
+    """Why the previous answer was kept or not."""
+    balance = f"support {after.support:.2f} against {after.conflict:.2f}"
+    if not informative and kept:
+        return f"no passage is informative, so nothing speaks against it: {balance}"
+    if in_cut and not kept:
+        return f"it is unlike the other trusted answers, with {balance}"
+    favoured = after.support >= after.conflict
+    if kept:
+        return balance if favoured else f"{balance}, but the trusted passages that agree with it hold it"
+    return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
+
 
 ATTEMPTS = 5
 """So often a step is concluded again when another worker changed the belief meanwhile."""
@@ -77,14 +231,12 @@ class Radar(RememberingRadar):
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
             passages is one answer with one rank, two sources support each other once, by their trust, and those that
             were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
+
+    As every defense it also takes `prompt_injection` and `injection_model` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -106,20 +258,14 @@ class Radar(RememberingRadar):
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",
             generator=generator,
             nli=answer_judge(nli, generator),
             trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
+            **common,
         )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))

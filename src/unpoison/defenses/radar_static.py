@@ -5,10 +5,13 @@ entail or contradict each other. Agreement ties passages together, conflict with
 and the minimum s-t cut of that graph is the most consistent set: the source side is trusted.
 
 The majority wins, whoever that is. Reading costs one model call per passage, all at the same time.
+
+With sources, what a source says in several passages is one answer, and supports another once.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,10 +22,9 @@ from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, pow
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, make_answer
-from unpoison.defenses.radar_voices import first_of_each_answer, one_voice_agreement
-from unpoison.defenses.voices import Voice, ranks_of, voices_of
+from unpoison.defenses.isolation import read_alone, statements
+from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, voices_of
 from unpoison.models.prompts import (
     Prompt,
     answer_alone_prompt,
@@ -36,7 +38,7 @@ from unpoison.models.prompts import (
 from unpoison.models.requests import Flow, encode, generate, judge
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
-__all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar"]
+__all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar", "first_of_each_answer", "one_voice_agreement"]
 
 Matrix = NDArray[np.float64]
 
@@ -288,3 +290,70 @@ def _spread(small: Matrix, where: NDArray[np.int64], k: int) -> Matrix:
     whole = np.zeros((k, k))
     whole[np.ix_(where, where)] = small
     return whole
+
+
+SAME = 0.5
+"""From this mean entailment on two answers of one source are the same, unless they contradict each other more."""
+
+
+def first_of_each_answer(
+    question: str, answers: Sequence[str], speaking: Sequence[int], voices: Sequence[Voice]
+) -> Flow[dict[int, int]]:
+    """For each informative answer the first one of its source that says the same.
+
+    Args:
+        question: The question.
+        answers: Of all passages.
+        speaking: The positions of the informative ones.
+        voices: Of all passages.
+    """
+    by_voice: defaultdict[str, list[int]] = defaultdict(list)
+    for i in speaking:
+        by_voice[voices[i].name].append(i)
+    told = {name: statements(question, [answers[i] for i in at]) for name, at in by_voice.items()}
+    pairs = list(
+        dict.fromkeys((left, right) for said, _ in told.values() for left in said for right in said if left != right)
+    )
+    judged = (yield from judge(pairs, "the same source")) if pairs else np.zeros((0, 3))
+    entails = dict(zip(pairs, judged.tolist(), strict=True))
+    firsts: dict[int, int] = {}
+    for name, positions in by_voice.items():
+        said, number = told[name]
+        kinds: dict[str, int] = {}
+        for i, statement in zip(positions, (said[n] for n in number), strict=True):
+            like = (first for other, first in kinds.items() if other == statement or _same(entails, other, statement))
+            firsts[i] = next(like, i)
+            if firsts[i] == i:
+                kinds[statement] = i
+    return firsts
+
+
+def _same(entails: dict[tuple[str, str], list[float]], left: str, right: str) -> bool:
+    there, back = entails[left, right], entails[right, left]
+    agreement, conflict = (there[0] * back[0]) ** 0.5, (there[2] * back[2]) ** 0.5
+    return bool(agreement >= SAME and agreement > conflict)
+
+
+def one_voice_agreement(agreement: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:
+    """How much answers support each other where those of one source count once.
+
+    Of two sources only the answers agree that agree most; those of one source do not. Agreement weighs as much as the
+    two sources are trusted, and nothing with one that does not count where others do.
+
+    Args:
+        agreement: Shape (m, m), symmetric.
+        voices: Of the m answers; empty where each is its own.
+    """
+    m = len(agreement)
+    if not voices or not m:
+        return agreement
+    strongest = np.zeros((m, m), bool)
+    names = np.array([voice.name for voice in voices], object)
+    for name in dict.fromkeys(names):
+        (own,) = np.nonzero(names == name)
+        strongest[np.arange(m), own[agreement[:, own].argmax(axis=1)]] = True
+    once = strongest & strongest.T & ~of_one_voice(voices) | np.eye(m, dtype=bool)
+    counting = any(voice.counts for voice in voices)
+    weights = np.array([voice.weight if voice.counts or not counting else 0.0 for voice in voices])
+    weights = np.sqrt(weights / weights.max())
+    return np.where(once, agreement * weights[:, None] * weights[None, :], 0.0)

@@ -11,7 +11,7 @@ not: `docs/defenses/ragdefender.md` has the measured price.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,11 @@ from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.ranking import best_first
 from unpoison.algorithms.tfidf import top_terms
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense, SourcesOption
+from unpoison.defenses.base import EQUAL, Defense
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
+from unpoison.defenses.options import CommonOptions
+from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.tokens import words
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -73,13 +72,8 @@ class RagDefender(Defense):
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -108,20 +102,9 @@ class RagDefender(Defense):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            generator=generator,
-            trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
         self.hops = among("hops", hops, ("single", "multi"))
         self.terms = at_least("terms", terms, 1, 10_000)
         self.exponent = at_least("exponent", exponent, 0.0, 100.0, whole=False)

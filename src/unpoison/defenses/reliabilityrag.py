@@ -13,22 +13,21 @@ same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.independent_set import maximum_independent_set
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import MAX_ANSWER_CHARS, contradictions, read_alone
-from unpoison.defenses.base import Defense, SourcesOption, abstention, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention, make_answer
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, flag, within
 
@@ -56,14 +55,11 @@ class ReliabilityRag(Defense):
         contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the largest set is that of the most
             sources, those that were never seen before only where nobody else answers, and with it go all passages that
             contradict none of it. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -82,19 +78,9 @@ class ReliabilityRag(Defense):
         *,
         contradiction: float = 0.5,
         fallback: Fallback = "all",
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            nli=answer_judge(nli, generator),
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, nli=answer_judge(nli, generator), **common)
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 
@@ -172,13 +158,10 @@ class SampledReliabilityRag(ReliabilityRag):
         contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
             passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -200,21 +183,9 @@ class SampledReliabilityRag(ReliabilityRag):
         seed: int = 0,
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator,
-            nli,
-            contradiction=contradiction,
-            fallback=fallback,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, **common)
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)

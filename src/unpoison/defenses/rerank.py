@@ -6,15 +6,16 @@ serve as the similarity inside GRADA's HRSIM: `grada:similarity=cross-encoder,cr
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense
+from unpoison.defenses.options import CommonOptions
 from unpoison.models.cross_encoders import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
-from unpoison.models.protocols import CrossEncoder, Generator, InjectionClassifier
+from unpoison.models.protocols import CrossEncoder, Generator
 from unpoison.models.requests import Flow, compare
-from unpoison.runtime.driver import Limits
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
@@ -31,13 +32,8 @@ class Rerank(Defense):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
         generator: For `answer`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -58,21 +54,11 @@ class Rerank(Defense):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(
-            cross_encoder=scorer,
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(cross_encoder=scorer, generator=generator, **common)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -109,13 +95,8 @@ class Hlatr(Rerank):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
         generator: For `answer`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -136,18 +117,7 @@ class Hlatr(Rerank):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
-        super().__init__(
-            keep=keep,
-            cross_encoder=scorer,
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, **common)

@@ -3,34 +3,51 @@
 Each passage is read alone, so that a poisoned one can spoil one answer only. The keywords that enough answers state
 are put before the model, without any passage, and it answers from them. Whatever few passages say alone is gone, and
 for a given number of poisoned ones it can be certified that the answer stands.
+
+**What it is proved to withstand, for the passages at hand.** `RobustRag.certify` is the paper's certificate: of
+passages that are all benign the last m are replaced. Here nobody knows which passages are planted, so any m of them may
+be, and may be gone, replaced, or more than there were.
+
+**Theorem.** n answers are informative and keyword w has c(w) votes; theta(n) = min(beta, alpha n). m changed passages
+take r <= m informative answers away and add a <= m. If for all such r and a every keyword with c(w) - min(r, c(w)) <
+theta(n - r + a) has c(w) + a < theta(n - r + a), also one that nobody states yet (c = 0), and n - m >= least, then the
+final prompt is the same, and so is the answer. Where some keywords are neither sure to stay nor sure to stay out, the
+answer is the same if it is the same for every set of them beside the sure ones.
+
+**Proof.** Each answer is a function of its passage alone (`defenses.isolation`), an answer votes once for a keyword,
+so c'(w) lies between c(w) - min(r, c(w)) and c(w) + a, and the threshold is theta(n - r + a). The list of keywords is
+thus the sure ones and some of the doubtful; the prompt is a function of that set, and equal prompts get equal replies.
+It is not more than this because votes have no weights (`gamma` = 1) and no order.
+
+**With sources** read "source" for "passage" and "source that answers" for "informative answer": a source votes once for
+a keyword, whatever number of its passages state it. Sources that were never seen before have no vote as long as one
+that counts answers, and as n - m >= least >= 1, one does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, combinations
-from typing import Any, Literal, NamedTuple
+from itertools import chain, combinations, product
+from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.atomic import read_alone
-from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.isolation import is_isolated
-from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
+from unpoison.defenses.base import Defense, abstention, add_notes, make_answer
+from unpoison.defenses.isolation import is_isolated, read_alone
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError
 from unpoison.models.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.models.prompts import Prompt, atomic_answer_reference_prompt, informative
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
 from unpoison.text.keywords import empty, keywords
 from unpoison.text.normalisation import trim_text
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["Certificate", "RobustRag"]
+__all__ = ["Certificate", "Doubt", "RobustRag", "Rule", "doubts", "sets"]
 
 MAX_OPTIONAL = {"short": 14, "long": 9}
 """Keywords that the attacker may let in or keep out: every subset of them is one call."""
@@ -73,14 +90,11 @@ class RobustRag(Defense):
         doubtful: For `Answer.guarantee`, so many keywords that m passages may let in or keep out are tried, which takes
             up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
             By default 6 where the generator is a reader, and 0 else.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for a
             keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
             of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -103,18 +117,9 @@ class RobustRag(Defense):
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
@@ -185,7 +190,7 @@ class RobustRag(Defense):
     def _withstood(
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int
     ) -> Flow[int]:
-        """The largest m for which the theorem of `robustrag_guarantee` holds."""
+        """The largest m for which the theorem at the head of this file holds."""
         rule, m = Rule(self.alpha, self.beta, self.least), 0
         while (doubt := doubts(votes, answers, m + 1, rule)) is not None and len(doubt.open) <= self.doubtful:
             lists = [hints for hints in sets(doubt, _longest_first) if hints != current]
@@ -295,3 +300,58 @@ class RobustRag(Defense):
 
 def _longest_first(words: Iterable[str]) -> list[str]:
     return sorted(words, key=lambda word: (len(word), word), reverse=True)
+
+
+DECIMALS = 12
+"""Votes and threshold are compared after rounding: noise of the arithmetic must not decide."""
+
+
+class Rule(NamedTuple):
+    """When a keyword is in: with at least min(`beta`, `alpha` n) votes of n answers, which must be `least` or more."""
+
+    alpha: float
+    beta: float
+    least: int
+
+    def is_reached(self, votes: float, answers: int) -> bool:
+        return round(votes - min(self.beta, self.alpha * answers), DECIMALS) >= 0
+
+
+class Doubt(NamedTuple):
+    """What m changes leave open: the keywords that stay, and those that may be in or out."""
+
+    sure: frozenset[str]
+    open: tuple[str, ...]
+
+
+def doubts(votes: Mapping[str, float], answers: int, m: int, rule: Rule) -> Doubt | None:
+    """What m changes leave open; None where a keyword that nobody states yet may come in, or too few answers be left.
+
+    Args:
+        votes: Of each keyword that can be in.
+        answers: How many are informative.
+        m: Changed passages, 1 or more.
+        rule: The options.
+
+    Complexity: O(m^2 v) for v distinct numbers of votes.
+    """
+    if answers - m < rule.least:
+        return None
+    moves = [(r, a) for r, a in product(range(min(m, answers) + 1), range(m + 1))]
+    stays = {
+        count: all(rule.is_reached(count - min(r, count), answers - r + a) for r, a in moves)
+        for count in {*votes.values()}
+    }
+    comes = {
+        count: any(rule.is_reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}
+    }
+    if comes[0.0]:
+        return None
+    sure = frozenset(word for word, count in votes.items() if stays[count])
+    return Doubt(sure, tuple(sorted(word for word, count in votes.items() if comes[count] and word not in sure)))
+
+
+def sets(doubt: Doubt, ordered: Callable[[frozenset[str]], list[str]]) -> Iterator[list[str]]:
+    """Every list of keywords that the changes can lead to, and perhaps some that they cannot."""
+    choices = chain.from_iterable(combinations(doubt.open, size) for size in range(len(doubt.open) + 1))
+    return (ordered(doubt.sure | frozenset(chosen)) for chosen in choices)

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, abstention, add_notes, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention, add_notes, make_answer
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.robustrag import Certificate
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier, TokenByToken
+from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
 from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
@@ -74,14 +74,11 @@ class RobustRagDecoding(Defense):
         max_tokens: Of the reply, at least 1.
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
             for the latter, as the released code does.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source adds the mean of its
             passages, those that were never seen before only where nobody else answers. What is of a blocked source is
             dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -103,18 +100,9 @@ class RobustRagDecoding(Defense):
         aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)

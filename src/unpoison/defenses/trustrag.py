@@ -10,7 +10,7 @@ The prompts state the paper's Appendix A in our own words; `mode="reference"` fo
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,19 @@ from numpy.typing import NDArray
 from unpoison.algorithms.clusters import two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense, SourcesOption, make_answer, note_unfinished
+from unpoison.defenses.base import EQUAL, Defense, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.trustrag_reference import reference_filter
+from unpoison.defenses.options import CommonOptions
 from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
+from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.models.styles import Style
-from unpoison.runtime.driver import Limits
 from unpoison.text.rouge import rouge_l
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import among, at_least, flag, within
 
-__all__ = ["TrustRag"]
+__all__ = ["TrustRag", "group_filter", "reference_filter"]
 
 Matrix = NDArray[np.float64]
 
@@ -69,13 +67,8 @@ class TrustRag(Defense):
         self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -102,20 +95,9 @@ class TrustRag(Defense):
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            generator=generator,
-            trust_embeddings=trust_embeddings,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
         if stages not in (1, 2):
             raise OptionError(f"stages must be 1 or 2, got {clip(stages)}")
         self.stages = at_least("stages", stages, 1)
@@ -293,3 +275,99 @@ def _mean_of_pairs(square: Matrix) -> float:
     """The mean over all pairs of different members; NaN without a pair."""
     n = len(square)
     return float((square.sum() - np.trace(square)) / (n * (n - 1))) if n > 1 else float("nan")
+
+
+def reference_filter(
+    labels: NDArray[np.int64], similarity: Matrix, overlaps: Matrix, threshold: float, overlap: float
+) -> tuple[list[int], list[Reason]]:
+    """Which passages the released code keeps, and why, case by case, so that the published numbers can be reproduced.
+
+    It differs from the paper's purpose: it may drop a singleton that is like nothing else, may return nothing, and
+    removes near-duplicates entirely. The order of the input is kept, which the released code does not do.
+
+    Args:
+        labels: Cluster of each passage, 0 or 1, shape (k,).
+        similarity: Cosine of the raw embeddings, shape (k, k).
+        overlaps: ROUGE-L F1 of each pair, shape (k, k).
+        threshold: Cosine above which a cluster is dense (0.88 there).
+        overlap: ROUGE-L above which two passages share wording (0.25).
+
+    Returns:
+        Kept positions in input order, and a reason for every passage.
+    """
+    k = len(labels)
+    first, second = (np.flatnonzero(labels == label) for label in (0, 1))
+    if not (np.triu(overlaps, 1) > overlap).any():
+        return list(range(k)), [Reason.of("trustrag.no_shared_wording", overlap=overlap)] * k
+    if len(second) == 0:  # one cluster: all embeddings are equal
+        return [], [Reason.of("trustrag.one_cluster")] * k
+    if len(first) == 1 or len(second) == 1:
+        kept, note = _with_a_singleton(first, second, similarity, threshold)
+        return _add_reasons(kept, note, k)
+    return _with_two_groups(first, second, similarity, overlaps, threshold, overlap)
+
+
+def _with_a_singleton(
+    first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
+) -> tuple[list[int], Reason]:
+    """The lone passage survives only beside a dense group that it is not like.
+
+    Two lone passages are no dense group. Then the cluster that K-means numbers first stays, which with the seed of the
+    released code is the second passage's, whatever the vectors: the better ranked one is dropped.
+    """
+    alone, group = (first, second) if len(first) == 1 else (second, first)
+    if len(group) == 1 or not _density(group, similarity) > threshold:
+        return group.tolist(), Reason.of("trustrag.lone_dropped")
+    if similarity[group[0], alone[0]] > threshold:
+        return [], Reason.of("trustrag.lone_like_dense")
+    return alone.tolist(), Reason.of("trustrag.lone_unlike_dense")
+
+
+def _with_two_groups(
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    similarity: Matrix,
+    overlaps: Matrix,
+    threshold: float,
+    overlap: float,
+) -> tuple[list[int], list[Reason]]:
+    k = len(similarity)
+    denser, looser = (first, second)
+    if _density(second, similarity) > _density(first, similarity):
+        denser, looser = second, first
+    if _density(looser, similarity) > threshold:
+        return [], [Reason.of("trustrag.both_dense")] * k
+    surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
+    kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
+    note = Reason.of("trustrag.dense_or_shared")
+    return _add_reasons(kept, note, k)
+
+
+def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[int]:
+    """Remove, inside one cluster, every passage that shares wording with another: both, not just the copy.
+
+    Scanning stops at the first match of each passage, so that a chain 0-1-2 whose ends differ keeps 2.
+    """
+    deleted: set[int] = set()
+    anchor: int | None = None
+    for position, i in enumerate(members):
+        if i in deleted:
+            continue
+        match = next((j for j in members[position + 1 :] if overlaps[i, j] > overlap), None)
+        if match is not None:
+            deleted.update((i, match))
+            anchor = i if anchor is None else anchor
+        if anchor is not None and overlaps[i, anchor] > overlap:
+            deleted.add(i)
+    return [i for i in members if i not in deleted]
+
+
+def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
+    """Mean cosine over all pairs of different members."""
+    n = len(members)
+    inner = similarity[np.ix_(members, members)]
+    return float((inner.sum() - np.trace(inner)) / (n * (n - 1)))
+
+
+def _add_reasons(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:
+    return sorted(kept), [Reason.of("trustrag.passed") if i in kept else note for i in range(k)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, SourcesOption, make_answer
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.options import CommonOptions
 from unpoison.models.prompts import answer_alone_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
@@ -21,14 +22,8 @@ class Vanilla(Defense):
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
         generator: For `answer`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look,
-            as a baseline must.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
     """
 
     name = "vanilla"
@@ -38,22 +33,9 @@ class Vanilla(Defense):
     tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self,
-        keep: int | None = None,
-        *,
-        generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        self, keep: int | None = None, *, generator: Generator | str | None = None, **common: Unpack[CommonOptions]
     ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, **common)
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -80,14 +62,8 @@ class NoRag(Defense):
 
     Args:
         generator: For `answer`.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look,
-            as a baseline must.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
     """
 
     name = "no-rag"
@@ -95,22 +71,8 @@ class NoRag(Defense):
     calls = "1"
     source = "every paper's baseline"
 
-    def __init__(
-        self,
-        *,
-        generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(
-            generator=generator,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+    def __init__(self, *, generator: Generator | str | None = None, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(generator=generator, **common)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

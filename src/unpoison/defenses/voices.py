@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.sources import Sources
-from unpoison.types import Passage
+from unpoison.types import Answer, Passage, Screening
 
 __all__ = [
     "Hearing",
     "Voice",
     "by_turns",
     "of_one_voice",
+    "outcomes_of",
     "ranks_of",
     "select_passages",
     "texts_by_voice",
@@ -168,3 +169,27 @@ def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K
         for thing in said[i]:
             votes[thing][voices[i].name] = voices[i].weight
     return votes
+
+
+Outcome = Literal["seen", "agreed", "contested", "dropped"]
+
+
+def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Outcome]:
+    """What came of each origin's passages.
+
+    Where two or more sources agreed on an answer and nobody disputed it, who said so `agreed` and who said otherwise
+    `contested` it. A source all of whose passages were dropped was `dropped`. All others were `seen`: a disputed answer
+    speaks for nobody.
+    """
+    screening = result.screening if isinstance(result, Answer) else result
+    origins = [sources.origin(passage) for passage in screening.passages]
+    kept = {origins[i] for i in screening.kept_indices}
+    outcomes: dict[str, Outcome] = {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
+    if isinstance(result, Answer) and result.status == "agreed":
+        lead, *others = result.claims
+        said_otherwise = {origin for claim in others for origin in claim.origins if claim.weight}
+        for origin in outcomes.keys() & said_otherwise:
+            outcomes[origin] = "contested"
+        for origin in outcomes.keys() & set(lead.origins):
+            outcomes[origin] = "agreed"
+    return outcomes

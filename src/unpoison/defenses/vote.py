@@ -33,28 +33,30 @@ which is no other answer. The proof says nothing on truth: a lie that most passa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, SourcesOption, abstention
-from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.base import Defense, abstention
 from unpoison.defenses.isolation import read_apart
+from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, voices_of
-from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots
-from unpoison.defenses.vote_sources import count_by_source
-from unpoison.errors import OptionError
+from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots, count_by_source
+from unpoison.errors import InputError, OptionError
+from unpoison.io.rows import Row
 from unpoison.models.prompts import atomic_answer_reference_prompt
-from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
+from unpoison.runtime.driver import run
+from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Evidence, Passage, Query, Screening, guarantee_sentence
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["Poll", "Vote"]
+__all__ = ["Poll", "Vote", "answers_by_origin"]
 
 
 class Poll(NamedTuple):
@@ -82,13 +84,10 @@ class Vote(Defense):
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.
         least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
             says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -111,19 +110,9 @@ class Vote(Defense):
         seconds: int = 4,
         copies: Literal["each", "once"] = "each",
         least: int = 1,
-        prompt_injection: InjectionPolicy = "keep",
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        limits: Limits | None = None,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(
-            generator=generator,
-            nli=nli,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
+        super().__init__(generator=generator, nli=nli, **common)
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))
@@ -197,3 +186,40 @@ def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
 def _whole(votes: float) -> float:
     """Votes as they are said: weighed ones with three digits."""
     return int(votes) if votes == int(votes) else round(votes, 3)
+
+
+def answers_by_origin(
+    rows: Iterable[object], sources: Sources, generator: Generator | str
+) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """For each row its question, and for each origin the class of its answer (`text.forms`).
+
+    Args:
+        rows: Mappings with a question and passages, or `Row` objects.
+        sources: Say which passages are of one origin; those of unknown origin are left out.
+        generator: Reads each passage alone, such as "reader".
+
+    Yields:
+        Question and answers; of an origin's passages the answer that most of them give, None where none answers, or two
+        answers are as frequent.
+
+    Raises:
+        InputError: A row without question or passages; the message says which.
+        ModelError: The generator failed.
+    """
+    vote = Vote(generator=generator)
+    for number, row in enumerate(rows, 1):
+        try:
+            read = row if isinstance(row, Row) else Row.of(row)
+        except InputError as error:
+            raise InputError(f"row {number}: {error}") from None
+        poll, _ = run(vote.take_poll(read.query, read.passages), vote.models, vote.limits)
+        given: dict[str, Counter[str]] = {}
+        for passage, form in zip(read.passages, poll.ballots.forms, strict=True):
+            if origin := sources.origin(passage):
+                given.setdefault(origin, Counter()).update([form] if form else [])
+        yield read.query.text, {origin: _most(forms) for origin, forms in given.items()}
+
+
+def _most(forms: Counter[str]) -> str | None:
+    ranked = forms.most_common(2)
+    return None if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]

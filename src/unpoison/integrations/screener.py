@@ -10,8 +10,8 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from unpoison.core import registry
 from unpoison.core.reasons import Reason
+from unpoison.defenses.admission import LONG, overlong
 from unpoison.defenses.base import Defense
-from unpoison.defenses.door import LONG, overlong
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, clip
 from unpoison.sources.fields import metadata_of, source_in

@@ -8,7 +8,7 @@ from __future__ import annotations
 from unpoison.utils.lazy import lazy_names
 
 _HOMES = {
-    "AnswerNLI": "answer_nli",
+    "AnswerNLI": "lexical_nli",
     "AnthropicGenerator": "anthropic",
     "CachedEncoder": "cache",
     "CachedGenerator": "cache",

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, make_reply, model_name
-from unpoison.models.remote_generator import RemoteGenerator
+from unpoison.models.remote import Connection, Piece, RemoteGenerator, make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.extras import require
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import checkpoint_errors, in_batches, nli_columns, softmax, token_windows
-from unpoison.models.hub import from_disk
+from unpoison.models.checkpoints import checkpoint_errors, from_disk, in_batches, nli_columns, softmax, token_windows
 from unpoison.text.alignment import Region
 from unpoison.utils.extras import require
 

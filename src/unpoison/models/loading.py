@@ -47,7 +47,7 @@ GENERATORS = {
 }
 NLI_MODELS = {
     "reader": "reader:load_reader",
-    "answers": "answer_nli:AnswerNLI",
+    "answers": "lexical_nli:AnswerNLI",
     "lexical": "lexical_nli:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
     "onnx:FOLDER": "onnx:OnnxNLI",

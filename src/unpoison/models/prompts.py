@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from unpoison.models.styles import SAFE, Style
-from unpoison.models.wordings import wording
+from unpoison.models.styles import SAFE, Style, wording
 from unpoison.utils.fences import marker
 
 __all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fence_texts", "informative"]

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.models.checkpoints import encodable
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
 from unpoison.models.passage_reader import THRESHOLD, PassageReader, Reading
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.models.questions import read_question
-from unpoison.models.voices import GivenAnswer, central, heaviest_group, sentence
+from unpoison.models.sentences import sentence_of
+from unpoison.text.answers import relation
 from unpoison.types import Reply
 
-__all__ = ["Reader", "load_reader"]
+__all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_reader"]
 
 LAST = 0.75
 """P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
@@ -70,10 +75,10 @@ class Reader(PassageReader):
         if not given:
             return None
         best = max(given, key=lambda given_answer: given_answer.weight)
-        return best.answer if read_question(prompt.question).kind in _CRISP else sentence(best)
+        return best.answer if read_question(prompt.question).kind in _CRISP else sentence_of(*best[:3])
 
     def _consolidate(self, prompt: Prompt) -> str | None:
-        return "\n".join(dict.fromkeys(sentence(given_answer) for given_answer in self._best_answers(prompt)))
+        return "\n".join(dict.fromkeys(sentence_of(*given_answer[:3]) for given_answer in self._best_answers(prompt)))
 
     def _best_answers(self, prompt: Prompt) -> list[GivenAnswer]:
         """The texts that give the best supported answer."""
@@ -156,3 +161,47 @@ _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
     "consolidate": Reader._consolidate,
     "synthesize": _synthesize,
 }
+
+
+SAME = 0.5
+"""Answers that say the same with at least this probability are one."""
+
+COMPARED = 200
+"""Distinct answers that are compared with each other; one that comes later counts for itself."""
+
+
+class GivenAnswer(NamedTuple):
+    """An answer, the text that gives it, where it begins there, and how much it counts."""
+
+    answer: str
+    text: str
+    start: int
+    weight: float
+
+
+def heaviest_group(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
+    """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
+    same = alike(question, [answer.answer for answer in given])
+    groups = [[supporter for j, supporter in enumerate(given) if same[i, j]] for i in range(len(given))]
+    return max(groups, key=lambda group: sum(answer.weight for answer in group), default=[])
+
+
+def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
+    """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
+    position: dict[str, int] = {}
+    where = np.array([position.setdefault(answer, len(position)) for answer in answers], dtype=int)
+    distinct = list(position)
+    same = np.eye(len(distinct), dtype=bool)
+    for i, left in enumerate(distinct[:COMPARED]):
+        for j, right in enumerate(distinct[:i]):
+            same[i, j] = same[j, i] = relation(question, left, right).same >= SAME
+    alike: NDArray[np.bool_] = same[np.ix_(where, where)]
+    return alike
+
+
+def central(question: str, answers: Sequence[str]) -> str | None:
+    """The answer that most others equal, contain or are contained in; of equals the earlier one."""
+    same = alike(question, answers)
+    folded = [answer.casefold() for answer in answers]
+    votes = [(int(same[i].sum()), sum(contained in folded[i] for contained in folded), -i) for i in range(len(answers))]
+    return answers[-max(votes)[2]] if votes else None

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, model_name
-from unpoison.models.hub import from_disk
+from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, from_disk, model_name
 from unpoison.utils.checks import among
 from unpoison.utils.extras import require
 

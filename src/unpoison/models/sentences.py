@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from unpoison.text.analysis import analysis, english_stem
 
-__all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
+__all__ = ["STOP_WORDS", "Sentence", "bare", "sentence_of", "split", "stem"]
 
 MAX_WORDS = 80
 """A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
@@ -129,3 +129,16 @@ def _sentences_in(piece: str) -> list[Sentence]:
             )
         )
     return sentences
+
+
+def sentence_of(answer: str, text: str, start: int) -> str:
+    """The sentence of a text in which an answer stands that begins at `start`; the answer where it spans several."""
+    at = 0
+    for part in split(text):
+        at = text.find(part.text, at)
+        if at < 0:
+            break
+        at += len(part.text)
+        if start < at:
+            return part.text if answer in part.text else answer
+    return answer

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable
-from unpoison.models.hub import from_disk
+from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, from_disk
 from unpoison.models.onnx import open_session
 from unpoison.utils.extras import require
 

@@ -2,19 +2,46 @@
 
 A style says nothing of what is asked, only how. It travels with the models (`Models.style`), so a defense is written
 without it.
+
+What the papers ask and plant, and what stands for it here, is in `data/wordings.yaml`, each with its source. The
+papers' sentences are theirs, and some of the code that holds them carries no licence; so each is stated as a fact
+(`says`), restated in our words (`text` and the like), and what is not as there is said (`differs`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, Self
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, Self
+
+import yaml
 
 from unpoison.core.registry import parse, read_options
 from unpoison.errors import OptionError, clip
-from unpoison.models.wordings import PAPERS, wording
 from unpoison.utils.checks import among, flag
 
-__all__ = ["SAFE", "Style"]
+__all__ = ["PAPERS", "SAFE", "Style", "wording"]
+
+PAPERS = ("grada", "ragdefender", "trustrag", "radar")
+"""Whose way of asking a style can name."""
+
+
+@cache
+def _all() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    text = files("unpoison").joinpath("data", "wordings.yaml").read_text(encoding="utf-8")
+    read: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load(text)
+    return read
+
+
+def wording(kind: str, name: str) -> Mapping[str, Any]:
+    """One entry: `wording("answer", "grada")` or `wording("orders", "qa")`.
+
+    Raises:
+        KeyError: No such entry.
+    """
+    return _all()[kind][name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +54,8 @@ class Style:
         abstain: Whether plain RAG may reply "I don't know". Methods that need abstentions ask for them anyway.
         long: Ask for a text in place of a short answer.
         question: Whether the question stands before or after the passages; safe prompts have it last.
-        paper: Whose rules plain RAG is asked by (`wordings.py`), in our words: the form of the reply, and when it
-            may abstain. "" for our own.
+        paper: Whose rules plain RAG is asked by (`data/wordings.yaml`), in our words: the form of the reply, and when
+            it may abstain. "" for our own.
 
     Raises:
         OptionError: A value that cannot be used.

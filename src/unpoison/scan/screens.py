@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from unpoison.batch.local import local, usual_workers
-from unpoison.batch.parts import MAX_ROWS, Part
+from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
-from unpoison.batch.shards import Shards
-from unpoison.batch.work import Finished, PartWork
 from unpoison.io.file_rows import json_line
 
 __all__ = ["Engine", "ScanQuestion", "screen_questions"]

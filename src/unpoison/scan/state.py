@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from unpoison.batch.shards import Shards
+from unpoison.batch.parts import Shards
 from unpoison.errors import InputError, clip
 from unpoison.scan.documents import Document
 

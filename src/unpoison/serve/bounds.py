@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from unpoison.defenses.door import LONG
+from unpoison.defenses.admission import LONG
 from unpoison.errors import InputError
 from unpoison.types import Passage, Query
 from unpoison.utils.checks import at_least

@@ -212,7 +212,7 @@ class Sources:
             yield question_hash(read.question or ""), read.outcomes([self.origin(one) for one in read.passages])
 
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
-        from unpoison.defenses.agreement import answers_by_origin  # reading is the business of a room above
+        from unpoison.defenses.vote import answers_by_origin  # reading is the business of a room above
 
         if generator is None:
             raise OptionError('method="agreement" reads passages: give a generator, such as "reader"')

@@ -43,7 +43,7 @@ MOVED = {
     "tracing": ("utils.tracing",),
     "verdicts": ("core.verdicts",),
     "wire": ("serve.wire",),
-    "wordings": ("models.wordings",),
+    "wordings": ("models.styles",),
 }
 """The folders and modules directly in `unpoison` that went elsewhere, and where what was in them may be."""
 

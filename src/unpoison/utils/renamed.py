@@ -56,10 +56,12 @@ def answers_old_names(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def wrapper(self: Any, *values: Any, **given: Any) -> None:
-        if not passes_on:
-            for option in sorted(given.keys() - options):
-                if answer := new_name(option, type(self).__name__, options):
-                    raise OptionError(answer)
+        unknown = [] if passes_on else sorted(given.keys() - options)
+        for option in unknown:
+            if answer := new_name(option, type(self).__name__, options):
+                raise OptionError(answer)
+        if unknown:
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown[0]!r}")
         init(self, *values, **given)
 
     return wrapper

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.models.checkpoints import checkpoint_errors, encodable
-from unpoison.models.hub import from_disk
+from unpoison.models.checkpoints import checkpoint_errors, encodable, from_disk
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require

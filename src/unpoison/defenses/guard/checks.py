@@ -7,6 +7,7 @@ one scale, on which one threshold governs all that is lost.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -15,15 +16,16 @@ from numpy.typing import NDArray
 
 from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.crafted import Crafted, Judgement
-from unpoison.defenses.guard.redaction import Judged, Window
-from unpoison.defenses.injection_cuts import hidden_spans
+from unpoison.defenses.guard.redaction import Judged, Redaction, Window
+from unpoison.defenses.guard.votes import Opinion
+from unpoison.defenses.injections import MIN_WORDS, hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import Respelled, respell
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.types import Passage, Span
 
-__all__ = ["ACTIONS", "Action", "CheckScores", "Checks", "check_reason"]
+__all__ = ["ACTIONS", "REMARKABLE", "Action", "CheckScores", "Checks", "check_reason", "reasons"]
 
 Matrix = NDArray[np.float64]
 
@@ -66,7 +68,7 @@ class CheckScores(NamedTuple):
 
 
 class Checks:
-    """The checks that Guard runs behind the door, where `prompt_injection` was.
+    """The checks that Guard runs on what is admitted, where `prompt_injection` was.
 
     Args:
         actions: What becomes of what `hidden`, `gibberish` and `crafted` find.
@@ -186,3 +188,92 @@ def _log_odds(probability: Matrix | float) -> Matrix:
         odds = np.log(probability) - np.log1p(-np.asarray(probability))
     within: Matrix = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     return within
+
+
+FOREIGN = re.compile("[\u0250-\U0010ffff]")
+"""Letters that are not Latin, and marks: `gibberish` and `crafted` read Latin letters."""
+
+REMARKABLE = 0.2
+"""Probability from which it is said what looks written for the question."""
+
+
+def reasons(
+    look: CheckScores,
+    cut: Redaction,
+    passages: Sequence[Passage],
+    opinion: Opinion | None = None,
+    probability: NDArray[np.float64] | None = None,
+) -> list[Reason]:
+    """Each verdict's reason.
+
+    Args:
+        look: What the checks say.
+        cut: What was cut.
+        passages: As the checks saw them.
+        opinion: What the comparison of answers said.
+        probability: Of the checks and this comparison together, shape (k,).
+    """
+    whole = [_of_checks(look, cut, passage, i) for i, passage in enumerate(passages)]
+    if opinion is None or probability is None:
+        return whole
+    for i in np.flatnonzero((opinion.conflict > 0) & (cut.probability <= look.judged.threshold)).tolist():
+        rival = {"passage": int(opinion.rival[i]), "conflict": float(opinion.conflict[i])}
+        code = "contradicted" if probability[i] > look.judged.threshold else "contradicted.kept"
+        whole[i] = Reason.of(code, clauses=[whole[i].clause], **rival)
+    return whole
+
+
+def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> Reason:
+    """What the checks come to."""
+    probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
+    told = bool(passage.hidden) and "hidden" in look.by_check
+    hides = [Reason.of("hidden", what=str(passage.hidden)).clause] if told else []
+    if i in cut.cut:
+        clauses = [check_reason(look.worst[i], passage).clause] if over else hides
+        return cut.reason(i, [*clauses, *look.flagged.get(i, ())])
+    if over and probability < REMARKABLE:
+        return Reason.of("guard.threshold", probability=probability)
+    if over:
+        return _drop_reason(look, passage, i, hides)
+    if cut.probability[i] > look.judged.threshold:
+        return Reason.of("hidden", what=str(passage.hidden))
+    if i in look.flagged:
+        return Reason.of("guard.flagged", clauses=look.flagged[i])
+    if hides:
+        return Reason.of("hidden.read", what=str(passage.hidden))
+    if look.worst[i] == "gibberish" and probability >= REMARKABLE:
+        return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters)
+    if "crafted" in look.by_check and look.crafted.probability[i] >= REMARKABLE:
+        return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
+    if not look.by_check:
+        return Reason.of("guard.unchecked")
+    if not passage.reading.isascii() and analysis(passage.reading).part(_mostly_foreign):
+        return Reason.of("guard.unjudged", probability=probability)
+    if sum(any(map(str.isalpha, word)) for word in passage.reading.split()) < MIN_WORDS:
+        return Reason.of("guard.too_short", probability=probability)
+    return Reason.of("guard.unremarkable", probability=probability)
+
+
+def _mostly_foreign(text: str) -> bool:
+    """Whether the checks can read less than half of its letters."""
+    return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
+
+
+def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Clause]) -> Reason:
+    """Of a passage that goes, by the check that is surest."""
+    if look.worst[i] != "crafted":
+        return check_reason(look.worst[i], passage)
+    return Reason.of(
+        "crafted", probability=float(look.crafted.probability[i]), clauses=[*_signs(look, passage, i), *hides]
+    )
+
+
+def _signs(look: CheckScores, passage: Passage, i: int) -> list[Clause]:
+    """What looks written for the question about a passage: its worst stretch, and whether its company convicts it."""
+    crafted, text = look.crafted, passage.reading
+    clauses = []
+    if crafted.probability[i] - crafted.alone[i] >= REMARKABLE:
+        clauses.append(Reason.of("crafted.company").clause)
+    worst = crafted.suspicious(i, 0.0)[:1]
+    quotes = [quotable(text[start:end], MAX_QUOTE_CHARS) for start, end, _ in worst]
+    return [*clauses, *(Reason.of("crafted.quote", quote=quote).clause for quote in quotes)]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard.consensus import COPY
+from unpoison.defenses.guard.votes import COPY
 from unpoison.models.prompts import informative
 from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, read, relate

@@ -1,7 +1,7 @@
 """Guard: four checks of each text, then what claims and sources say; it touches nothing otherwise.
 
 1. `hidden`            what no reader sees is not read (`guard.checks`)
-2. `prompt_injection`  sentences that tell the model what to do are cut, at the door of every defense (`injections`)
+2. `prompt_injection`  sentences that tell the model what to do are cut, as in every defense (`injections`)
 3. `gibberish`         text that no person writes goes (`text.gibberish`)
 4. `crafted`           what looks written for this question goes (`guard.crafted`)
 5. `contradicted`      what sources that count contradict goes, and what they say stays (`guard.sources`)
@@ -23,16 +23,19 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Reason
 from unpoison.core.spans import without
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.claimed_answer import answer_from_claims
-from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, CheckScores
-from unpoison.defenses.guard.consensus import Opinion, ambiguous, compare_answers, majority_passage
+from unpoison.defenses.claims import (
+    MAX_READ,
+    SHARE,
+    Findings,
+    Statement,
+    answer_from_claims,
+    claims_of,
+    read_statements,
+)
+from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, CheckScores, reasons
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
-from unpoison.defenses.guard.crafted import Crafted
-from unpoison.defenses.guard.guaranteed import answer_by_vote
-from unpoison.defenses.guard.reasons import reasons
+from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.redaction import Redaction, redact_passages
-from unpoison.defenses.guard.shared_words import coverage, overlap
 from unpoison.defenses.guard.sources import (
     ByContent,
     answers_from_statements,
@@ -42,6 +45,7 @@ from unpoison.defenses.guard.sources import (
     verdicts_by_copies,
     verdicts_by_origin,
 )
+from unpoison.defenses.guard.votes import Opinion, ambiguous, answer_by_vote, compare_answers, majority_passage
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
@@ -84,11 +88,11 @@ class Guard(Defense):
         crafted: The same for what looks written for this question; None as `action`.
         action: For `gibberish` and `crafted`: `drop`, `redact`, `flag` or `keep`. With `redact` give a model
             `Screening.texts`.
-        consult: With `nli`, when to compare the passages' answers (`defenses.guard.consensus`): where the checks are
+        consult: With `nli`, when to compare the passages' answers (`defenses.guard.votes`): where the checks are
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
         alone: Let no check compare passages, so that no planted passage can make an honest one suspicious
-            (`defenses.guard.guaranteed`).
+            (`defenses.guard.votes`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
         generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
@@ -168,7 +172,7 @@ class Guard(Defense):
         return (yield from self._screen(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """From the claims where these were read (`defenses.claimed_answer`), else from what is kept."""
+        """From the claims where these were read (`defenses.claims`), else from what is kept."""
         screening, findings = yield from self._screen(query, passages)
         if findings is None or self.certifies or (screening.passages and not screening.kept):
             return (yield from self.answer_from(query, screening))

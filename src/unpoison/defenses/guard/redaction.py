@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.core.reasons import Clause, Reason
 from unpoison.core.spans import Span, merge_spans, spans_of, without
-from unpoison.defenses.injection_cuts import harmless, hidden_spans
+from unpoison.defenses.injections import harmless, hidden_spans
 from unpoison.types import Passage
 
 __all__ = ["Judged", "Redaction", "Window", "redact_passages", "suspicious_spans"]

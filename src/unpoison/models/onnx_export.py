@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import checkpoint_errors
-from unpoison.models.hub import from_disk
+from unpoison.models.checkpoints import checkpoint_errors, from_disk
 from unpoison.models.spans import load_answerer
 from unpoison.utils.extras import require
 

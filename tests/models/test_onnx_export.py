@@ -13,8 +13,8 @@ pytest.importorskip("onnxruntime")
 from checkpoints import encoder, save_tokenizer
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import SentenceTransformerEncoder
-from unpoison.models.exporting import export_encoder
 from unpoison.models.onnx import OnnxEncoder
+from unpoison.models.onnx_export import export_encoder
 
 pytestmark = pytest.mark.torch
 

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from unpoison.batch.local import local, usual_workers
-from unpoison.batch.parts import MAX_ROWS, Part, cut
+from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards, cut
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
-from unpoison.batch.shards import Shards
 from unpoison.batch.tables import beside_input, write_lines, write_table
-from unpoison.batch.work import Finished, PartWork
 from unpoison.errors import InputError, OptionError
 from unpoison.io.file_rows import Source
 from unpoison.io.files import open_source

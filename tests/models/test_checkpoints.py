@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from unpoison.errors import ModelError
-from unpoison.models import hub
+from unpoison.models import checkpoints
 
 
 @pytest.fixture
@@ -31,18 +31,18 @@ def refused(place, timeout):
 
 
 def test_a_folder_is_read_from_disk_and_nobody_is_asked(library, tmp_path):
-    assert hub.from_disk(str(tmp_path))
+    assert checkpoints.from_disk(str(tmp_path))
     assert not library.asked
 
 
 def test_a_name_is_asked_for_once_and_left_to_the_library(library):
-    assert not hub.from_disk("someone/model")
+    assert not checkpoints.from_disk("someone/model")
     assert library.asked == [("http://hub.invalid", 5.0)]
 
 
 def test_who_works_offline_asks_nobody(library):
     library.constants.HF_HUB_OFFLINE = True
-    assert not hub.from_disk("someone/model")
+    assert not checkpoints.from_disk("someone/model")
     assert not library.asked
 
 
@@ -53,18 +53,18 @@ def test_a_hub_that_refuses_is_one_sentence(library):
         match=r"^there is no folder 'someone/model', and the model hub at http://hub\.invalid cannot be reached "
         r"\('connection refused'\); give a folder, or download it .* HF_HUB_OFFLINE=1$",
     ):
-        hub.from_disk("someone/model")
+        checkpoints.from_disk("someone/model")
 
 
 def test_a_hub_that_is_silent_is_not_waited_for(library, monkeypatch):
     released = Event()
     library.head = lambda place, timeout: released.wait(60)
-    monkeypatch.setattr(hub, "SECONDS", 0.01)
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.01)
     with pytest.raises(ModelError, match=r"no answer within 0\.01 seconds"):
-        hub.from_disk("someone/model")
+        checkpoints.from_disk("someone/model")
     released.set()
 
 
 def test_what_was_downloaded_before_is_used_when_the_hub_is_away(library):
     library.head, library.cached = refused, "/cache/config.json"
-    assert hub.from_disk("someone/model")
+    assert checkpoints.from_disk("someone/model")

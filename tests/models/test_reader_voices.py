@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.models.voices import GivenAnswer, central, heaviest_group
+from unpoison.models.reader import GivenAnswer, central, heaviest_group
 
 
 def given(*weights: tuple[str, float]) -> list[GivenAnswer]:
