@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from at_rest.corpora import towns
 
+from scan.corpora import towns
 from unpoison.scan.demanding import (
     CERTAIN,
     MAX_IMPERATIVE_SHARE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from at_rest.corpora import honest, planted
 
+from scan.corpora import honest, planted
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.retrieval import BM25Retriever
 from unpoison.scan import Ingest

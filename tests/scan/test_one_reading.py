@@ -6,8 +6,8 @@ import base64
 from collections.abc import Callable
 
 import pytest
-from at_rest.corpora import honest
 
+from scan.corpora import honest
 from unpoison import Grada
 from unpoison.scan import Ingest, scan
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from at_rest.corpora import honest, planted, towns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from scan.corpora import honest, planted, towns
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan, scanning
 from unpoison.scan.collection import collect_documents

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from at_rest.corpora import honest, planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scan.corpora import honest, planted
 from unpoison.scan.style import LEAST, MOST, invention_odds
 
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unpoison.scan.documents import Document
+    from unpoison.scan.documents import Document, Failure
     from unpoison.scan.findings import Finding, Scan
-    from unpoison.scan.sources import Failure
     from unpoison.scan.state import State
 
 __all__ = ["EXAMPLES", "scan"]
@@ -106,9 +105,9 @@ def scan(
     from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
     from unpoison.scan import screens
-    from unpoison.scan.documents import moment
+    from unpoison.scan.documents import Failure, moment
     from unpoison.scan.scanning import scan as scanned
-    from unpoison.scan.sources import Failure, read_documents
+    from unpoison.scan.sources import read_documents
     from unpoison.scan.state import State, describe_source, is_unfinished, usual_folder
 
     for path in (output, sarif, html):

@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.scan.concealed import read_page
-from unpoison.scan.documents import Document
+from unpoison.scan.documents import Document, Failure
 from unpoison.scan.word_files import read_word_file
 from unpoison.utils.extras import require
-
-if TYPE_CHECKING:
-    from unpoison.scan.sources import Failure
 
 __all__ = ["folder_documents"]
 
@@ -47,8 +44,6 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Se
     Raises:
         MissingExtraError: A library is missing for one of the files.
     """
-    from unpoison.scan.sources import Failure
-
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         kind = path.suffix.lower()

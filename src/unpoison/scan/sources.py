@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unpoison.errors import InputError
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
-from unpoison.scan.documents import Document, unique_name
+from unpoison.scan.documents import Document, Failure, unique_name
 from unpoison.scan.folders import folder_documents
+from unpoison.scan.stores import is_store, open_vector_store
 
-__all__ = ["Failure", "open_documents", "read_documents"]
+__all__ = ["open_documents", "read_documents"]
 
 MAX_CELL = 64 * 2**20
 """Characters of one cell of a CSV file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A row or file that could not be read.
-
-    Attributes:
-        location: Its line, row or path.
-        error: Why.
-    """
-
-    location: str
-    error: str
 
 
 def read_documents(source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
@@ -40,7 +26,7 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF
-            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`at_rest.stores`); or
+            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`scan.stores`); or
             `-` for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
@@ -59,12 +45,10 @@ def open_documents(
     source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()
 ) -> Iterator[Iterator[Document]]:
     """`read_documents` with the source open."""
-    from unpoison.scan.stores import is_store, open_store
-
     taken = dict[str, int]()
     if is_store(source):
-        with open_store(source) as store:
-            yield (unique_name(document, taken) for document in store.documents())
+        with open_vector_store(source) as store:
+            yield (unique_name(Document.of_row(row), taken) for row in store.rows())
     elif source != "-" and Path(source).is_dir():
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
@@ -89,24 +73,11 @@ def _of_records(
             failed(Failure(location, why))
             continue
         try:
-            document = Document.of(_clean_row(record.fields))
+            document = Document.of_row(record.fields)
         except InputError as error:
             failed(Failure(location, str(error)))
             continue
         yield unique_name(document, taken)
-
-
-def _clean_row(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row without the fields that are empty, and with its vector where it is named otherwise."""
-    kept = {name: value for name, value in fields.items() if value is not None}
-    for name in ("vector", "embeddings"):
-        if "embedding" not in kept and isinstance(kept.get(name), list):
-            kept["embedding"] = kept[name]
-    for name in ("title", "source"):
-        if name in kept and not isinstance(kept[name], str):
-            del kept[name]
-    kept.pop("score", None)
-    return kept
 
 
 def _table_rows(source: str) -> Iterator[FileRow]:
