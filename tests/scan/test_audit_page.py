@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from at_rest.test_audit import HOUR, START, row, week
 
+from scan.test_audit import HOUR, START, row, week
 from unpoison.scan.audit import audit_rows
 from unpoison.scan.audit_page import HEIGHT, WIDTH, audit_page
 
