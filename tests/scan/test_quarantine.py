@@ -244,3 +244,23 @@ def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
     assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third"}
     move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
     assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third", "a": "first", "a#2": "second"}
+
+
+def test_a_row_that_a_scan_reads_can_be_moved(tmp_path: Path) -> None:
+    """A title that is no text does not hide the row from the store: both read rows alike."""
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(json_line({"id": "a", "text": "first", "title": 5}) + json_line({"id": "b", "text": "second"}))
+    here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
+    assert ids(here) == ["a", "b"]
+    assert move(["a"], here, there, tmp_path / "journal.jsonl").moved == ("a",)
+    assert there.fetch(["a"])["a"]["title"] == 5
+
+
+def test_an_empty_line_among_the_texts_of_an_index_is_no_row(tmp_path: Path) -> None:
+    here, there = faiss_pair(tmp_path)
+    before = [(d.id, _vector(d)) for d in documents(here)]
+    texts = tmp_path / "a.jsonl"
+    texts.write_bytes(b"\n" + texts.read_bytes())
+    assert move([IDS[1]], here, there, tmp_path / "journal.jsonl").moved == (IDS[1],)
+    assert [(d.id, _vector(d)) for d in documents(here)] == [row for row in before if row[0] != IDS[1]]
+    assert [(d.id, _vector(d)) for d in documents(there)] == [row for row in before if row[0] == IDS[1]]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import VectorRetriever, check_encoder, unit_rows, vectors_of
-from unpoison.retrieval.collection import Collection
+from unpoison.retrieval.base import Collection, VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
 
@@ -35,7 +34,7 @@ class FaissRetriever(VectorRetriever):
             scaled to length 1. With `index`, the texts of its vectors 0, 1, 2, ... in this order; nothing is encoded.
         index: Your index, of vectors of this encoder, by inner product or by L2 distance. Where it compresses, the
             vectors that come back are approximations.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         InputError: An unusable passage, an id that occurs twice, or not one passage for each vector.

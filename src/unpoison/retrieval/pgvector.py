@@ -177,7 +177,7 @@ class PgvectorRetriever(VectorRetriever):
         table: Its name, or `schema.name`; a view for searching part of a table.
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
         columns: Which columns hold id, text, embedding, and title and source where there are any.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         OptionError: `columns` lacks one of the first three or names others, or the encoder's vectors hold for the

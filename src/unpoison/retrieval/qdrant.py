@@ -168,7 +168,7 @@ class QdrantRetriever(VectorRetriever):
         text: The payload field that holds a passage's text. Its `id`, `title` and `source` are read from the fields
             of these names; without an `id`, the point's own stands for it.
         vector: The name of the vectors to search, in a collection with named ones.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         OptionError: The encoder's vectors hold for the texts of one call only.
