@@ -4,7 +4,7 @@
     python -m benchmarks scan clean ../shared/data
     python -m benchmarks scan orders ../shared/data
 
-`train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
+`train_scan.py` fits the weights of `scan.signs`, and says what it sets aside.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 
 from benchmarks.training.injection_wordings import FOLDER, filled, wordings
 from unpoison.scan import Scan, scan
-from unpoison.scan.concealed import concealed_texts
-from unpoison.scan.demanding import Strengths, imperative_signs, injection_suspicion, strengths
 from unpoison.scan.documents import Document
-from unpoison.scan.judging import HidingShares, concealment
+from unpoison.scan.hidden_text import concealed_texts
+from unpoison.scan.imperatives import Strengths, imperative_signs, injection_suspicion, strengths
+from unpoison.scan.signs import HidingShares, concealment
 from unpoison.scan.units import Unit, units_of
 from unpoison.text.prompt_injection import Injection, injection
 
@@ -197,7 +197,7 @@ def _units(text: str, number: int) -> list[tuple[Unit, Injection, Strengths]]:
 
 
 def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
-    """Suspicion of each document for its demands and for what it hides, as `at_rest.scanning` puts them together."""
+    """Suspicion of each document for its demands and for what it hides, as `scan.scanner` puts them together."""
     held = {
         number: read[number] if number in read and number not in changed else _units(text, number)
         for number, text in documents.items()

@@ -22,7 +22,7 @@ from unpoison.algorithms.intervals import wilson
 from unpoison.models import load_generator
 from unpoison.models.protocols import Generator
 from unpoison.retrieval import BM25Retriever
-from unpoison.scan.stating import says
+from unpoison.scan.statements import says
 from unpoison.scan.trace import Method, Tracer
 
 FILES = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "realtimeqa")

@@ -18,7 +18,7 @@ import numpy as np
 
 from unpoison.retrieval import BM25Retriever, DenseRetriever
 from unpoison.scan import Ingest, scan
-from unpoison.scan.screens import Engine
+from unpoison.scan.engine import Engine
 from unpoison.types import Query
 
 

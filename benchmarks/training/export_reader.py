@@ -15,15 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from reader_answers import relation_rows
-from reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
-from reader_texts import Pair
 from safetensors.torch import load_file
 from scipy.optimize import minimize
-from split import share_of
 from torch import Tensor, nn
-from train_reader import LONGEST_QUESTION, WINDOW, _minilm
-from train_reader import Reader as Network
 
 from benchmarks.training.reader_answers import relation_rows
 from benchmarks.training.reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen

@@ -1,4 +1,4 @@
-"""Fit the weights by which a scan judges claims (`unpoison.scan.judging.CLAIM`), and measure what was set aside.
+"""Fit the weights by which a scan judges claims (`unpoison.scan.signs.CLAIM`), and measure what was set aside.
 
     python -m benchmarks train_scan ../shared/data --cache build/scan     # prints new weights beside the shipped ones
 
@@ -23,9 +23,9 @@ from benchmarks.quality.scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from benchmarks.training.guard_data import TEST_SHARE
 from benchmarks.training.split import held_out
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.judging import CLAIM, WEIGHED, weigh
-from unpoison.scan.scanning import judge_documents
-from unpoison.scan.screens import Engine
+from unpoison.scan.engine import Engine
+from unpoison.scan.scanner import judge_documents
+from unpoison.scan.signs import CLAIM, WEIGHED, weigh
 
 SETS = ("nq", "hotpotqa", "msmarco")
 CLEAN = ("faq_answers", "science", "software_docs", "wiki_en")

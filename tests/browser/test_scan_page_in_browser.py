@@ -10,8 +10,8 @@ import pytest
 from chromium import found_browser, opened
 from scan.corpora import honest, planted
 from unpoison.scan import scan
-from unpoison.scan.page import page
 from unpoison.scan.quarantine import read_decisions
+from unpoison.scan.report import page
 
 pytestmark = pytest.mark.browser
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from unpoison.cli import app
 from unpoison.errors import OptionError
-from unpoison.scan.alerts import AlertRule
 from unpoison.scan.audit_log import AuditLog
+from unpoison.scan.audit_report import AlertRule
 from unpoison.types import Passage, Query, Screening
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"

@@ -12,8 +12,8 @@ import pytest
 
 from scan.corpora import honest, planted
 from unpoison.io.file_rows import json_line
-from unpoison.scan.page import page
-from unpoison.scan.scanning import scan
+from unpoison.scan.report import page
+from unpoison.scan.scanner import scan
 
 Run = Callable[..., Any]
 BAD = {f"bad-{i}" for i in range(5)}
@@ -186,8 +186,7 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
 
 def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
     library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
-    from unpoison.scan.folders import MAX_PAGE_BYTES
-    from unpoison.scan.sources import read_documents
+    from unpoison.scan.sources import MAX_PAGE_BYTES, read_documents
 
     writer = library.PdfWriter()
     font = library.generic.DictionaryObject(

@@ -11,6 +11,9 @@ import pytest
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import DenseRetriever, PgvectorRetriever
+from unpoison.retrieval.pgvector import PgvectorStore
+from unpoison.scan.documents import Document
+from unpoison.scan.quarantine import move
 from unpoison.types import Passage, Query
 
 psycopg = pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip install 'unpoison[pgvector]'")
@@ -191,3 +194,19 @@ def test_several_threads_at_once(retriever):
 def test_the_password_is_not_shown(pgvector_url, encoder):
     with psycopg.connect(pgvector_url, password="very secret") as connection:
         assert "secret" not in repr(PgvectorRetriever(connection, "passages", encoder))
+
+
+def test_rows_are_read_moved_and_moved_back(connection, encoder, passages, tmp_path):
+    connection.execute("DROP TABLE IF EXISTS held")
+    PgvectorRetriever(connection, "passages", encoder).add(passages)
+    here = PgvectorStore("", "passages", connection=connection)
+    there = PgvectorStore("", "held", new=True, connection=connection)
+    before = {d.id: (d.passage.text, d.passage.embedding.tolist()) for d in map(Document.of_row, here.rows())}
+    assert len(before) == 20
+    assert move(["p3", "p7"], here, there, tmp_path / "journal").moved == ("p3", "p7")
+    assert sorted(d.id for d in map(Document.of_row, there.rows())) == ["p3", "p7"]
+    assert len(list(map(Document.of_row, here.rows()))) == 18
+    assert move(["p3", "p7"], there, here, tmp_path / "journal").moved == ("p3", "p7")
+    assert {d.id: (d.passage.text, d.passage.embedding.tolist()) for d in map(Document.of_row, here.rows())} == before
+    with pytest.raises(InputError, match="the table 'nothing' is not there"):
+        PgvectorStore("", "nothing", connection=connection)

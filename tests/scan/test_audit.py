@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.scan import audit_store
-from unpoison.scan.audit import Audit, audit_rows, since
-from unpoison.scan.audit_entry import agreement, entry
+from unpoison.scan.audit import Audit, audit_rows, since, topics
+from unpoison.scan.audit_log import agreement, entry
 from unpoison.scan.audit_rows import read_event
 from unpoison.scan.audit_store import chance
 from unpoison.scan.onset import MAX_POINTS, onset, timeline
-from unpoison.scan.topics import topics
 from unpoison.types import Answer, Passage, Query, Screening
 
 HOUR = 3600

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from scan.corpora import towns
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.io.file_rows import json_line
+from unpoison.scan.documents import Document
 from unpoison.scan.quarantine import earlier_moves, move, read_decisions
-from unpoison.scan.stores import Store, open_store
+from unpoison.scan.sources import read_documents
+from unpoison.scan.stores import FolderStore, RowsStore, Store, VectorStore, open_store
 
 Pair = tuple[Store, Store]
 IDS = [d["id"] for d in towns(6)]
@@ -34,7 +36,7 @@ def folder_pair(folder: Path) -> Pair:
 
 def qdrant_pair(folder: Path) -> Pair:
     library = pytest.importorskip("qdrant_client", reason="QDRANT CLIENT ABSENT: pip install 'unpoison[qdrant]'")
-    from unpoison.scan.store_qdrant import QdrantStore
+    from unpoison.retrieval.qdrant import QdrantStore
 
     client = library.QdrantClient(":memory:")
     sizes = library.models.VectorParams(size=4, distance=library.models.Distance.COSINE)
@@ -64,15 +66,23 @@ def faiss_pair(folder: Path) -> Pair:
 PAIRS = [rows_pair, folder_pair, qdrant_pair, faiss_pair]
 
 
+def documents(store: Store) -> list[Document]:
+    """What a scan reads of a store."""
+    if isinstance(store, VectorStore):
+        return list(map(Document.of_row, store.rows()))
+    path = cast("RowsStore | FolderStore", store).path
+    return list(read_documents(str(path), lambda failure: None)) if path.exists() else []
+
+
 def ids(store: Store) -> list[str]:
-    return sorted(document.id.removesuffix(".md") for document in store.documents())
+    return sorted(document.id.removesuffix(".md") for document in documents(store))
 
 
 @pytest.mark.parametrize("pair_of", PAIRS, ids=lambda pair_of: pair_of.__name__)
 def test_there_and_back(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None:
     here, there = pair_of(tmp_path)
     ending = ".md" if pair_of is folder_pair else ""
-    before = {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()}
+    before = {d.id: (d.passage.text, d.author, _vector(d)) for d in documents(here)}
     wanted = [f"{IDS[1]}{ending}", f"{IDS[4]}{ending}", f"{IDS[1]}{ending}"]
     journal = tmp_path / "journal.jsonl"
     moved = move(wanted, here, there, journal)
@@ -86,7 +96,7 @@ def test_there_and_back(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None
     assert back == wanted[:2]
     assert sorted(move(back, there, here, journal).moved) == sorted(back)
     assert earlier_moves(journal, here, there) == []
-    assert {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()} == before
+    assert {d.id: (d.passage.text, d.author, _vector(d)) for d in documents(here)} == before
     assert ids(there) == []
 
 
@@ -118,9 +128,6 @@ def test_nothing_is_taken_out_when_the_other_store_does_not_keep_it(tmp_path: Pa
 
     class Forgetful(Store):
         name = "a store that forgets"
-
-        def documents(self) -> Any:
-            return iter(())
 
         def fetch(self, ids: Collection[str]) -> dict[str, Any]:
             return {}
@@ -186,7 +193,7 @@ def test_no_document_is_written_over_another_one_of_its_name(pair_of: Callable[[
     """An attacker who uploads a name again must not push the evidence out; nor may a release undo a correction."""
     here, there = pair_of(tmp_path)
     journal = tmp_path / "journal.jsonl"
-    name = min(document.id for document in here.documents())
+    name = min(document.id for document in documents(here))
     move([name], here, there, journal)
     held = there.fetch([name])
     here.put({name: {**held[name], "bytes": b"a later text".hex(), "text": "a later text"}})
@@ -232,8 +239,28 @@ def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
     path.write_bytes(b"".join(json_line({"id": "a", "text": text}) for text in ("first", "second", "third")))
     here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
     move(["a"], here, there, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in here.documents()} == {"a#2": "second", "a#3": "third"}
+    assert {d.id: d.passage.text for d in documents(here)} == {"a#2": "second", "a#3": "third"}
     move(["a#2"], here, there, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third"}
+    assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third"}
     move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third", "a": "first", "a#2": "second"}
+    assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third", "a": "first", "a#2": "second"}
+
+
+def test_a_row_that_a_scan_reads_can_be_moved(tmp_path: Path) -> None:
+    """A title that is no text does not hide the row from the store: both read rows alike."""
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(json_line({"id": "a", "text": "first", "title": 5}) + json_line({"id": "b", "text": "second"}))
+    here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
+    assert ids(here) == ["a", "b"]
+    assert move(["a"], here, there, tmp_path / "journal.jsonl").moved == ("a",)
+    assert there.fetch(["a"])["a"]["title"] == 5
+
+
+def test_an_empty_line_among_the_texts_of_an_index_is_no_row(tmp_path: Path) -> None:
+    here, there = faiss_pair(tmp_path)
+    before = [(d.id, _vector(d)) for d in documents(here)]
+    texts = tmp_path / "a.jsonl"
+    texts.write_bytes(b"\n" + texts.read_bytes())
+    assert move([IDS[1]], here, there, tmp_path / "journal.jsonl").moved == (IDS[1],)
+    assert [(d.id, _vector(d)) for d in documents(here)] == [row for row in before if row[0] != IDS[1]]
+    assert [(d.id, _vector(d)) for d in documents(there)] == [row for row in before if row[0] == IDS[1]]

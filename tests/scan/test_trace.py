@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from unpoison.errors import InputError, OptionError
 from unpoison.models.prompts import Prompt
 from unpoison.retrieval import BM25Retriever
-from unpoison.scan.stating import claim, says, statements
+from unpoison.scan.statements import claim, says, statements
 from unpoison.scan.trace import METHODS, Tracer
-from unpoison.scan.tracing import half
+from unpoison.scan.trace_methods import half
 from unpoison.types import Reply
 
 QUESTION, WRONG, RIGHT = "which city has the museum of the Vasa", "Gothenburg", "Stockholm"

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from unpoison.cli.running import RowCounts
     from unpoison.io.file_rows import FileRow, Source
-    from unpoison.scan.alerts import AlertRule
     from unpoison.scan.audit import Audit
-    from unpoison.scan.audit_report import AuditReport
+    from unpoison.scan.audit_report import AlertRule, AuditReport
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -71,9 +70,9 @@ def audit(
 
     from unpoison.cli.running import RowCounts, count_noun, say
     from unpoison.io.output import check_output
-    from unpoison.scan.alerts import AlertRule
     from unpoison.scan.audit import Audit
     from unpoison.scan.audit import since as moment
+    from unpoison.scan.audit_report import AlertRule
 
     rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unpoison.scan.documents import Document
+    from unpoison.scan.documents import Document, Failure
+    from unpoison.scan.engine import State
     from unpoison.scan.findings import Finding, Scan
-    from unpoison.scan.sources import Failure
-    from unpoison.scan.state import State
 
 __all__ = ["EXAMPLES", "scan"]
 
@@ -105,11 +104,11 @@ def scan(
     from unpoison.cli.running import row_progress, say
     from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
-    from unpoison.scan import screens
-    from unpoison.scan.documents import moment
-    from unpoison.scan.scanning import scan as scanned
-    from unpoison.scan.sources import Failure, read_documents
-    from unpoison.scan.state import State, describe_source, is_unfinished, usual_folder
+    from unpoison.scan.documents import Failure, moment
+    from unpoison.scan.engine import Engine as ScanEngine
+    from unpoison.scan.engine import State, describe_source, is_unfinished, usual_folder
+    from unpoison.scan.scanner import scan as scanned
+    from unpoison.scan.sources import read_documents
 
     for path in (output, sarif, html):
         if path is not None:
@@ -143,7 +142,7 @@ def scan(
             threshold=threshold,
             since=after,
             seen=kept.judged_keys() if kept is not None and only_new else frozenset(),
-            engine=screens.Engine(defense, engine.value, workers, None if kept is None else kept.parts),
+            engine=ScanEngine(defense, engine.value, workers, None if kept is None else kept.parts),
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
@@ -179,8 +178,7 @@ def _write(
 ) -> None:
     from unpoison.cli.display import show
     from unpoison.io.output import Writer
-    from unpoison.scan.page import page
-    from unpoison.scan.sarif import sarif
+    from unpoison.scan.report import page, sarif
 
     with Writer(output, "", to_stdout=as_json) as writer:
         for finding in scan_result.findings:

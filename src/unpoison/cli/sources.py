@@ -173,7 +173,8 @@ def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]
 
 def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
     """The same with documents, folders and stores."""
-    from unpoison.scan.sources import Failure, read_documents
+    from unpoison.scan.documents import Failure
+    from unpoison.scan.sources import read_documents
     from unpoison.scan.stores import is_store
     from unpoison.sources.retrievals import Retrieval, retrieval_of
 

@@ -12,8 +12,7 @@ from unpoison.cli.options import EncoderName
 if TYPE_CHECKING:
     from unpoison.core.passages import Passage
     from unpoison.retrieval.base import Retriever
-    from unpoison.scan.trace import Trace
-    from unpoison.scan.trace_sources import TraceCase
+    from unpoison.scan.trace import Trace, TraceCase
 
 __all__ = ["EXAMPLES", "trace"]
 
@@ -123,7 +122,7 @@ def _open_case(
     from unpoison.errors import InputError, OptionError
     from unpoison.io.files import open_source
     from unpoison.retrieval import DenseRetriever
-    from unpoison.scan.trace_sources import choose_row, is_row, retriever_of
+    from unpoison.scan.trace import choose_row, is_row, retriever_of
 
     if file.endswith(".npz"):
         if encoder is None:

@@ -187,7 +187,14 @@ def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
     code = "prompt_injection.flagged" if injections.policy == "flag" else "prompt_injection.cut"
     reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
-    return replace(verdict, reason=reason, spans=merge_spans([*verdict.spans, *injections.spans[verdict.index]]))
+    found, wider = injections.spans[verdict.index], verdict.spans
+    if injections.policy == "flag":  # a wider span around a flagged one would hide where it stands
+        wider = tuple(span for span in wider if not any(_overlap(span, own) for own in found))
+    return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))
+
+
+def _overlap(span: Span, other: Span) -> bool:
+    return span.field == other.field and span.start < other.end and other.start < span.end
 
 
 def _unheard(heard: Hearing, k: int) -> tuple[str, ...]:

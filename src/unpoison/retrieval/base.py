@@ -1,36 +1,29 @@
-"""What every retriever is, and what those that compare vectors share."""
+"""What every retriever is, and what those that compare vectors or hold passages in memory share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_query
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
 from unpoison.models.requests import encode
-from unpoison.retrieval.trusted import by_trust, depth
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 
 __all__ = [
-    "BATCH",
-    "Retriever",
-    "VectorRetriever",
-    "aembed_query",
-    "aretrieve_passages",
-    "check_count",
-    "check_encoder",
-    "embed_query",
-    "unit_rows",
-    "vectors_of",
-]
+    "BATCH", "Collection", "Retriever", "VectorRetriever", "aembed_query", "aretrieve_passages", "by_trust",
+    "check_count", "check_encoder", "depth", "embed_query", "unit_rows", "vectors_of",
+]  # fmt: skip
 
 
 @runtime_checkable
@@ -198,3 +191,108 @@ BATCH = 256
 """Texts that are encoded in one call."""
 
 _UNHURRIED = Limits(deadline=None, timeout=None)
+
+
+MIN_CANDIDATES, CANDIDATES_PER_PASSAGE = 50, 5
+"""At least so many candidates, and so many times `k`, are weighed."""
+
+
+def depth(sources: Sources | None, k: int) -> int:
+    """How many candidates to look for so that `k` can be chosen by trust; `k` without sources.
+
+    Returns:
+        With sources five times `k`, from 50 to 5,000; 0 where `k` is.
+    """
+    return k if sources is None or not k else min(MAX_PASSAGES, max(MIN_CANDIDATES, CANDIDATES_PER_PASSAGE * k))
+
+
+def by_trust(sources: Sources | None, question: str, passages: Iterable[Passage], k: int) -> tuple[Passage, ...]:
+    """The `k` best by score times trust, with that as their score; the first `k` as they are without sources.
+
+    A negative score is divided by the trust instead, so that distrust lowers every score. Equal scores keep their
+    order; what comes from blocked sources is left out. Without a policy or history that tells sources apart every
+    trust is 1.
+
+    Args:
+        sources: Whom to trust.
+        question: What happened for this question does not count.
+        passages: The candidates, best first; one without a score counts as 0.
+        k: How many at most.
+    """
+    candidates = tuple(passages)
+    if sources is None:
+        return candidates[:k]
+    weighed = [
+        replace(passage, score=score * standing.trust if score > 0 else score / standing.trust)
+        for passage, standing in zip(candidates, sources.standings(question, candidates), strict=True)
+        if standing.trust > 0
+        for score in (passage.score or 0.0,)
+    ]
+    return tuple(weighed[i] for i in best_first([passage.score or 0.0 for passage in weighed])[:k])
+
+
+class Collection:
+    """Passages in the order in which they were added. Those that are removed leave their place empty."""
+
+    def __init__(self) -> None:
+        self._passages: list[Passage | None] = []
+        self._ids: dict[str, int] = {}
+
+    def prepare(self, passages: Iterable[Any]) -> list[Passage]:
+        """Passages as they can be added; nothing is added yet.
+
+        A passage without an id is named by its place in the collection, counted from 0.
+
+        Raises:
+            InputError: An unusable passage, or an id that is taken; the message names it.
+        """
+        if isinstance(passages, (str, bytes)):
+            raise InputError(f"passages must be a list of passages, got {clip(passages)}; wrap it in a list")
+        prepared, new = list[Passage](), set[str]()
+        for position, value in enumerate(passages):
+            passage = Passage.of(value, position)
+            if passage.id is None:
+                passage = replace(passage, id=str(len(self._passages) + position))
+            name = passage.id or ""
+            if name in self._ids or name in new:
+                raise InputError(
+                    f"passages[{position}].id is {clip(name)}, which another passage has; give each an id of its own"
+                )
+            new.add(name)
+            prepared.append(passage)
+        return prepared
+
+    def extend(self, prepared: Iterable[Passage]) -> None:
+        """Add what `prepare` returned."""
+        for passage in prepared:
+            self._ids[passage.id or ""] = len(self._passages)
+            self._passages.append(passage)
+
+    def remove(self, ids: Iterable[str]) -> dict[int, Passage]:
+        """Take passages out; what was taken, by its place. Ids that no passage has are passed over."""
+        taken = dict[int, Passage]()
+        for name in ids:
+            position = self._ids.pop(name, None)
+            if position is not None:
+                taken[position] = self[position]
+                self._passages[position] = None
+        return taken
+
+    def without(self, ids: Iterable[str]) -> tuple[Collection, list[int]]:
+        """A collection that lacks some passages, numbered 0, 1, 2, ... in their order, and the places they had here."""
+        gone = frozenset(ids) & self._ids.keys()
+        rest = Collection()
+        rest.extend(passage for passage in self if passage.id not in gone)
+        return rest, sorted(self._ids[name] for name in gone)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, position: int) -> Passage:
+        passage = self._passages[position]
+        if passage is None:
+            raise InputError(f"the passage at place {position:,} was removed")
+        return passage
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (passage for passage in self._passages if passage is not None)

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import Passage, Query, as_query
-from unpoison.retrieval.base import Retriever, check_count
-from unpoison.retrieval.collection import Collection
-from unpoison.retrieval.trusted import by_trust, depth
+from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count, depth
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.text.stopwords import ENGLISH_33
 from unpoison.text.tokens import words
@@ -103,7 +101,7 @@ class BM25Retriever(Retriever):
             another, such as `text.tokens.stems`.
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         InputError: An unusable passage, or an id that occurs twice.

@@ -1,23 +1,25 @@
-"""Search in a FAISS index."""
+"""A FAISS index: searched as a retriever, and read from a file and written to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import VectorRetriever, check_encoder, unit_rows, vectors_of
-from unpoison.retrieval.collection import Collection
+from unpoison.retrieval.base import Collection, VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
 
-__all__ = ["FaissRetriever"]
+__all__ = ["FaissFile", "FaissRetriever"]
 
 
 class FaissRetriever(VectorRetriever):
@@ -32,7 +34,7 @@ class FaissRetriever(VectorRetriever):
             scaled to length 1. With `index`, the texts of its vectors 0, 1, 2, ... in this order; nothing is encoded.
         index: Your index, of vectors of this encoder, by inner product or by L2 distance. Where it compresses, the
             vectors that come back are approximations.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         InputError: An unusable passage, an id that occurs twice, or not one passage for each vector.
@@ -144,3 +146,41 @@ class FaissRetriever(VectorRetriever):
 
     def __repr__(self) -> str:
         return f"FaissRetriever({len(self):,} passages, encoder={self.encoder.name!r})"
+
+
+class FaissFile:
+    """An index in a file. One that is written is a flat one: others cannot lose vectors.
+
+    Args:
+        path: Where it is, or will be.
+
+    Raises:
+        MissingExtraError: faiss is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._faiss = require("faiss", "reading a FAISS index")
+        self.path, self.name = path, f"the FAISS index {path}"
+
+    def read(self) -> tuple[NDArray[np.float32], int]:
+        """The vectors, shape (n, d), and the metric; (0, 0) and the inner product where there is no file.
+
+        Raises:
+            InputError: No index, or one that cannot give its vectors back.
+        """
+        if not self.path.exists():
+            return np.zeros((0, 0), np.float32), int(self._faiss.METRIC_INNER_PRODUCT)
+        try:
+            index = self._faiss.read_index(str(self.path))
+            return np.asarray(index.reconstruct_n(0, index.ntotal), np.float32), int(index.metric_type)
+        except RuntimeError as error:
+            line = clip(" ".join(str(error).split()), 160)
+            raise InputError(f"{self.name} cannot be read, or cannot give its vectors back ({line})") from None
+
+    def write(self, vectors: NDArray[np.float32], metric: int) -> None:
+        """Write the file anew, in one step."""
+        index = self._faiss.IndexFlat(vectors.shape[1], metric)
+        index.add(np.ascontiguousarray(vectors))
+        draft = self.path.with_name(f".{self.path.name}.{uuid4().hex}.part")
+        self._faiss.write_index(index, str(draft))
+        draft.replace(self.path)

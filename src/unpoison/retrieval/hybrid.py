@@ -10,8 +10,7 @@ from typing import Any
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import Retriever, aembed_query, aretrieve_passages, check_count, embed_query
-from unpoison.retrieval.trusted import by_trust
+from unpoison.retrieval.base import Retriever, aembed_query, aretrieve_passages, by_trust, check_count, embed_query
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.checks import at_least
 
@@ -30,7 +29,7 @@ class HybridRetriever(Retriever):
         retrievers: At least one; those named first win ties.
         constant: The `k` of the paper; the larger, the less the first ranks count.
         depth: How many passages each is asked for, or `k` where that is more.
-        sources: With it the sum is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the sum is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         OptionError: No retriever, or an option out of its range.

@@ -1,9 +1,9 @@
-"""Search in a PostgreSQL table with pgvector."""
+"""A PostgreSQL table with pgvector: searched as a retriever, and read whole and changed as a store."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -11,13 +11,155 @@ from typing import Any
 import numpy as np
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, StoreError, clip
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
+from unpoison.retrieval.store import VectorStore, refuse, unreachable
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
 
-__all__ = ["PgvectorRetriever"]
+__all__ = ["PgvectorRetriever", "PgvectorStore"]
+
+PAGE = 1_000
+"""Rows that are fetched at once."""
+
+VECTOR = "embedding"
+"""The column of the vectors in a table that is read whole."""
+
+
+class PgvectorStore(VectorStore):
+    """A table with `id`, `text` and perhaps `embedding`, `title`, `source`, `author`, `added_at` and others.
+
+    Args:
+        address: The database, as psycopg takes it.
+        table: Its name, or `schema.name`.
+        new: Make it like the rows that are put, if it is not there.
+        connection: Use this one instead of `address`.
+
+    Raises:
+        InputError: There is no such table, and `new` is not set.
+        MissingExtraError: psycopg is not installed.
+        StoreError: The server cannot be reached.
+    """
+
+    def __init__(self, address: str, table: str, *, new: bool = False, connection: Any = None) -> None:
+        self.library = require("psycopg", "using PostgreSQL")
+        self.table, self.name, self._ours = table, f"the table {table!r}", connection is None
+        with self.translate_errors():
+            self.connection = connection or self.library.connect(address)
+        if not new and not self._columns():
+            raise InputError(f"{self.name} is not there, or has no columns; name one that is")
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        for row in self._select("", None):
+            if row.get("text") is None:
+                raise self.textless(row.get("id"))
+            yield row
+
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        if not self._columns():
+            return {}
+        return {str(row["id"]): row for row in self._select(" WHERE id::text = ANY(%s)", [list(ids)])}
+
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        sql = self.library.sql
+        rows = list(raw.values())
+        if any("text" not in row for row in rows):
+            raise InputError(f"{self.name} takes rows with a text; move documents to a store of their kind")
+        with self.translate_errors(), self.connection.transaction():
+            if not self._columns():
+                self._make(rows[0])
+            names = [name for name in self._columns() if name in rows[0]]
+            cast = {name: "%s::float8[]::vector" if name == VECTOR else "%s" for name in names}
+            insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
+                self.identifier,
+                sql.SQL(", ").join(map(sql.Identifier, names)),
+                sql.SQL(", ").join(sql.SQL(cast[name]) for name in names),
+                sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(n)) for n in names),
+            )
+            with self.connection.cursor() as cursor:
+                cursor.executemany(insert, [[self._value(row[name]) for name in names] for row in rows])
+
+    def take(self, ids: Collection[str]) -> None:
+        sql = self.library.sql
+        with self.translate_errors(), self.connection.transaction():
+            self.connection.execute(
+                sql.SQL("DELETE FROM {} WHERE id::text = ANY(%s)").format(self.identifier), [list(ids)]
+            )
+
+    def close(self) -> None:
+        if self._ours:
+            self.connection.close()
+
+    def _value(self, value: Any) -> Any:
+        return self.library.types.json.Jsonb(value) if isinstance(value, dict) else value
+
+    def _make(self, row: Mapping[str, Any]) -> None:
+        """A table for rows like this one."""
+        sql = self.library.sql
+        size = len(row[VECTOR]) if row.get(VECTOR) else 0
+        kinds = {"id": "text PRIMARY KEY", "text": "text NOT NULL", VECTOR: f"vector({size})" if size else "vector",
+                 "added_at": "timestamptz", "metadata": "jsonb"}  # fmt: skip
+        columns = [sql.SQL("{} ").format(sql.Identifier(name)) + sql.SQL(kinds.get(name, "text")) for name in row]
+        self.connection.execute(sql.SQL("CREATE TABLE {} ({})").format(self.identifier, sql.SQL(", ").join(columns)))
+
+    def _select(self, where: str, values: Any) -> Iterator[dict[str, Any]]:
+        sql, names, count = self.library.sql, self._columns(), 0
+        fields = [
+            sql.SQL("{}::real[]" if name == VECTOR else "{}::text" if name == "id" else "{}").format(
+                sql.Identifier(name)
+            )
+            for name in names
+        ]
+        select = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(fields), self.identifier) + sql.SQL(where)
+        with (
+            self.translate_errors(),
+            self.connection.transaction(),
+            self.connection.cursor("unpoison_rows") as cursor,
+        ):
+            cursor.itersize = PAGE
+            cursor.execute(select, values)
+            while True:
+                with self.translate_errors(count):
+                    rows = cursor.fetchmany(PAGE)
+                if not rows:
+                    return
+                count += len(rows)
+                yield from (dict(zip(names, row, strict=True)) for row in rows)
+
+    def _columns(self) -> list[str]:
+        """The table's columns; none where there is no such table."""
+        with self.translate_errors(), self.connection.transaction():
+            described = self.connection.execute(
+                "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
+                "AND NOT attisdropped ORDER BY attnum",
+                [".".join(f'"{part}"' for part in self.table.replace('"', '""').split("."))],
+            ).fetchall()
+        return [name for (name,) in described]
+
+    @property
+    def identifier(self) -> Any:
+        """The table's name, quoted."""
+        return self.library.sql.Identifier(*self.table.split("."))
+
+    def textless(self, name: object) -> InputError:
+        """The error for a row without a text."""
+        return InputError(f"the row {clip(name)} of {self.name} has no text; fill it, or name a view without it")
+
+    @contextmanager
+    def translate_errors(self, documents: int = 0) -> Iterator[None]:
+        """What psycopg raises, as our own errors.
+
+        Args:
+            documents: How many were read before.
+        """
+        errors = self.library
+        try:
+            yield
+        except (errors.OperationalError, errors.InterfaceError) as error:
+            raise unreachable(self.name, error, documents) from error
+        except (errors.Error, UnicodeError) as error:  # texts that are no UTF-8
+            raise refuse(self.name, error, "the table's columns and the vectors' size") from error
 
 
 class PgvectorRetriever(VectorRetriever):
@@ -35,7 +177,7 @@ class PgvectorRetriever(VectorRetriever):
         table: Its name, or `schema.name`; a view for searching part of a table.
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
         columns: Which columns hold id, text, embedding, and title and source where there are any.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         OptionError: `columns` lacks one of the first three or names others, or the encoder's vectors hold for the
@@ -53,12 +195,12 @@ class PgvectorRetriever(VectorRetriever):
         sources: SourcesOption = None,
     ) -> None:
         self.sources = Sources.of(sources)
-        self._psycopg = require("psycopg", "searching in PostgreSQL")
+        self._store = PgvectorStore("", table, new=True, connection=connection)
         self.encoder = check_encoder(encoder)
         self.table = table
         self._connection = connection
         self._turn, self._aturn = Lock(), asyncio.Lock()  # the transactions of one connection only nest
-        self._asynchronous = isinstance(connection, self._psycopg.AsyncConnection)
+        self._asynchronous = isinstance(connection, self._store.library.AsyncConnection)
         named = {"id": "id", "text": "text", "embedding": "embedding"} if columns is None else dict(columns)
         if not {"id", "text", "embedding"} <= named.keys() <= {*FIELDS, "embedding"}:
             raise OptionError(
@@ -84,7 +226,12 @@ class PgvectorRetriever(VectorRetriever):
         for position, passage in enumerate(new):
             if passage.id is None:
                 raise InputError(f"passages[{position}] has no id, which a row of {self!r} needs; give it one")
-        with self._turn, self._translate_errors(), self._connection.transaction(), self._connection.cursor() as cursor:
+        with (
+            self._turn,
+            self._store.translate_errors(),
+            self._connection.transaction(),
+            self._connection.cursor() as cursor,
+        ):
             for start in range(0, len(new), BATCH):
                 some = new[start : start + BATCH]
                 rows = zip(some, vectors_of(some, self.encoder), strict=True)
@@ -99,13 +246,13 @@ class PgvectorRetriever(VectorRetriever):
             StoreError: The server cannot be reached.
         """
         self._must_be_synchronous("remove")
-        with self._turn, self._translate_errors(), self._connection.transaction():
+        with self._turn, self._store.translate_errors(), self._connection.transaction():
             return int(self._connection.execute(self._delete, [list(ids)]).rowcount)
 
     async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         if not self._asynchronous:
             return await super()._anearest(vector, count)
-        with self._translate_errors():
+        with self._store.translate_errors():
             async with self._aturn, self._connection.transaction():
                 cursor = await self._connection.execute(self._search, self._parameters(vector, count))
                 rows = await cursor.fetchall()
@@ -113,16 +260,16 @@ class PgvectorRetriever(VectorRetriever):
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
-        with self._turn, self._translate_errors(), self._connection.transaction():
+        with self._turn, self._store.translate_errors(), self._connection.transaction():
             rows = self._connection.execute(self._search, self._parameters(vector, count)).fetchall()
         return tuple(map(self._passage, rows))
 
     def _statements(self, columns: Mapping[str, str]) -> tuple[Any, Any, Any]:
         """The search, the insertion and the deletion, every name quoted."""
-        sql = self._psycopg.sql
+        sql = self._store.library.sql
         names = [sql.Identifier(columns[field]) for field in self._fields]
         parts = {
-            "table": sql.Identifier(*self.table.split(".")),
+            "table": self._store.identifier,
             "id": sql.Identifier(columns["id"]),
             "embedding": sql.Identifier(columns["embedding"]),
             "fields": sql.SQL(", ").join(names),
@@ -146,26 +293,9 @@ class PgvectorRetriever(VectorRetriever):
         *values, embedding, distance = row
         fields = dict(zip(self._fields, values, strict=True))
         if fields["text"] is None:
-            raise InputError(
-                f"the row {clip(fields['id'])} of {self!r} has no text; fill it, or search a view without it"
-            )
+            raise self._store.textless(fields["id"])
         score = 0.0 if np.isnan(distance) else 1.0 - distance  # a vector of length 0 has no cosine
         return Passage(**fields, score=score, embedding=embedding)
-
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """What psycopg raises, as our own errors."""
-        errors = self._psycopg
-        try:
-            yield
-        except (errors.OperationalError, errors.InterfaceError) as error:
-            raise StoreError(
-                f"{self!r} cannot be reached ({_error_line(error)}); see whether the server runs and lets you in"
-            ) from error
-        except (errors.Error, UnicodeError) as error:  # texts that are no UTF-8
-            raise InputError(
-                f"{self!r} refuses this ({_error_line(error)}); see the table's columns and the vectors' size"
-            ) from error
 
     def _must_be_synchronous(self, method: str) -> None:
         if self._asynchronous:
@@ -179,10 +309,6 @@ class PgvectorRetriever(VectorRetriever):
 
 
 FIELDS = ("id", "text", "title", "source")
-
-
-def _error_line(error: Exception) -> str:
-    return clip(" ".join(str(error).split()), 200)
 
 
 _SEARCH = """

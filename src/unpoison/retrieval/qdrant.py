@@ -1,22 +1,158 @@
-"""Search in a Qdrant collection."""
+"""A Qdrant collection: searched as a retriever, and read whole and changed as a store."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, StoreError, clip
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
+from unpoison.retrieval.store import VectorStore, refuse, unreachable
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
 
-__all__ = ["QdrantRetriever"]
+__all__ = ["QdrantRetriever", "QdrantStore"]
+
+PAGE = 256
+"""Points of one request."""
+
+TEXT_FIELDS = ("text", "content", "page_content", "document")
+"""Payload fields that hold the text, the first that is there; frameworks keep the rest in `metadata`."""
+
+
+class QdrantStore(VectorStore):
+    """Every point of a collection with its payload and vectors. `id` is the payload's, or the point's own without one.
+
+    Args:
+        address: A URL, or a folder for Qdrant's local mode.
+        collection: Its name.
+        new: Make the collection, when documents are put, if it is not there.
+        client: Use this one instead of `address`.
+
+    Raises:
+        InputError: There is no such collection, and `new` is not set.
+        MissingExtraError: qdrant-client is not installed.
+        StoreError: The server cannot be reached.
+    """
+
+    def __init__(self, address: str, collection: str, *, new: bool = False, client: Any = None) -> None:
+        self.library = require("qdrant_client", "using Qdrant")
+        self.collection, self.name = collection, f"the Qdrant collection {collection!r}"
+        self._ours = client is None
+        with self.translate_errors():
+            self.client = client or self._connect(address)
+            missing = not new and not self.client.collection_exists(collection)
+        if missing:
+            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+
+    def _connect(self, address: str) -> Any:
+        if "://" in address:
+            return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
+        return self.library.QdrantClient(path=address)
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        for point in self._points():
+            payload = _payload(point)
+            inner = payload.get("metadata")
+            fields = {**inner, **payload} if isinstance(inner, Mapping) else payload
+            vector = _vector(point)
+            usable = isinstance(vector, list) and bool(vector) and isinstance(vector[0], float)
+            yield {
+                **fields,
+                "id": _name(point),
+                "text": self.text_of(point, TEXT_FIELDS),
+                "embedding": vector if usable else None,
+            }
+
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        wanted = set(ids)
+        return {
+            name: {"id": name, "point": point.id, "payload": point.payload, "vector": point.vector}
+            for point in self._points()
+            if (name := _name(point)) in wanted
+        }
+
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        models = self.library.models
+        rows = list(raw.values())
+        if any("point" not in row for row in rows):
+            raise InputError(f"{self.name} takes points of Qdrant; move documents to a store of their kind")
+        with self.translate_errors():
+            if not self.client.collection_exists(self.collection):
+                self.client.create_collection(self.collection, vectors_config=_like(models, rows[0]["vector"]))
+        self.upsert([models.PointStruct(id=r["point"], vector=r["vector"] or {}, payload=r["payload"]) for r in rows])
+
+    def take(self, ids: Collection[str]) -> None:
+        self.delete([row["point"] for row in self.fetch(ids).values()])
+
+    def upsert(self, points: Sequence[Any]) -> None:
+        """Write points, and wait until they are there."""
+        with self.translate_errors():
+            self.client.upsert(self.collection, points, wait=True)
+
+    def delete(self, point_ids: Sequence[Any]) -> None:
+        """Delete points by Qdrant's own ids, and wait until they are gone."""
+        if point_ids:
+            with self.translate_errors():
+                points = self.library.models.PointIdsList(points=list(point_ids))
+                self.client.delete(self.collection, points, wait=True)
+
+    def close(self) -> None:
+        if self._ours:
+            self.client.close()
+
+    def text_of(self, point: Any, fields: Sequence[str]) -> str:
+        """The text of a point: the first of the payload's fields that holds one.
+
+        Raises:
+            InputError: None of them does.
+        """
+        payload = _payload(point)
+        text = next((payload[name] for name in fields if isinstance(payload.get(name), str)), None)
+        if text is None:
+            raise InputError(
+                f"point {clip(point.id)} of {self.name} has no text in the payload field {clip(fields[0])}, got "
+                f"{clip(payload.get(fields[0]))}; fill it, or name the field that holds it (text=... of a retriever)"
+            )
+        return str(text)
+
+    @contextmanager
+    def translate_errors(self, documents: int = 0) -> Iterator[None]:
+        """What the client raises, as our own errors.
+
+        Args:
+            documents: How many were read before.
+        """
+        errors = self.library.http.exceptions
+        try:
+            yield
+        except (errors.ApiException, ValueError, OSError) as error:  # the local mode raises ValueError
+            status = getattr(error, "status_code", None)
+            if isinstance(error, ValueError) or (status is not None and 400 <= status < 500):
+                raise refuse(self.name, error, "its name, and the vectors' name and size") from error
+            raise unreachable(self.name, error, documents) from error
+
+    def _points(self) -> Iterator[Any]:
+        offset, count = None, 0
+        with self.translate_errors():
+            if not self.client.collection_exists(self.collection):
+                return
+        while True:
+            with self.translate_errors(count):
+                points, offset = self.client.scroll(
+                    self.collection, limit=PAGE, offset=offset, with_payload=True, with_vectors=True
+                )
+            yield from points
+            count += len(points)
+            if offset is None:
+                return
 
 
 class QdrantRetriever(VectorRetriever):
@@ -32,7 +168,7 @@ class QdrantRetriever(VectorRetriever):
         text: The payload field that holds a passage's text. Its `id`, `title` and `source` are read from the fields
             of these names; without an `id`, the point's own stands for it.
         vector: The name of the vectors to search, in a collection with named ones.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
 
     Raises:
         OptionError: The encoder's vectors hold for the texts of one call only.
@@ -50,10 +186,9 @@ class QdrantRetriever(VectorRetriever):
         sources: SourcesOption = None,
     ) -> None:
         self.sources = Sources.of(sources)
-        self._library = require("qdrant_client", "searching with Qdrant")
+        self._store = QdrantStore("", collection, new=True, client=client)
         self.encoder = check_encoder(encoder)
         self.collection = collection
-        self._client = client
         self._asynchronous = inspect.iscoroutinefunction(client.query_points)
         self._text = text
         self._vector = vector
@@ -75,8 +210,7 @@ class QdrantRetriever(VectorRetriever):
         for start in range(0, len(new), BATCH):
             some = new[start : start + BATCH]
             points = [self._point(p, vector) for p, vector in zip(some, vectors_of(some, self.encoder), strict=True)]
-            with self._translate_errors():
-                self._client.upsert(self.collection, points)
+            self._store.upsert(points)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Take out the passages that `add` wrote under these ids; unknown ids are passed over.
@@ -87,17 +221,14 @@ class QdrantRetriever(VectorRetriever):
             StoreError: The server cannot be reached.
         """
         self._must_be_synchronous("remove")
-        points = self._library.models.PointIdsList(points=[_point_id(Passage("", id=name)) for name in ids])
-        if points.points:
-            with self._translate_errors():
-                self._client.delete(self.collection, points)
+        self._store.delete([_point_id(Passage("", id=name)) for name in ids])
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
         if not count:
             return ()
-        with self._translate_errors():
-            response = self._client.query_points(self.collection, **self._question(vector, count))
+        with self._store.translate_errors():
+            response = self._store.client.query_points(self.collection, **self._question(vector, count))
         return tuple(map(self._passage, response.points))
 
     async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
@@ -105,8 +236,8 @@ class QdrantRetriever(VectorRetriever):
             return await super()._anearest(vector, count)
         if not count:
             return ()
-        with self._translate_errors():
-            response = await self._client.query_points(self.collection, **self._question(vector, count))
+        with self._store.translate_errors():
+            response = await self._store.client.query_points(self.collection, **self._question(vector, count))
         return tuple(map(self._passage, response.points))
 
     def _question(self, vector: Vector, count: int) -> dict[str, Any]:
@@ -125,50 +256,25 @@ class QdrantRetriever(VectorRetriever):
             if (value := getattr(passage, name))
         }
         values = vector.tolist()
-        return self._library.models.PointStruct(
+        return self._store.library.models.PointStruct(
             id=_point_id(passage),
             vector=values if self._vector is None else {self._vector: values},
             payload={**payload, self._text: passage.text},
         )
 
     def _passage(self, point: Any) -> Passage:
-        payload = point.payload if isinstance(point.payload, Mapping) else {}
-        text = payload.get(self._text)
-        if not isinstance(text, str):
-            raise InputError(
-                f"point {clip(point.id)} of {self!r} has no text in the payload field {clip(self._text)}, got "
-                f"{clip(text)}; name the field that holds it with text=..."
-            )
+        payload = _payload(point)
         named: dict[str, Any] = {"title": payload["title"]} if isinstance(payload.get("title"), str) else {}
-        vector = point.vector.get(self._vector) if isinstance(point.vector, Mapping) else point.vector
-        name = payload.get("id")
         return Passage(
-            text,
-            id=str(point.id if name is None else name),
+            self._store.text_of(point, (self._text,)),
+            id=_name(point),
             score=point.score,
-            embedding=vector,
+            embedding=_vector(point, self._vector),
             original=point,
             source=source_in({}, payload) or source_in({}, payload.get("metadata")),
             metadata=metadata_of({k: v for k, v in payload.items() if k != self._text}, payload.get("metadata")),
             **named,
         )
-
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """What the client raises, as our own errors."""
-        errors = self._library.http.exceptions
-        try:
-            yield
-        except (errors.ApiException, ValueError) as error:  # the local mode raises ValueError
-            line = clip(" ".join(str(error).split()), 200)
-            status = getattr(error, "status_code", None)
-            if isinstance(error, ValueError) or (status is not None and 400 <= status < 500):
-                raise InputError(
-                    f"{self!r} refuses this ({line}); see its name, and the vectors' name and size"
-                ) from error
-            raise StoreError(
-                f"{self!r} cannot be reached ({line}); see whether the server runs and lets you in"
-            ) from error
 
     def _must_be_synchronous(self, method: str) -> None:
         if self._asynchronous:
@@ -184,3 +290,33 @@ class QdrantRetriever(VectorRetriever):
 def _point_id(passage: Passage) -> str:
     """Qdrant takes UUIDs and numbers only."""
     return str(uuid5(NAMESPACE_URL, passage.text if passage.id is None else f"id:{passage.id}"))
+
+
+def _payload(point: Any) -> Mapping[str, Any]:
+    return point.payload if isinstance(point.payload, Mapping) else {}
+
+
+def _name(point: Any) -> str:
+    """A point's id in the payload, or its own without one."""
+    named = _payload(point).get("id")
+    return str(point.id if named is None else named)
+
+
+def _vector(point: Any, name: str | None = None) -> Any:
+    """The vector of this name where a point has several; without a name its first dense one."""
+    if not isinstance(point.vector, Mapping):
+        return point.vector
+    if name is not None:
+        return point.vector.get(name)
+    return next((vector for vector in point.vector.values() if isinstance(vector, list)), None)
+
+
+def _like(models: Any, vector: Any) -> Any:
+    """Vectors of the sizes of a point's, by cosine."""
+    if isinstance(vector, Mapping):
+        return {
+            name: models.VectorParams(size=len(value), distance=models.Distance.COSINE)
+            for name, value in vector.items()
+            if isinstance(value, list)
+        }
+    return models.VectorParams(size=len(vector), distance=models.Distance.COSINE)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unpoison.scan.documents import Document
     from unpoison.scan.findings import Finding, Scan
     from unpoison.scan.ingest import Decision, Ingest, Ingested
-    from unpoison.scan.scanning import scan
+    from unpoison.scan.scanner import scan
     from unpoison.types import Span
 
 _HOMES = {
@@ -24,7 +24,7 @@ _HOMES = {
     "Ingested": "ingest",
     "Scan": "findings",
     "Span": "findings",
-    "scan": "scanning",
+    "scan": "scanner",
 }
 
 __all__ = ["Decision", "Document", "Finding", "Ingest", "Ingested", "Scan", "Span", "scan"]

@@ -7,21 +7,23 @@ every count is held against what the same defense drops on an ordinary day of th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unpoison.errors import InputError
-from unpoison.scan.audit_rates import MIN_DISTINCT, put_rates
+from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.scan.audit_rows import moment, read_event
-from unpoison.scan.audit_store import AuditStore, chance
+from unpoison.scan.audit_store import MIN_DISTINCT, AuditStore, chance, put_rates
 from unpoison.scan.onset import onset, timeline
-from unpoison.scan.topics import topics
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 
-__all__ = ["Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audit_rows", "since"]
+__all__ = [
+    "Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audit_rows", "since",
+    "topics",
+]  # fmt: skip
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
@@ -66,8 +68,6 @@ class Audit:
             InputError: It holds no screening. Nothing of it was counted, and the next can be added.
         """
         if isinstance(row, (Screening, Answer)):
-            from unpoison.scan.audit_entry import entry
-
             row = {**entry(row, texts=True), "time": None}
         event = read_event(row)
         if self.since is not None and (event.time is None or event.time < self.since):
@@ -278,3 +278,31 @@ def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int 
             except InputError as error:
                 raise InputError(f"row {number}: {error}") from None
         return audit.report(top)
+
+
+RELATED = 0.3
+"""Questions are about one thing when the shorter one shares this part of its words with the other."""
+
+
+def topics(questions: Sequence[Set[str]]) -> int:
+    """Groups of questions that share words, by their words or hashes of these.
+
+    Single linkage: who is related to one of a group belongs to it. O(n^2) in the questions.
+
+    Returns:
+        At least 1 where there is a question; one without words is a topic of its own.
+    """
+    group = list(range(len(questions)))
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            group[i] = group[group[i]]
+            i = group[i]
+        return i
+
+    for i, words in enumerate(questions):
+        for j in range(i):
+            shorter = min(len(words), len(questions[j]))
+            if shorter and len(words & questions[j]) >= RELATED * shorter:
+                group[root(i)] = root(j)
+    return len({root(i) for i in range(len(questions))})

@@ -13,7 +13,7 @@ from unpoison.core.reasons import PROMPT_INJECTION, Reason
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.report.rendering import excerpt
-from unpoison.scan.audit_entry import VERSION, agreement, detail, terms
+from unpoison.scan.audit_log import VERSION, agreement, detail, terms
 from unpoison.utils.fences import digest_text
 
 __all__ = ["Event", "Sighting", "moment", "read_event"]

@@ -1,16 +1,20 @@
-"""Counts of a log of any length in bounded memory: a private temporary SQLite file, gone when it is closed."""
+"""Counts of a log of any length in bounded memory: a private temporary SQLite file, gone when it is closed.
+
+From the counts come the rates: what each defense drops on an ordinary day of the log, the measure for everything that
+is remarkable.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scipy.special import bdtrc
 
 from unpoison.scan.audit_rows import Event, Sighting
 
-__all__ = ["AuditStore", "chance"]
+__all__ = ["MIN_DISTINCT", "AuditStore", "chance", "put_rates"]
 
 HELD = 20_000
 """Documents, drops and questions together that are counted in memory before they are added to the file."""
@@ -139,3 +143,43 @@ def _count(held: list[Any], start: int, more: Sequence[float]) -> None:
 
 def _earlier(left: float | None, right: float | None) -> float | None:
     return right if left is None else left if right is None else min(left, right)
+
+
+MIN_DISTINCT = 2
+"""From so many different questions, or documents, something is flagged; one drop may always be a false alarm."""
+
+ORDINARY = 0.05
+"""What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
+
+ROUNDS = 3
+"""So often what is remarkable is looked for again, beside what is ordinary without it."""
+
+
+def put_rates(store: AuditStore, totals: Mapping[str, tuple[int, int]]) -> None:
+    """What each defense drops on an ordinary day, without what it drops remarkably often.
+
+    Otherwise an attack on many questions would raise what passes for ordinary. Left out are documents, and then in
+    `ROUNDS` rounds questions, of which so many drops would happen by chance in less than `ORDINARY`; then it is the
+    posterior mean with Jeffreys' prior.
+    """
+    store.ask("DROP TABLE IF EXISTS temp.rates")
+    store.ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
+    for name, (seen, dropped) in totals.items():
+        store.ask("INSERT INTO rates VALUES (?, ?)", (name, (dropped + 0.5) / (seen + 1)))
+    _lower(
+        store,
+        "SELECT defense, sum(seen), sum(dropped) FROM documents JOIN rates USING (defense) WHERE NOT (dropped >= ? AND "
+        "dropped * 2 > seen AND chance(dropped, seen, seen * rate) < ?) GROUP BY defense",
+    )
+    for _ in range(ROUNDS):
+        _lower(
+            store,
+            "SELECT defense, sum(seen), sum(dropped) FROM questions JOIN rates USING (defense) WHERE NOT (dropped >= ? "
+            "* rows AND chance(dropped / rows, seen / rows, seen * rate / rows) < ?) GROUP BY defense",
+        )
+
+
+def _lower(store: AuditStore, ordinary: str) -> None:
+    """Set the rates to those of what is ordinary, where these are lower."""
+    for name, seen, dropped in list(store.ask(ordinary, (MIN_DISTINCT, ORDINARY))):
+        store.ask("UPDATE rates SET rate = min(rate, ?) WHERE defense = ?", ((dropped + 0.5) / (seen + 1), name))

@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.scan.documents import Document, documents_of
-from unpoison.scan.neighbours import NEAREST, Positions, by_vectors, by_words
-from unpoison.scan.probes import Probe, probe
+from unpoison.scan.neighbours import (
+    NEAREST,
+    Positions,
+    Terms,
+    by_vectors,
+    by_words,
+    rarest,
+    table,
+    unit_length,
+    weigh_stems,
+)
 from unpoison.scan.signs import likeness
-from unpoison.scan.terms import Terms, rarest, table, unit_length, weigh_stems
-from unpoison.scan.units import Unit, units_of
+from unpoison.scan.units import Probe, Unit, probe, units_of
 
 __all__ = ["Collection", "collect_documents"]
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
 
-__all__ = ["Document", "documents_of", "moment"]
+__all__ = ["Document", "Failure", "documents_of", "moment"]
 
 METADATA = ("metadata", "meta", "payload")
 """Where a row or a framework's object keeps what it says beside the text."""
@@ -85,6 +85,35 @@ class Document:
             notes = (*notes, f"its time {clip(time)} cannot be read")
         author = next((str(metadata[name])[:200] for name in AUTHORS if metadata.get(name)), None)
         return cls(replace(passage, **named), added_at, author, notes=notes)
+
+    @classmethod
+    def of_row(cls, fields: Mapping[str, Any]) -> Self:
+        """Read a row of a file or store: empty fields do not count, and its vector may be named otherwise.
+
+        Raises:
+            InputError: No text, or a field of the wrong type.
+        """
+        kept = {name: value for name, value in fields.items() if value is not None and name != "score"}
+        for name in ("vector", "embeddings"):
+            if "embedding" not in kept and isinstance(kept.get(name), list):
+                kept["embedding"] = kept[name]
+        for name in ("title", "source"):
+            if name in kept and not isinstance(kept[name], str):
+                del kept[name]
+        return cls.of(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row or file that could not be read.
+
+    Attributes:
+        location: Its line, row or path.
+        error: Why.
+    """
+
+    location: str
+    error: str
 
 
 def documents_of(values: Iterable[object]) -> Iterator[Document]:

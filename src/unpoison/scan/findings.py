@@ -1,4 +1,4 @@
-"""What a scan says: one finding for each document, most suspicious first."""
+"""What a scan says: one finding for each document, most suspicious first, with its reasons, spans and neighbours."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import clip
+from unpoison.report.rendering import excerpt
+from unpoison.scan.collection import Collection
+from unpoison.scan.groups import Batch, RivalCopy
+from unpoison.scan.imperatives import Imperatives
+from unpoison.scan.signs import COLUMNS, ScreeningOdds, UnitSigns
+from unpoison.scan.units import Unit
+from unpoison.text.demands import VOUCHES
+from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
 
-__all__ = ["Finding", "Scan"]
+__all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +104,172 @@ class Scan:
 
     def __len__(self) -> int:
         return len(self.findings)
+
+
+WORTH_NAMING = 0.25
+"""What is less probable than this is no reason, except for the strongest."""
+
+INVENTED = -1.0
+"""Style from which a text is said to be built as invented claims are: hardly one in a hundred of people's texts is."""
+
+NAMED = 5
+"""Neighbours and companions that are named."""
+
+
+@dataclass(frozen=True)
+class ScanEvidence:
+    """What was found of every unit, and of the documents together.
+
+    Attributes:
+        screening_odds: What the defense said.
+        signs: The rows behind `claimed`.
+        claimed, hidden, suspicion: Probabilities by unit.
+        orders: The most order-like stretch of each unit.
+        strange: The demands that hardly any other document makes.
+        unseen: By document, what its markup keeps from the eye.
+        rivals: By unit.
+        batches: Sudden ones.
+        groups: The group's name by document.
+        failed: How many questions could not be screened.
+    """
+
+    screening_odds: ScreeningOdds
+    signs: UnitSigns
+    claimed: NDArray[np.float64]
+    orders: list[Injection]
+    strange: Imperatives
+    hidden: NDArray[np.float64]
+    unseen: dict[int, tuple[str, ...]]
+    suspicion: NDArray[np.float64]
+    rivals: dict[int, RivalCopy]
+    batches: list[Batch]
+    groups: dict[int, str]
+    failed: int
+
+
+def findings(
+    collection: Collection, evidence: ScanEvidence, chosen: NDArray[np.bool_], threshold: float
+) -> tuple[Finding, ...]:
+    """One finding for each chosen document, most suspicious first; ties in the documents' order."""
+    last = np.searchsorted(collection.owner, np.arange(len(collection.documents)), side="right")
+    members = dict[str, list[str]]()
+    for number, name in evidence.groups.items():
+        members.setdefault(name, []).append(collection.documents[number].id)
+    by_document, start = list[Finding](), 0
+    for number, end in enumerate(last.tolist()):
+        if chosen[number]:
+            by_document.append(_make_finding(collection, evidence, number, range(start, end), threshold, members))
+        start = end
+    return tuple(sorted(by_document, key=lambda finding: -finding.suspicion))
+
+
+def _make_finding(
+    collection: Collection,
+    evidence: ScanEvidence,
+    number: int,
+    units: range,
+    threshold: float,
+    members: dict[str, list[str]],
+) -> Finding:
+    document, group = collection.documents[number], evidence.groups.get(number)
+    suspicion = round(float(evidence.suspicion[units.start : units.stop].max(initial=0.0)), 4)
+    spans, weighted_reasons = list[Span](), list[tuple[float, str]]()
+    for unit in units:
+        if evidence.suspicion[unit] >= min(WORTH_NAMING, suspicion):
+            for weight, reason, span in _reasons(collection, evidence, unit):
+                weighted_reasons.append((weight, reason))
+                spans += [Span(*span, round(weight, 4), reason)] if span is not None and span[0] < span[1] else []
+    together = [name for name in members.get(group or "", ()) if name != document.id]
+    if together:
+        weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_join_names(together)}"))
+    weighted_reasons += [
+        (WORTH_NAMING, f"{len(batch.members)} documents share {batch.name} and agree mostly with each other")
+        for batch in evidence.batches
+        if number in batch.members
+    ]
+    reasons = dict.fromkeys(reason for _, reason in sorted(weighted_reasons, key=lambda item: -item[0]))
+    return Finding(
+        id=document.id,
+        suspicion=suspicion,
+        flagged=suspicion >= threshold,
+        spans=tuple(sorted(spans, key=lambda span: (span.start, span.end))),
+        reasons=tuple(reasons) or ("nothing unusual",),
+        group=group,
+        neighbours=_neighbours(collection, evidence, number, units),
+        text=document.passage.text,
+        source=document.passage.source,
+        author=document.author,
+        added_at=document.added_at,
+        notes=document.notes,
+    )
+
+
+def _reasons(
+    collection: Collection, evidence: ScanEvidence, unit: int
+) -> list[tuple[float, str, tuple[int, int] | None]]:
+    """Weight, words and place of everything that speaks against a unit, each place in the caller's text."""
+    weighted_reasons: list[tuple[float, str, tuple[int, int] | None]] = []
+    piece, raw = collection.units[unit], collection.documents[collection.units[unit].document].passage.text
+    claimed, order = float(evidence.claimed[unit]), evidence.orders[unit]
+    if claimed >= WORTH_NAMING:
+        weighted_reasons.append((claimed, _claim(collection, evidence, unit), (piece.start, piece.end)))
+        question = collection.probes[unit]
+        echo = evidence.signs.rows[unit, COLUMNS.index("echo")]
+        if question.asks and echo > 0:
+            lead = _region(raw, piece, piece.body[slice(*question.lead)])
+            weighted_reasons.append(
+                (claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead)
+            )
+        if unit in evidence.rivals:
+            rival = evidence.rivals[unit]
+            copy = collection.documents[rival.document].id
+            reason = f"it says {clip(rival.ours)} where its near-copy {clip(copy)} says {clip(rival.theirs)}"
+            weighted_reasons.append((claimed * 0.9, reason, _region(raw, piece, rival.ours.partition(", ")[0])))
+    demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
+    if demand is not None and rarity >= WORTH_NAMING:
+        quote = piece.body[demand.start : demand.end]
+        does = "insists that it is right, as" if demand.form == VOUCHES else "demands, beside its own subject, what"
+        reason = f"it {does} hardly another document here does: {excerpt(quote, 160)!r}"
+        weighted_reasons.append((rarity, reason, _region(raw, piece, quote)))
+    if order.probability >= WORTH_NAMING or (demand is None and rarity >= WORTH_NAMING):
+        words = piece.text[order.start : order.end]
+        reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
+        weighted_reasons.append((max(order.probability, 0.0 if demand else rarity), reason, _region(raw, piece, words)))
+    if evidence.hidden[unit] > 0:
+        unseen = evidence.unseen[piece.document]
+        reason = f"it hides {piece.hidden}" if piece.hidden else f"its markup hides {excerpt(unseen[0], 120)!r}"
+        weighted_reasons.append(
+            (float(evidence.hidden[unit]), reason, _region(raw, piece, unseen[0] if unseen else ""))
+        )
+    return weighted_reasons
+
+
+def _claim(collection: Collection, evidence: ScanEvidence, unit: int) -> str:
+    signs = dict(zip(COLUMNS, evidence.signs.rows[unit].tolist()))
+    own, others = (1 / (1 + np.exp(-signs[name])) for name in ("own", "others"))
+    times = int(evidence.screening_odds.times[unit])
+    by_others = f", {others:.2f} on average over {times} questions made of others" if times else ""
+    style = "; each of its sentences is built as invented claims are" if signs["style"] >= INVENTED else ""
+    return f"it reads like a planted claim beside its neighbours: {own:.2f} by its own words{by_others}{style}"
+
+
+def _neighbours(collection: Collection, evidence: ScanEvidence, number: int, units: range) -> tuple[str, ...]:
+    """Whoever stands nearest to the most suspicious unit and is not of its group."""
+    if not len(units):
+        return ()
+    unit = units.start + int(evidence.suspicion[units.start : units.stop].argmax())
+    group = evidence.groups.get(number)
+    near = dict.fromkeys(int(collection.owner[i]) for i in collection.near[unit] if i >= 0)
+    outside = [document for document in near if group is None or evidence.groups.get(document) != group]
+    return tuple(collection.documents[document].id for document in outside[:NAMED])
+
+
+def _region(raw: str, unit: Unit, words: str) -> tuple[int, int]:
+    """Where words stand in the unit's part of the text; the whole part where they do not stand so."""
+    at = raw.find(words, unit.start, unit.end) if words else -1
+    return (unit.start, unit.end) if at < 0 else (at, at + len(words))
+
+
+def _join_names(names: list[str]) -> str:
+    some = ", ".join(clip(name) for name in names[:NAMED])
+    return some if len(names) <= NAMED else f"{some} and {len(names) - NAMED:,} more"

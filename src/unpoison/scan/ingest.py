@@ -12,12 +12,10 @@ from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, OptionError
 from unpoison.scan.collection import collect_documents
 from unpoison.scan.documents import Document, documents_of
-from unpoison.scan.explaining import findings
-from unpoison.scan.findings import Finding
-from unpoison.scan.probes import probe
-from unpoison.scan.scanning import judge_documents
-from unpoison.scan.screens import Engine
-from unpoison.scan.units import units_of
+from unpoison.scan.engine import Engine
+from unpoison.scan.findings import Finding, findings
+from unpoison.scan.scanner import judge_documents
+from unpoison.scan.units import probe, units_of
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["Decision", "Index", "Ingest", "Ingested"]

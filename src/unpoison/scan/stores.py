@@ -1,5 +1,5 @@
-"""Stores that are read whole and between which documents are moved: rows in a file, files in a folder, FAISS, Qdrant,
-pgvector. A store is named by a string.
+"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, FAISS, Qdrant,
+pgvector.
 
     documents.jsonl                          rows of a file, or
     wiki/                                    files of a folder
@@ -10,60 +10,196 @@ pgvector. A store is named by a string.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple
+from uuid import uuid4
 
-from unpoison.errors import InputError, OptionError
-from unpoison.scan.documents import Document
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Store", "is_store", "open_store"]
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.file_rows import json_line, read_line
+from unpoison.retrieval.store import Store, VectorStore
+from unpoison.scan.documents import Document, unique_name
 
-
-class Store(ABC):
-    """One collection. Raw documents are what the store holds, as JSON has it, whatever it is; `id` names them.
-
-    Attributes:
-        name: What messages call it, without secrets.
-    """
-
-    name: str
-
-    @abstractmethod
-    def documents(self) -> Iterator[Document]:
-        """Everything that it holds, with its vectors.
-
-        Raises:
-            StoreError: It cannot be reached, or went away meanwhile.
-        """
-
-    @abstractmethod
-    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        """The raw documents of these ids; ids that are not there are left out."""
-
-    @abstractmethod
-    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write raw documents, each in the place of the one that has its id."""
-
-    @abstractmethod
-    def take(self, ids: Collection[str]) -> None:
-        """Take documents out. Only `quarantine` calls it, when they are seen to be in another store."""
-
-    def close(self) -> None:  # noqa: B027  most have nothing to close
-        """Let go of connections."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
+__all__ = [
+    "FaissStore",
+    "FolderStore",
+    "RowsStore",
+    "Store",
+    "VectorStore",
+    "is_store",
+    "open_store",
+    "open_vector_store",
+]
 
 PREFIXES = ("faiss:", "qdrant:", "postgresql://", "postgres://")
+
+
+class Line(NamedTuple):
+    """A line of a JSON Lines file.
+
+    Attributes:
+        name: What a scan calls its document; None where the line holds none.
+        fields: Of the row; empty where it holds none.
+        raw: The line with its end.
+        renamed: Whether another row has the name that this one came with.
+    """
+
+    name: str | None
+    fields: Mapping[str, Any]
+    raw: bytes
+    renamed: bool
+
+
+class RowsStore(Store):
+    """A JSON Lines file; rows that are moved keep all their fields, and rows that cannot be read stay where they are.
+
+    Changes replace the file in one step. The second row of one id is NAME#2 as in a scan; when a row leaves the file,
+    those that stay and were named so get that name as their id, so that no other row can come to be called by it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        wanted = set(ids)
+        return {line.name: line.fields for line in self.lines() if line.name is not None and line.name in wanted}
+
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        kept = [line.raw for line in self.lines() if line.name not in raw]
+        self._replace([*kept, *(json_line({**row, "id": name}) for name, row in raw.items())])
+
+    def take(self, ids: Collection[str]) -> None:
+        gone = set(ids)
+        self._replace(
+            [
+                json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
+                for line in self.lines()
+                if line.name not in gone
+            ]
+        )
+
+    def lines(self) -> Iterator[Line]:
+        """Every line, named as by a scan; none where there is no file."""
+        if not self.path.exists():
+            return
+        taken = dict[str, int]()
+        with self.path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                whole = line if line.endswith(b"\n") else line + b"\n"
+                record = read_line(number, line)
+                try:
+                    document = None if record is None or record.error else Document.of_row(record.fields)
+                except InputError:
+                    document = None
+                if document is None or record is None:
+                    yield Line(None, {}, whole, renamed=False)
+                else:
+                    name = unique_name(document, taken).id
+                    yield Line(name, record.fields, whole, renamed=name != document.id)
+
+    def _replace(self, lines: list[bytes]) -> None:
+        _write(self.path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
+
+
+class FolderStore(Store):
+    """The files below a folder, each by its path in it."""
+
+    def __init__(self, path: Path, *, new: bool = False) -> None:
+        if new:
+            path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.name = f"{path}/"
+
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        rows = dict[str, Mapping[str, Any]]()
+        for name in ids:
+            path = self._path(name)
+            if path.is_file() and not path.is_symlink():
+                rows[name] = {"id": name, "bytes": path.read_bytes().hex(), "mtime": path.stat().st_mtime}
+        return rows
+
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        for name, row in raw.items():
+            if not isinstance(row.get("bytes"), str):
+                raise OptionError(
+                    f"{self.name} takes files, and {clip(name)} is no file; move it to a store of its kind"
+                )
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, [bytes.fromhex(row["bytes"])], time=row["mtime"])
+
+    def take(self, ids: Collection[str]) -> None:
+        for name in ids:
+            self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        path = (self.path / name).resolve()
+        if not path.is_relative_to(self.path.resolve()):
+            raise InputError(f"{clip(name)} lies outside of {self.name}; only files below the folder are moved")
+        return path
+
+
+class FaissStore(VectorStore):
+    """An index file, and a JSON Lines file whose row i is the text of vector i.
+
+    Args:
+        index: The index's file; one that is changed is written anew as a flat one of the same metric.
+        rows: The file with the texts.
+        new: Make both, when documents are put, if they are not there.
+    """
+
+    def __init__(self, index: str, rows: str, *, new: bool = False) -> None:
+        from unpoison.retrieval.faiss import FaissFile
+
+        self._index, self._rows = FaissFile(Path(index)), RowsStore(Path(rows))
+        self.name = self._index.name
+        if not new:
+            for path in (self._index.path, self._rows.path):
+                if not path.exists():
+                    raise InputError(f"there is no {path}; name the index and the file with its texts")
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        lines, vectors, _ = self._read()
+        for line, vector in zip(lines, vectors):
+            yield {**line.fields, "embedding": vector}
+
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        wanted, (lines, vectors, _) = set(ids), self._read()
+        return {
+            line.name: {"id": line.name, "row": line.fields, "vector": vector.tolist()}
+            for line, vector in zip(lines, vectors)
+            if line.name is not None and line.name in wanted
+        }
+
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        if any("vector" not in row or "row" not in row for row in raw.values()):
+            raise InputError(f"{self.name} takes texts with vectors; move documents to a store of their kind")
+        lines, vectors, metric = self._read()
+        more = np.array([row["vector"] for row in raw.values()], np.float32)
+        kept = [i for i, line in enumerate(lines) if line.name not in raw]
+        self._index.write(np.concatenate([vectors[kept], more]) if kept else more, metric)
+        self._rows.put({name: row["row"] for name, row in raw.items()})
+
+    def take(self, ids: Collection[str]) -> None:
+        gone, (lines, vectors, metric) = set(ids), self._read()
+        self._index.write(vectors[[i for i, line in enumerate(lines) if line.name not in gone]], metric)
+        self._rows.take(ids)
+
+    def _read(self) -> tuple[list[Line], NDArray[np.float32], int]:
+        """The usable lines of the texts, their vectors, and the index's metric."""
+        vectors, metric = self._index.read()
+        lines = [line for line in self._rows.lines() if line.name is not None]
+        if len(vectors) != len(lines):
+            raise InputError(
+                f"{self.name} holds {len(vectors):,} vectors and {self._rows.name} {len(lines):,} usable rows; "
+                "give the text of every vector, in the order of the vectors"
+            )
+        return lines, vectors, metric
 
 
 def is_store(source: str) -> bool:
@@ -84,20 +220,8 @@ def open_store(source: str, *, new: bool = False) -> Store:
         MissingExtraError: Its library is not installed.
         StoreError: It cannot be reached.
     """
-    if source.startswith("faiss:"):
-        from unpoison.scan.store_faiss import FaissStore
-
-        return FaissStore(*_parts(source, "faiss:", ",", "faiss:INDEX,ROWS"), new=new)
-    if source.startswith("qdrant:"):
-        from unpoison.scan.store_qdrant import QdrantStore
-
-        return QdrantStore(*_parts(source, "qdrant:", "#", "qdrant:http://localhost:6333#COLLECTION"), new=new)
-    if source.startswith(("postgresql://", "postgres://")):
-        from unpoison.scan.store_pgvector import PgvectorStore
-
-        return PgvectorStore(*_parts(source, "", "#", "postgresql://user@host/database#TABLE"), new=new)
-    from unpoison.scan.store_files import FolderStore, RowsStore
-
+    if is_store(source):
+        return open_vector_store(source, new=new)
     path = Path(source)
     if path.is_dir() or (new and not path.suffix and not path.exists()):
         return FolderStore(path, new=new)
@@ -111,8 +235,35 @@ def open_store(source: str, *, new: bool = False) -> Store:
     return RowsStore(path)
 
 
+def open_vector_store(source: str, *, new: bool = False) -> VectorStore:
+    """The store of a string that `is_store` knows; see `open_store`."""
+    if source.startswith("faiss:"):
+        return FaissStore(*_parts(source, "faiss:", ",", "faiss:INDEX,ROWS"), new=new)
+    if source.startswith("qdrant:"):
+        from unpoison.retrieval.qdrant import QdrantStore
+
+        return QdrantStore(*_parts(source, "qdrant:", "#", "qdrant:http://localhost:6333#COLLECTION"), new=new)
+    from unpoison.retrieval.pgvector import PgvectorStore
+
+    return PgvectorStore(*_parts(source, "", "#", "postgresql://user@host/database#TABLE"), new=new)
+
+
 def _parts(source: str, prefix: str, mark: str, form: str) -> tuple[str, str]:
     first, separator, second = source.removeprefix(prefix).rpartition(mark)
     if not separator or not first or not second:
         raise OptionError(f"a store of this kind is written as {form}; something is missing in it")
     return first, second
+
+
+def _write(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:
+    """Write a file beside its place, see it on the disk, and only then put it there."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file:
+        file.writelines(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if mode is not None:
+        draft.chmod(mode)
+    if time is not None:
+        os.utime(draft, (time, time))
+    draft.replace(path)

@@ -17,7 +17,7 @@ from unpoison.models.protocols import Generator
 from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Ingest
-from unpoison.scan.scanning import scan
+from unpoison.scan.scanner import scan
 from unpoison.serve import windows
 from unpoison.serve.auditing import Auditor
 from unpoison.serve.bounds import Bounds

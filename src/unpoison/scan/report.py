@@ -1,6 +1,7 @@
-"""A page to work through what a scan found: keep, quarantine, or unsure, kept in the browser and exported as JSON.
+"""What a scan found, as a page to work through and as SARIF 2.1.0 for code hosts and security dashboards.
 
-Self-contained. Everything a document holds is escaped; the page's policy lets one script run, ours, known by its hash,
+On the page each document is kept, quarantined, or unsure; decisions stay in the browser and are exported as JSON. It is
+self-contained. Everything a document holds is escaped; the page's policy lets one script run, ours, known by its hash,
 and lets nothing be loaded or sent anywhere.
 """
 
@@ -10,11 +11,14 @@ from base64 import b64encode
 from hashlib import blake2b, sha256
 from html import escape
 from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
 
+from unpoison import __version__
 from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.findings import Finding, Scan
 
-__all__ = ["MAX_DOCUMENTS", "page"]
+__all__ = ["MAX_DOCUMENTS", "page", "sarif"]
 
 MAX_DOCUMENTS = 500
 """Documents on a page, the most suspicious ones."""
@@ -60,12 +64,12 @@ def page(scan: Scan, source: str) -> str:
 <button id="clear" type="button">Forget decisions</button></div>
 <p class="help">Keys: <kbd>j</kbd> next, <kbd>p</kbd> previous, <kbd>q</kbd> quarantine, <kbd>k</kbd> keep,
 <kbd>u</kbd> unsure. Decisions stay in this browser; export them for <code>unpoison quarantine</code>.</p></header>
-<main>{"".join(_document(finding) for finding in shown) or "<p>No documents were judged.</p>"}</main>
+<main>{"".join(_article(finding) for finding in shown) or "<p>No documents were judged.</p>"}</main>
 <script>{script}</script></body></html>
 """
 
 
-def _document(finding: Finding) -> str:
+def _article(finding: Finding) -> str:
     reasons = "".join(f"<li>{escape(plain(reason))}</li>" for reason in finding.reasons)
     about = [f"group {finding.group}" if finding.group else "", finding.source or "", finding.author or "",
              finding.added_at.isoformat() if finding.added_at else ""]  # fmt: skip
@@ -106,3 +110,68 @@ def _plain(text: str) -> str:
     lines = (plain(line) for line in text.split("\n"))
     edges = (" " if text[:1] == " " else "", " " if text[-1:] == " " else "")
     return edges[0] + escape("\n".join(lines)) + edges[1]
+
+
+RULE = "planted-document"
+
+
+def sarif(scan: Scan, source: str) -> dict[str, Any]:
+    """The flagged documents as results, each with its spans as character regions of the document.
+
+    Args:
+        scan: What was found.
+        source: What was scanned, as it may be shown.
+    """
+    rule = {
+        "id": RULE,
+        "name": "PlantedDocument",
+        "shortDescription": {"text": "A document of the index is probably planted."},
+        "fullDescription": {"text": "What it says, hides or repeats is what planted documents say, hide or repeat."},
+        "defaultConfiguration": {"level": "warning"},
+        "properties": {"tags": ["security", "poisoning", "rag"]},
+    }
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {"name": "unpoison", "semanticVersion": __version__, "rules": [rule]},
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(finding) for finding in scan.flagged],
+                "properties": {"source": source, "documents": scan.documents, "notes": list(scan.notes)},
+            }
+        ],
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    address = {"uri": quote(finding.source or finding.id, safe="/:?=&%#@+,;~!$'()*")}
+    named = [{"name": finding.id, "kind": "resource"}]
+    locations = [
+        {
+            "physicalLocation": {
+                "artifactLocation": address,
+                "region": {"charOffset": span.start, "charLength": span.end - span.start},
+            },
+            "logicalLocations": named,
+            "message": {"text": plain(span.reason)},
+        }
+        for span in finding.spans
+    ] or [{"physicalLocation": {"artifactLocation": address}, "logicalLocations": named}]
+    return {
+        "ruleId": RULE,
+        "ruleIndex": 0,
+        "level": "error" if finding.suspicion >= 0.9 else "warning",
+        "rank": round(100 * finding.suspicion, 2),
+        "message": {"text": "; ".join(map(plain, finding.reasons))},
+        "locations": locations[:1],
+        "relatedLocations": [{"id": i, **location} for i, location in enumerate(locations[1:], 1)],
+        "partialFingerprints": {"unpoisonDocument/v1": finding.id},
+        "properties": {
+            "suspicion": finding.suspicion,
+            "group": finding.group,
+            "neighbours": list(finding.neighbours),
+        },
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from unpoison import Passage, Rag, Sources
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
-from unpoison.retrieval.trusted import by_trust, depth
+from unpoison.retrieval.base import by_trust, depth
 
 POLICY = {"trusted": ["handbook.example"], "known": ["wiki.example"], "blocked": ["evil.example"]}
 QUESTION = "refund window"

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.scan.batches import sudden_batches
 from unpoison.scan.collection import Collection, collect_documents
-from unpoison.scan.concealed import concealed_texts
-from unpoison.scan.demanding import TOO_FEW, imperative_signs, injection_suspicion, strengths
-from unpoison.scan.explaining import ScanEvidence, findings
-from unpoison.scan.findings import Scan
-from unpoison.scan.groups import Groups
-from unpoison.scan.judging import HidingShares, claims, concealment
-from unpoison.scan.rivals import rivals
-from unpoison.scan.screens import Engine, ScanQuestion, screen_questions
-from unpoison.scan.signs import ScreeningOdds, signs
+from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
+from unpoison.scan.findings import Scan, ScanEvidence, findings
+from unpoison.scan.groups import Groups, rivals, sudden_batches
+from unpoison.scan.hidden_text import concealed_texts
+from unpoison.scan.imperatives import TOO_FEW, imperative_signs, injection_suspicion, strengths
+from unpoison.scan.signs import HidingShares, ScreeningOdds, claims, concealment, signs
 from unpoison.text.prompt_injection import Injection, injection
 from unpoison.utils.checks import within
 
@@ -55,7 +51,7 @@ def scan(
 
     Every document's rarest words are asked as a question; the ten units that stand nearest are screened as if they
     had been retrieved for it. What the defense says of a unit over all questions is put together with how it is built
-    and what it hides (`at_rest.judging`).
+    and what it hides (`scan.signs`).
 
     Args:
         documents: Strings, dicts, framework documents, `Passage` or `Document`. Vectors are used where all have one.

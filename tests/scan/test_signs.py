@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scan.corpora import honest, planted
-from unpoison.scan.style import LEAST, MOST, invention_odds
+from unpoison.scan.signs import MAX_STYLE, MIN_STYLE, invention_odds
 
 
 def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
@@ -38,7 +38,7 @@ def test_texts_are_judged_alone_however_many_there_are() -> None:
 
 def test_nothing_to_read_is_innocent() -> None:
     assert invention_odds([]).shape == (0,)
-    assert invention_odds(["", " \n "]).tolist() == [LEAST] * 2
+    assert invention_odds(["", " \n "]).tolist() == [MIN_STYLE] * 2
     assert invention_odds(["..."])[0] < -4
 
 
@@ -47,4 +47,4 @@ def test_nothing_to_read_is_innocent() -> None:
 def test_any_texts_have_a_bounded_style(texts: list[str]) -> None:
     odds = invention_odds(texts)
     assert odds.shape == (len(texts),)
-    assert np.all((odds >= LEAST) & (odds <= MOST))
+    assert np.all((odds >= MIN_STYLE) & (odds <= MAX_STYLE))

@@ -18,7 +18,7 @@ from unpoison.errors import clip
 from unpoison.models.baseline_prompts import blame_prompt, extract_tagged
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_prompt
 from unpoison.models.requests import Flow, generate
-from unpoison.scan.stating import says
+from unpoison.scan.statements import says
 
 __all__ = ["Culprits", "Interview", "by_groups", "by_judge", "by_leaving_one_out", "by_matching", "half"]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scan.corpora import towns
-from unpoison.scan.demanding import (
+from unpoison.scan.documents import Document
+from unpoison.scan.imperatives import (
     CERTAIN,
     MAX_IMPERATIVE_SHARE,
     TOO_FEW,
@@ -15,7 +16,6 @@ from unpoison.scan.demanding import (
     injection_suspicion,
     strengths,
 )
-from unpoison.scan.documents import Document
 from unpoison.scan.units import units_of
 from unpoison.text.prompt_injection import injection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import effort, linear
-from unpoison.scan.concealed import concealed_texts, read_page
+from unpoison.scan.hidden_text import concealed_texts, read_page
 
 ENDLESS = ["<!--", "<a ", "</a ", "<![", "<a b='", "<?", "<", "<!--a --"]
 

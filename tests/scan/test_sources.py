@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from unpoison.scan.documents import Document
-from unpoison.scan.folders import folder_documents
-from unpoison.scan.sources import Failure
+from unpoison.scan import sources
+from unpoison.scan.documents import Document, Failure
+from unpoison.scan.sources import folder_documents
 
 docx = pytest.importorskip("docx", reason="PYTHON-DOCX ABSENT: pip install 'unpoison[files]'")
 
@@ -93,12 +93,10 @@ def test_what_is_not_read_is_named_and_nothing_is_lost_with_it(tmp_path: Path) -
 
 
 def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unpoison.scan import word_files
-
     written(tmp_path / "a.docx")
     with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/media/image1.bin", bytes(2**22))
-    monkeypatch.setattr(word_files, "MAX_UNPACKED", 2**21)
+    monkeypatch.setattr(sources, "MAX_UNPACKED_BYTES", 2**21)
     documents, failures = read(tmp_path)
     assert documents == {}
     assert "unpacks to" in failures["a.docx"]

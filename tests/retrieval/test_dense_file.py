@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from unpoison.errors import InputError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import DenseRetriever
-from unpoison.retrieval.index_file import read_index, write_index
+from unpoison.retrieval.dense import read_index, write_index
 from unpoison.types import Passage
 
 ODD = [
@@ -91,12 +91,12 @@ def test_another_encoder_is_refused(path):
 KILLED = """
 import os, sys
 from unpoison.models import FakeEncoder
-from unpoison.retrieval import DenseRetriever, index_file
+from unpoison.retrieval import DenseRetriever, dense
 
 retriever = DenseRetriever(FakeEncoder(), [f"new {i}" for i in range(50)])
 lines = 0
 
-def dying(passage, line=index_file._line):
+def dying(passage, line=dense._line):
     global lines
     lines += 1
     if lines == 25:
@@ -107,7 +107,7 @@ def no_power(file):
     os.kill(os.getpid(), 9)
 
 if sys.argv[2] == "writing":
-    index_file._line = dying
+    dense._line = dying
 else:
     os.fsync = no_power
 retriever.save(sys.argv[1])

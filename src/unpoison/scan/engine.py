@@ -1,11 +1,17 @@
-"""Every question put to the defense, ten units at a time: a batch like any other, on its engines, resumable."""
+"""The engine of a scan: every question is put to the defense with ten units at a time, a batch like any other.
+
+What is finished is kept in the state's folder, so that a scan goes on where it was broken off and the next one judges
+only what is new.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -14,9 +20,11 @@ from unpoison.batch.local import local, usual_workers
 from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
+from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
+from unpoison.scan.documents import Document
 
-__all__ = ["Engine", "ScanQuestion", "screen_questions"]
+__all__ = ["Engine", "ScanQuestion", "State", "screen_questions", "usual_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +127,90 @@ def encode_list(values: list[float]) -> bytes:
 def _probabilities(line: bytes) -> list[float]:
     screening = json.loads(line).get("screening")
     return [] if screening is None else [round(1.0 - verdict["score"], 6) for verdict in screening["verdicts"]]
+
+
+SEEN = "judged.json"
+FORMAT = 1
+"""Of the file; another version's is judged anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A folder that belongs to one source.
+
+    Attributes:
+        folder: Made by `open`, for its owner alone.
+    """
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path) -> State:
+        """The state in a folder, which is made where there is none.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(folder)
+
+    @property
+    def parts(self) -> Path:
+        """Where parts of an unfinished scan lie."""
+        return self.folder / "parts"
+
+    def judged_keys(self) -> frozenset[str]:
+        """Keys of the documents that earlier scans judged.
+
+        Raises:
+            InputError: The file is damaged, or of another version.
+        """
+        path = self.folder / SEEN
+        if not path.exists():
+            return frozenset()
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            keys = held["keys"]
+            right = held["format"] == FORMAT and all(isinstance(key, str) for key in keys)
+        except (ValueError, KeyError, TypeError):
+            right = False
+        if not right:
+            raise InputError(f"{path} is damaged or of another version; delete it, and everything is judged anew")
+        return frozenset(keys)
+
+    def finish(self, documents: Iterable[Document]) -> None:
+        """Remember the documents as judged, in one step, and forget the parts.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        draft = self.folder / f"{SEEN}.{os.getpid()}.draft"
+        keys = sorted({document.key for document in documents} | self.judged_keys())
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump({"format": FORMAT, "keys": keys}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.folder / SEEN)
+        if self.parts.exists():
+            Shards(self.parts).clear()
+
+
+def usual_folder(source: str) -> Path:
+    """Where the state of a source is kept if nobody says: beside a file or folder, else in the working directory."""
+    if source != "-" and Path(source).exists():
+        path = Path(source)
+        return path.resolve().with_name(f"{path.resolve().name}.scan")
+    digest = blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return Path(f"unpoison-{digest}.scan")  # never the address itself, which may hold a password
+
+
+def is_unfinished(state: State) -> bool:
+    """Whether an earlier scan was broken off."""
+    return state.parts.exists() and any(state.parts.iterdir())
+
+
+def describe_source(source: str) -> str:
+    """A source as messages name it, without the password of an address."""
+    scheme, mark, rest = source.partition("://")
+    secret, at, host = rest.rpartition("@")
+    return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from scan.corpora import honest, planted, towns
 from unpoison.errors import InputError, OptionError
-from unpoison.scan import Document, Scan, scan, scanning
+from unpoison.scan import Document, Scan, scan, scanner
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.rivals import rivals
-from unpoison.scan.screens import Engine
+from unpoison.scan.engine import Engine
+from unpoison.scan.groups import rivals
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def weighed(documents: list[dict[str, object]]) -> NDArray[np.float64]:
     """The log-odds of each unit's claim, as far as they are not cut off."""
     collection = collect_documents(documents)
     everything = np.ones(len(collection.documents), bool)
-    claimed = scanning.judge_documents(collection, everything, Engine(workers=1), lambda *_: None).claimed
+    claimed = scanner.judge_documents(collection, everything, Engine(workers=1), lambda *_: None).claimed
     return np.log(claimed / (1 - claimed))
 
 
@@ -193,7 +193,7 @@ def test_a_batch_and_a_rival_weigh_what_they_are_said_to(monkeypatch: pytest.Mon
     whole = weighed(documents)
     for name, least in (("rivals", 0.5), ("sudden_batches", 0.5)):
         with monkeypatch.context() as patch:
-            patch.setattr(scanning, name, lambda *_: {} if name == "rivals" else [])  # noqa: B023
+            patch.setattr(scanner, name, lambda *_: {} if name == "rivals" else [])  # noqa: B023
             assert (whole - weighed(documents)).max() > least, name
 
 

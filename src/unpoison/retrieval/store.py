@@ -1,0 +1,77 @@
+"""A store that is read whole, and from which documents are moved: what `scan` and `quarantine` need of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from unpoison.errors import InputError, StoreError, clip
+
+__all__ = ["Store", "VectorStore", "refuse", "unreachable"]
+
+
+class Store(ABC):
+    """One collection. Raw documents are what the store holds, as JSON has it, whatever it is; `id` names them.
+
+    Attributes:
+        name: What messages call it, without secrets.
+    """
+
+    name: str
+
+    @abstractmethod
+    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """The raw documents of these ids; ids that are not there are left out."""
+
+    @abstractmethod
+    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write raw documents, each in the place of the one that has its id."""
+
+    @abstractmethod
+    def take(self, ids: Collection[str]) -> None:
+        """Take documents out. Only `quarantine` calls it, when they are seen to be in another store."""
+
+    def close(self) -> None:  # noqa: B027  most have nothing to close
+        """Let go of connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class VectorStore(Store):
+    """A store with a vector for each document."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Every document as fields: `text`, `id`, `embedding`, and what else the store holds.
+
+        Raises:
+            InputError: A document without a text.
+            StoreError: It cannot be reached, or went away meanwhile.
+        """
+
+
+def unreachable(name: str, error: Exception, documents: int = 0) -> StoreError:
+    """The error for a server that does not answer, or that went away after some documents were read."""
+    if documents:
+        return StoreError(
+            f"{name} went away after {documents:,} documents ({_line(error)}); nothing was changed in it: run the same "
+            "command again"
+        )
+    return StoreError(f"{name} cannot be reached ({_line(error)}); see whether the server runs and lets you in")
+
+
+def refuse(name: str, error: Exception, check: str) -> InputError:
+    """The error for what a server does not take; `check` says what to look at."""
+    return InputError(f"{name} refuses this ({_line(error)}); see {check}")
+
+
+def _line(error: Exception) -> str:
+    return clip(" ".join(str(error).split()), 200)
