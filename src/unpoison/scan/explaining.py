@@ -16,7 +16,7 @@ from unpoison.scan.findings import Finding
 from unpoison.scan.rivals import RivalCopy
 from unpoison.scan.signs import COLUMNS, ScreeningOdds, UnitSigns
 from unpoison.scan.units import Unit
-from unpoison.text.demands import VOUCHES
+from unpoison.text.imperatives import VOUCHES
 from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
 

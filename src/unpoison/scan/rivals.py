@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.scan.collection import Collection
-from unpoison.text.near_copies import near_copies
+from unpoison.text.near_duplicates import near_copies
 
 __all__ = ["RivalCopy", "rivals"]
 

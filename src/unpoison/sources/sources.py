@@ -18,7 +18,7 @@ from unpoison.sources.reliability import outcomes
 from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
 from unpoison.utils.checks import among
-from unpoison.utils.recent import LRUCache
+from unpoison.utils.lru_cache import LRUCache
 
 __all__ = ["SourceRow", "Sources", "Standing"]
 

@@ -12,9 +12,9 @@ from operator import add, attrgetter
 from sys import getsizeof
 
 from unpoison.text.alignment import UNTRACED, Edits
-from unpoison.text.encoded import decode_text
+from unpoison.text.decoding import decode_text
+from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
-from unpoison.text.look_alikes import one_script
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
 __all__ = ["MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical"]
@@ -112,10 +112,10 @@ class Canonical:
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
     """What a text says to a reader.
 
-    In this order, until nothing changes: what is encoded (`text.encoded`);
+    In this order, until nothing changes: what is encoded (`text.decoding`);
     comments, tags and entities resolved (`text.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
-    out (`text.invisible`); look-alikes inside words back to one script (`text.look_alikes`); white space
+    out (`text.invisible`); look-alikes inside words back to one script (`text.homoglyphs`); white space
     collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
     are not lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
 
