@@ -24,8 +24,7 @@ from unpoison.algorithms.pagerank import pagerank
 from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.tfidf import tfidf, top_terms
 from unpoison.text.rouge import rouge_l
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import stems, words
+from unpoison.text.tokens import ENGLISH_33, stems, words
 
 __all__ = ["KERNELS", "measure_kernels"]
 

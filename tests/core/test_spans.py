@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import PIECES
 
+from text.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Span, Verdict
 from unpoison.core.spans import cuts_of, merge_spans, spans_of, without
 from unpoison.text.canonical import canonical

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import PIECES
 
+from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, Injection

@@ -183,7 +183,7 @@ def test_words_do_not_depend_on_the_texts_beside(texts: list[str]) -> None:
 
 
 def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: LRUCache[str, Analysis] = LRUCache(module._record_failure._size, 200_000, 8)
+    kept: LRUCache[str, Analysis] = LRUCache(module._kept._size, 200_000, 8)
     monkeypatch.setattr(module, "_record_failure", kept)
     for i in range(40):
         known = analysis(f"text {i} " * 100)
@@ -196,9 +196,9 @@ def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_array_counts_with_all_its_numbers() -> None:
     clear()
-    known, before = analysis("a"), module._record_failure._held
+    known, before = analysis("a"), module._kept._held
     known.part(zeros)
-    assert module._record_failure._held >= before + 24_000
+    assert module._kept._held >= before + 24_000
 
 
 def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import linear
-from unpoison import Passage, passages
+from unpoison import Passage
+from unpoison.core import passages
 from unpoison.text.analysis import clear
 from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, canonical
 

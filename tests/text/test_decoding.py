@@ -12,7 +12,7 @@ import pytest
 
 from effort import linear
 from unpoison.text.alignment import UNTRACED, Trace
-from unpoison.text.canonical import _canonical, canonical
+from unpoison.text.canonical import _round, canonical
 from unpoison.text.decoding import decode_text
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
@@ -81,7 +81,7 @@ def test_what_says_nothing_stays(text: str) -> None:
     "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    assert linear(lambda size: _canonical((unit * size)[:size], True, UNTRACED))
+    assert linear(lambda size: _round((unit * size)[:size], True, UNTRACED))
 
 
 @pytest.mark.parametrize(

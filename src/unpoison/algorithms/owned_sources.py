@@ -21,8 +21,8 @@ def withstands(
 ) -> int:
     """The largest m such that the leading claim still leads whatever any m sources say.
 
-    The leading claim is an atom: all answers of one form (`text.forms`). It leads, and nobody disputes it, as long
-    as `share` times its weight is more than everything else that sources say together.
+    The leading claim is an atom: all answers of one form (`text.answer_forms`). It leads, and nobody disputes it, as
+    long as `share` times its weight is more than everything else that sources say together.
 
     Theorem. Let W be the sum of `lead`, O that of `others`. Whoever owns a supporter o may take its `lead[o]` away, and
     add at most `trust[o]` to the rest. Whoever owns another source, retrieved or not, adds at most `HEAVIEST`, and

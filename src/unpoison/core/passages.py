@@ -15,8 +15,7 @@ from unpoison.errors import InputError, clip
 from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
 from unpoison.text.alignment import Region, Regions, merge_regions
 from unpoison.text.analysis import analysis
-from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, Hidden, canonical
-from unpoison.text.redaction import MARK, redact_text, redact_with_trace
+from unpoison.text.canonical import MARK, MAX_TEXT_CHARS, Canonical, Hidden, canonical, redact_text, redact_with_trace
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 

@@ -18,7 +18,7 @@ __all__ = ["answers_by_origin"]
 def answers_by_origin(
     rows: Iterable[object], sources: Sources, generator: Generator | str
 ) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """For each row its question, and for each origin the class of its answer (`text.forms`).
+    """For each row its question, and for each origin the class of its answer (`text.answer_forms`).
 
     Args:
         rows: Mappings with a question and passages, or `Row` objects.

@@ -1,7 +1,7 @@
 """Claims: what each passage answers, read alone; answers that mean the same are one; each source has one voice.
 
 1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator.
-2. Answers of one form (`text.forms`) are an atom; atoms that say the same as a heavier one join it.
+2. Answers of one form (`text.answer_forms`) are an atom; atoms that say the same as a heavier one join it.
 3. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
 4. Where sources that count answer at all, nobody else weighs anything: what was never seen before outvotes nobody.
 5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
@@ -25,8 +25,8 @@ from unpoison.models.protocols import Generator
 from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, read, relate
 from unpoison.models.voices import GivenAnswer, sentence
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import Relation, relation
-from unpoison.text.forms import form
 from unpoison.types import Passage, Query
 
 __all__ = ["SHARE", "Findings", "Statement", "claims_of", "read_statements"]

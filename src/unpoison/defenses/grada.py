@@ -28,8 +28,7 @@ from unpoison.models.protocols import CrossEncoder, Encoder, Generator, Injectio
 from unpoison.models.requests import Flow, compare
 from unpoison.runtime.driver import Limits
 from unpoison.text.rouge import rouge_l
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 

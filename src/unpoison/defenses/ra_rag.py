@@ -27,7 +27,7 @@ from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
-from unpoison.text.forms import form
+from unpoison.text.answer_forms import form
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
 

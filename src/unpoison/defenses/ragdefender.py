@@ -29,8 +29,7 @@ from unpoison.defenses.injections import InjectionPolicy
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_318, words
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least
 

@@ -6,7 +6,8 @@ in any order. So one proof covers a planted passage that pushes an honest one ou
 one that was suppressed.
 
 **Theorem.** With `guarantee` g of an answer that says w, after any such change of m <= g passages `Vote` answers w
-again (`same="written"`: an answer of the same form, `text.forms`; `same="meaning"`: w or what says the same as w).
+again (`same="written"`: an answer of the same form, `text.answer_forms`; `same="meaning"`: w or what says the same as
+w).
 
 **Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
 from its own text (`passages`), injections by its own text (`defenses.injections`), it is read in a prompt of its own
@@ -76,8 +77,8 @@ class Vote(Defense):
         generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
         nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
             rules (`text.answers`) by default.
-        same: Which answers are one. `written`: those of one form (`text.forms`). `meaning`: also those that contain
-            or say the same as one with `seconds` votes of its own.
+        same: Which answers are one. `written`: those of one form (`text.answer_forms`). `meaning`: also those that
+            contain or say the same as one with `seconds` votes of its own.
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.

@@ -17,8 +17,8 @@ from unpoison.errors import InputError
 from unpoison.models.prompts import informative
 from unpoison.models.protocols import NLIModel
 from unpoison.models.requests import Flow
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import relation
-from unpoison.text.forms import form
 
 __all__ = ["Ballots", "Counted", "alike", "count_ballots", "independent"]
 
@@ -38,7 +38,7 @@ class Ballots:
 
     Attributes:
         answers: What it says, as read.
-        forms: The class of that (`text.forms`), "" where it says nothing.
+        forms: The class of that (`text.answer_forms`), "" where it says nothing.
     """
 
     answers: tuple[str, ...]

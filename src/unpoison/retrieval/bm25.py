@@ -20,8 +20,7 @@ from unpoison.retrieval.base import Retriever, check_count
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.trusted import by_trust, depth
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words"]

@@ -17,8 +17,7 @@ from threading import RLock
 from typing import Any, Literal, NamedTuple
 
 from unpoison.errors import InputError, OptionError, StoreError, clip
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import stems
+from unpoison.text.tokens import ENGLISH_318, stems
 from unpoison.utils.private import private
 from unpoison.utils.write_ahead import write_ahead
 

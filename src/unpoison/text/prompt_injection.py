@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.textbook_injections import textbook_injections
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
     "FEW",

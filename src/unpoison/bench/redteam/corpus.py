@@ -18,7 +18,7 @@ from unpoison.bench.redteam.templates import Filled
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError, clip
 from unpoison.retrieval import BM25Retriever
-from unpoison.text.redaction import MARK
+from unpoison.text.canonical import MARK
 from unpoison.utils.checks import at_least
 
 __all__ = ["CORPUS", "corpus_target"]

@@ -20,7 +20,7 @@ from unpoison.defenses.injection_cuts import hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 from unpoison.types import Passage, Span
 
 __all__ = ["ACTIONS", "Action", "CheckScores", "Checks", "check_reason"]

@@ -25,8 +25,7 @@ from unpoison.algorithms.trees import Trees, evaluate
 from unpoison.defenses.guard.shared_words import products
 from unpoison.errors import OptionError
 from unpoison.text.analysis import Words, each, words_of
-from unpoison.text.asked import QuestionTerms, TextWords, beside
-from unpoison.text.style import Style
+from unpoison.text.features import QuestionTerms, Style, TextWords, beside
 
 __all__ = ["Crafted", "Judgement", "neighbor_features"]
 
@@ -95,7 +94,7 @@ class Crafted:
 
     Attributes:
         style: How generated claims are written.
-        whole, window: Trees over the style and the columns of `text.asked`; their sums are log-odds.
+        whole, window: Trees over the style and the columns of `text.features`; their sums are log-odds.
         company: Trees over `neighbor_features`.
         handicap: What is taken from the log-odds of a window, of which a text has many.
         least, most: By how much the company lowers or raises a text's log-odds at most.

@@ -12,7 +12,7 @@ order, and at most m others in each: two sets that differ in at most m passages.
 the order of what is kept never enter a verdict; input that is refused gives no answer.)
 
 With `answer="guaranteed"`, `Vote` answers from what is kept. A generator that writes is then asked to word the winning
-answer from its form (`text.forms`), in which nobody's wording is left, and not from any passage: the text is a
+answer from its form (`text.answer_forms`), in which nobody's wording is left, and not from any passage: the text is a
 function of the question and of the form, and stays the same with it.
 """
 

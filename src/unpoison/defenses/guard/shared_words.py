@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.text.analysis import MARK, STOP, words_of
-from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
+from unpoison.text.features import COLUMNS, QuestionTerms, TextWords, beside
 
 __all__ = ["coverage", "overlap", "products"]
 
