@@ -15,13 +15,11 @@ from inputs import Case, graph
 from speed_defenses import needed
 from timing import Results, measure
 from unpoison.algorithms.bm25 import bm25
-from unpoison.algorithms.centrality import eigenvector_centrality
+from unpoison.algorithms.centrality import eigenvector_centrality, pagerank
 from unpoison.algorithms.clusters import agglomerative, two_means
-from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
-from unpoison.algorithms.pagerank import pagerank
-from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.tfidf import tfidf, top_terms
 from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import ENGLISH_33, stems, words

@@ -184,7 +184,7 @@ def test_words_do_not_depend_on_the_texts_beside(texts: list[str]) -> None:
 
 def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: LRUCache[str, Analysis] = LRUCache(module._kept._size, 200_000, 8)
-    monkeypatch.setattr(module, "_record_failure", kept)
+    monkeypatch.setattr(module, "_kept", kept)
     for i in range(40):
         known = analysis(f"text {i} " * 100)
         assert len(known.words.word) == 200

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from unpoison.algorithms.owned_sources import withstands
+from unpoison.algorithms.votes import withstands
 from unpoison.core.claims import Claim, Status
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
@@ -87,7 +87,7 @@ class Findings(NamedTuple):
         rivals: Positions in `claims` of those that dispute the first.
         against: Positions in `claims` of all that cannot be right beside the first.
         guarantee: Sources that may be owned without changing that the first claim leads undisputed, by
-            `algorithms.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
+            `algorithms.votes`; 0 if disputed, and where only doubtful words were found; None where planted
             passages choose what is read.
         counted: Whether sources that count stand behind the first claim.
         sides: For each claim, the same as those sources make it that lend it weight: what others say beside them, say

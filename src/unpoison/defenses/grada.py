@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.bm25 import bm25
+from unpoison.algorithms.centrality import pagerank
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.pagerank import pagerank
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption

@@ -16,10 +16,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.clusters import agglomerative
-from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans
+from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.ranking import best_first
 from unpoison.algorithms.tfidf import top_terms
 from unpoison.core.reasons import Reason
@@ -190,11 +189,7 @@ class RagDefender(Defense):
     def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
         if self.clustering == "agglomerative":
             return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
-        from unpoison.algorithms import reference_clusters
-
-        if self.clustering == "kmeans":
-            return reference_clusters.kmeans(vectors)
-        return reference_clusters.dbscan(vectors, self.eps, self.min_samples)
+        return kmeans(vectors) if self.clustering == "kmeans" else dbscan(vectors, self.eps, self.min_samples)
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
         """How many of the heaviest terms the passage holds."""

@@ -17,7 +17,7 @@ most m to any. With `copies="once"` a class has as many votes as there can be pa
 are near-copies, the size of a maximum independent set. One more vertex in a graph leaves that size or adds 1, and one
 less leaves it or takes 1, whatever its edges are; and a passage is in one class. So (2) holds there too, though being a
 near-copy is not transitive and a planted text may be a near-copy of several. (3) The rest is arithmetic on counts,
-proved at `algorithms.plurality`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
+proved at `algorithms.votes`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
 the commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
 written (case, the form of a date), not what it says.
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from unpoison.algorithms.independent_set import maximum_independent_set
-from unpoison.algorithms.plurality import plurality, support_vote
+from unpoison.algorithms.votes import plurality, support_vote
 from unpoison.defenses.isolation import judge_apart
 from unpoison.defenses.voices import Voice, those_that_count
 from unpoison.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unpoison.algorithms.owned_sources import outvotes
+from unpoison.algorithms.votes import outvotes
 from unpoison.defenses.voices import Voice, votes_of
 from unpoison.defenses.vote_counting import Ballots, Counted, alike
 from unpoison.models.protocols import NLIModel
