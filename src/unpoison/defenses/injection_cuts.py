@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.core.spans import Span, merge_spans, spans_of, without
+from unpoison.core.verdicts import Span, merge_spans, spans_of, without
 from unpoison.defenses.detector import Detector, Injection, injections
 from unpoison.models.requests import Flow
 from unpoison.text.sentences import around, sentences

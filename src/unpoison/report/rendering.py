@@ -13,12 +13,10 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
-from unpoison.core.claims import Claim
-from unpoison.core.contests import Contest
+from unpoison.core.claims import Claim, Contest
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
-from unpoison.core.spans import Span
-from unpoison.core.verdicts import Verdict
+from unpoison.core.verdicts import Span, Verdict
 from unpoison.report.graph_picture import counts, figure
 from unpoison.utils.plain_text import escape_html, excerpt, plain
 
