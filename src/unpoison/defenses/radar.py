@@ -20,9 +20,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from unpoison.beliefs.key import belief_key, check_key
-from unpoison.beliefs.opening import open_beliefs
-from unpoison.beliefs.store import BeliefStore
+from unpoison.beliefs import open_beliefs
+from unpoison.beliefs.store import BeliefStore, belief_key, check_key
 from unpoison.core.belief import BeliefUpdate
 from unpoison.defenses.base import SourcesOption, add_notes
 from unpoison.defenses.injections import InjectionPolicy
