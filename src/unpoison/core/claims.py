@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 from unpoison.core.codec import from_row, to_row
 from unpoison.core.passages import Passage
 from unpoison.errors import clip
-from unpoison.sources.addresses import visible
 
 __all__ = ["Claim", "Contest", "Rival", "Status", "disagreement", "is_disagreement", "unmistakable"]
 
@@ -181,6 +180,8 @@ def _page(passage: Passage) -> str:
 
 def _one_line(text: str) -> str:
     """At most 80 characters of a text on one line, in quotation marks if it could be taken for the sentence."""
+    from unpoison.sources.addresses import visible  # most passages are never cited
+
     line = visible(" ".join(text.split()))
     line = line if len(line) <= 80 else f"{line[:79]}…"
     return unmistakable(line, '(),;"')

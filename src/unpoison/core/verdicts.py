@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from unpoison.core.codec import array_row, from_row, read_array, to_row
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, as_reason
 from unpoison.errors import clip
-from unpoison.text.alignment import Region, Regions
+
+if TYPE_CHECKING:
+    from unpoison.text.alignment import Region, Regions
 
 __all__ = ["Evidence", "Span", "Verdict", "cuts_of", "merge_spans", "spans_at", "spans_of", "without"]
 
