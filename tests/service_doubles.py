@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
-from unpoison.core.spans import spans_of
+from unpoison.core.verdicts import spans_of
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow, generate
 from unpoison.types import Evidence, Passage, Query, Screening

@@ -25,8 +25,8 @@ from unpoison.defenses.base import Defense
 from unpoison.models import load_generator
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import relation
-from unpoison.text.forms import form
 from unpoison.types import Answer, Reply
 
 WORDS = ("Paris", "paris.", "The Paris", "Lyon", "Rome", "17 days", "seventeen days", "4 May 2010", "2010-05-04", "",

@@ -15,17 +15,14 @@ from benchmarks.speed.inputs import Case, graph
 from benchmarks.speed.speed_defenses import needed
 from benchmarks.speed.timing import Results, measure
 from unpoison.algorithms.bm25 import bm25
-from unpoison.algorithms.centrality import eigenvector_centrality
+from unpoison.algorithms.centrality import eigenvector_centrality, pagerank
 from unpoison.algorithms.clusters import agglomerative, two_means
-from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
-from unpoison.algorithms.pagerank import pagerank
-from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.tfidf import tfidf, top_terms
 from unpoison.text.rouge import rouge_l
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import stems, words
+from unpoison.text.tokens import ENGLISH_33, stems, words
 
 __all__ = ["KERNELS", "measure_kernels"]
 

@@ -29,8 +29,7 @@ from benchmarks.training.guard_data import Sample, training_samples
 from benchmarks.training.guard_manuals import harmless_texts, manual_samples
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, neighbor_features
 from unpoison.text.analysis import canonical_word, word_hash, words_of
-from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
-from unpoison.text.style import Style, root, run_codes
+from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, root, run_codes
 
 __all__ = ["Fitted", "Texts", "crafted_samples", "fit", "judged"]
 

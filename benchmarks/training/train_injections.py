@@ -26,7 +26,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.text.hashed_ngrams import hash_ngrams
+from unpoison.text.ngram_hashes import hash_ngrams
 from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.text.textbook_injections import textbook_injections
 

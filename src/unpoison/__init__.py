@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unpoison.utils.lazy import lazy_names
-from unpoison.utils.moved import answer_old_imports
+from unpoison.utils.old_imports import answer_old_imports
 
 if TYPE_CHECKING:
     from unpoison.architectures.rag import Rag

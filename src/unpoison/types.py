@@ -6,12 +6,10 @@ All of these are frozen and validated where they are made, so that everything be
 from __future__ import annotations
 
 from unpoison.core.answers import Answer, Call, Reply, guarantee_sentence
-from unpoison.core.claims import Claim, Status
-from unpoison.core.contests import Contest, Rival
+from unpoison.core.claims import Claim, Contest, Rival, Status
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 from unpoison.core.screenings import Screening
-from unpoison.core.spans import Span, merge_spans
-from unpoison.core.verdicts import Evidence, Verdict
+from unpoison.core.verdicts import Evidence, Span, Verdict, merge_spans
 
 __all__ = [
     "MAX_PASSAGES",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import unpoison.algorithms.clusters as module
-from unpoison.algorithms.clusters import agglomerative, two_means
+from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans, two_means
 
 LINKAGES = ["ward", "average", "complete", "single"]
 EXAMPLE = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])
@@ -139,3 +141,32 @@ def test_starts_are_different_pairs_in_order_and_bounded(size) -> None:
     assert (np.diff(first * size + second) > 0).all()
     assert len(first) <= module.STARTS
     assert len(first) == min(size * (size - 1) // 2, max(10, min(300, 100_000_000 // size**2)))
+
+
+needs_sklearn = pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
+GROUPS = np.array([[0.0, 0.0], [0.1, 0.0], [9.0, 9.0], [0.0, 0.1], [9.0, 9.1]])
+
+
+@needs_sklearn
+def test_kmeans_splits_two_groups() -> None:
+    labels = kmeans(GROUPS)
+    assert set(labels) == {0, 1}
+    assert labels[0] == labels[1] == labels[3] != labels[2] == labels[4]
+
+
+@needs_sklearn
+def test_kmeans_is_the_same_for_the_same_seed() -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 4))
+    assert (kmeans(vectors, seed=7) == kmeans(vectors, seed=7)).all()
+
+
+@needs_sklearn
+def test_dbscan_leaves_noise_out() -> None:
+    assert dbscan(GROUPS, eps=0.2, min_samples=3).tolist() == [0, 0, -1, 0, -1]
+
+
+@pytest.mark.parametrize("vectors", [np.zeros((0, 2)), np.zeros((1, 2)), np.ones((4, 2))])
+@needs_sklearn
+def test_no_two_different_points_of_reference_clusters(vectors) -> None:
+    assert kmeans(vectors).tolist() == [0] * len(vectors)
+    assert len(dbscan(vectors)) == len(vectors)

@@ -17,7 +17,7 @@ from unpoison.beliefs import postgres as postgres_module
 from unpoison.beliefs import redis as redis_module
 from unpoison.beliefs import sqlite as sqlite_module
 from unpoison.errors import InputError, StoreError
-from unpoison.utils import write_ahead
+from unpoison.utils import sqlite as shared
 
 WRITERS = Path(__file__).with_name("writers.py")
 FULL = bool(os.environ.get("UNPOISON_FULL"))
@@ -55,9 +55,9 @@ class Switching:
 
 
 def test_a_file_that_another_process_opens_at_the_same_moment_is_waited_for(monkeypatch):
-    monkeypatch.setattr(write_ahead, "RETRY", 0.0)
+    monkeypatch.setattr(shared, "RETRY", 0.0)
     connection = Switching(3, sqlite3.SQLITE_BUSY_RECOVERY)
-    write_ahead.write_ahead(connection, sqlite_module.BUSY)
+    shared.write_ahead(connection, sqlite_module.BUSY)
     assert connection.tries == 4
 
 
@@ -66,7 +66,7 @@ def test_what_waiting_does_not_mend_is_raised(monkeypatch, busy, code):
     monkeypatch.setattr(sqlite_module, "BUSY", busy)
     connection = Switching(1, code)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
-        write_ahead.write_ahead(connection, sqlite_module.BUSY)
+        shared.write_ahead(connection, sqlite_module.BUSY)
     assert connection.tries == 1
 
 

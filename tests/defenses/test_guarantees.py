@@ -18,8 +18,8 @@ from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, RobustRagDe
 from unpoison.defenses.base import Defense
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import relation
-from unpoison.text.forms import form
 from unpoison.types import Answer, Reply
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -11,7 +11,7 @@ from unpoison import Passage, RaRag, Sources
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.sources.reliability import reliability
+from unpoison.sources.trust import reliability
 
 QUESTION = "in which city is the Vasa"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from unpoison.core.spans import spans_of
+from unpoison.core.verdicts import spans_of
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow
 from unpoison.types import Passage, Query, Screening

@@ -7,8 +7,7 @@ import pytest
 
 from unpoison import Passage, RagDefender
 from unpoison.algorithms.tfidf import tfidf, top_terms
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_318, words
 
 QUERY = "Where is the capital of France?"
 PASSAGES = [

@@ -5,8 +5,7 @@ import pytest
 
 from unpoison.algorithms.bm25 import bm25
 from unpoison.retrieval import BM25Retriever
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 
 bm25s = pytest.importorskip("bm25s")
 pytestmark = pytest.mark.parity

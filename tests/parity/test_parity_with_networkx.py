@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from unpoison.algorithms import mincut
-from unpoison.algorithms.centrality import power_iteration
+from unpoison.algorithms.centrality import pagerank, power_iteration
 from unpoison.algorithms.mincut import cut_value, min_cut
-from unpoison.algorithms.pagerank import pagerank
 
 networkx = pytest.importorskip("networkx")
 pytestmark = pytest.mark.parity

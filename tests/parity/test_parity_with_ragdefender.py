@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from unpoison.algorithms.clusters import agglomerative
-from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.ranking import best_first
 
 pytest.importorskip("ragdefender")

@@ -6,8 +6,7 @@ import pytest
 from unpoison.algorithms.clusters import agglomerative, two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.tfidf import tfidf, top_terms
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_318, words
 
 pytest.importorskip("sklearn")
 

@@ -26,7 +26,7 @@ from unpoison.text.analysis import (
     word_hash,
 )
 from unpoison.text.sentences import SENTENCE_END
-from unpoison.utils.recent import LRUCache
+from unpoison.utils.lru_cache import LRUCache
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unpoison.text import quantities
 from unpoison.text.answers import RIVAL, SAME, relation
-from unpoison.text.folding import tokens, word_set
+from unpoison.text.normalisation import tokens, word_set
 
 SAID_THE_SAME = [
     ("when did it open", "March 3, 1999", "3 March 1999"),

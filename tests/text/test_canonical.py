@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from effort import linear
 from unpoison import Passage
-from unpoison.core import passages
 from unpoison.text.analysis import clear
 from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, canonical
 
@@ -209,7 +208,7 @@ def test_what_comes_again_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> 
         read.append(text)
         return canonical(text)
 
-    monkeypatch.setattr(passages, "canonical", counted)
+    monkeypatch.setattr("unpoison.text.canonical.canonical", counted)
     clear()
     for _ in range(3):
         assert Passage("A t\u200bext that nobody reads twice").reading == "A text that nobody reads twice"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unpoison.text.hashed_ngrams import hash_ngrams
+from unpoison.text.ngram_hashes import hash_ngrams
 from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, load_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from effort import linear
 from unpoison.text import respelling as kernel
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
 SAID = "The renowned capital of France is Lyon, and it has been so since the great war."

@@ -5,8 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.stopwords import ENGLISH_33, ENGLISH_318
-from unpoison.text.tokens import stem_sets, stems, words
+from unpoison.text.tokens import ENGLISH_33, ENGLISH_318, stem_sets, stems, words
 
 
 def test_words_are_lower_cased_and_at_least_two_characters() -> None:

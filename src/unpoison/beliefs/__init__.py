@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unpoison.errors import OptionError, clip
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.beliefs.key import belief_key
     from unpoison.beliefs.memory import MemoryBeliefs
-    from unpoison.beliefs.opening import open_beliefs
     from unpoison.beliefs.postgres import PostgresBeliefs
     from unpoison.beliefs.redis import RedisBeliefs
     from unpoison.beliefs.sqlite import SqliteBeliefs
-    from unpoison.beliefs.store import BeliefStore, export_lines, import_lines, update
+    from unpoison.beliefs.store import BeliefStore, belief_key, export_lines, import_lines, update
     from unpoison.core.belief import Belief, BeliefUpdate, Weights
 
 _HOMES = {
@@ -28,10 +27,9 @@ _HOMES = {
     "RedisBeliefs": "redis",
     "SqliteBeliefs": "sqlite",
     "Weights": "unpoison.core.belief",
-    "belief_key": "key",
+    "belief_key": "store",
     "export_lines": "store",
     "import_lines": "store",
-    "open_beliefs": "opening",
     "update": "store",
 }
 
@@ -40,5 +38,35 @@ __all__ = [
     "Weights", "belief_key", "export_lines", "import_lines", "open_beliefs", "update",
 ]  # fmt: skip
 
+_SERVERS = ("redis", "rediss", "unix", "postgresql", "postgres")
 
 __getattr__ = lazy_names(__name__, _HOMES)
+
+
+def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = None) -> BeliefStore:
+    """The store that a string names: `memory`, `sqlite:FILE` or a path, `redis://...`, `postgresql://...`.
+
+    Raises:
+        OptionError: An unknown kind of store.
+        MissingExtraError: An extra that is not installed.
+        StoreError: The store cannot be reached.
+        InputError: The file is damaged or not a store of beliefs.
+    """
+    from unpoison.beliefs.memory import MemoryBeliefs
+    from unpoison.beliefs.postgres import PostgresBeliefs
+    from unpoison.beliefs.redis import RedisBeliefs
+    from unpoison.beliefs.sqlite import SqliteBeliefs
+
+    kind, colon, rest = spec.partition(":")
+    if spec == "memory":
+        return MemoryBeliefs(namespace=namespace, ttl=ttl)
+    if kind in ("redis", "rediss", "unix") and rest.startswith("//"):
+        return RedisBeliefs(spec, namespace=namespace, ttl=ttl)
+    if kind in ("postgresql", "postgres") and rest.startswith("//"):
+        return PostgresBeliefs(spec, namespace=namespace, ttl=ttl)
+    if colon and kind in _SERVERS:  # never repeated: what follows may be a password
+        raise OptionError(f"a store in {kind} is written {kind}://HOST, with two slashes; a file is sqlite:FILE")
+    path = rest if kind == "sqlite" and colon else spec
+    if not path or "://" in path:
+        raise OptionError(f"no belief store {clip(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
+    return SqliteBeliefs(path, namespace=namespace, ttl=ttl)

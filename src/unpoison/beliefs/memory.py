@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
 
-from unpoison.beliefs.key import check_key, check_namespace
-from unpoison.beliefs.store import check_ttl, fresh_version, times
+from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.utils.checks import at_least
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unpoison.beliefs.key import check_key, check_namespace
-from unpoison.beliefs.store import check_ttl, fresh_version, times
+from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require

@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
-from unpoison.beliefs.key import check_key, check_namespace
-from unpoison.beliefs.store import check_ttl, fresh_version, times
+from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
 from unpoison.core.belief import Belief
 from unpoison.errors import InputError
 

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unpoison.beliefs.sql import SqlBeliefs, Statements
-from unpoison.errors import InputError, StoreError, clip
-from unpoison.utils.private import private
-from unpoison.utils.write_ahead import write_ahead
+from unpoison.errors import InputError, clip
+from unpoison.utils.sqlite import connect, explain_errors, transaction
 
 __all__ = ["MIGRATIONS", "SqliteBeliefs"]
 
@@ -62,46 +61,23 @@ class SqliteBeliefs(SqlBeliefs):
     def _open_connection(self) -> Iterator[sqlite3.Connection]:
         """The one connection of this process; every statement is a transaction of its own."""
         self._leave_to_the_parent()
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                yield self._connection
-            except sqlite3.OperationalError as error:
-                raise StoreError(
-                    f"the belief store {self._address} cannot be used ({error}); "
-                    "give a path in a folder that can be written, and see whether another process holds it locked"
-                ) from error
-            except sqlite3.Error as error:  # of which a damaged file is the only one left
-                raise InputError(
-                    f"{self._address} is damaged or no SQLite file ({error}); give another path, or restore it"
-                ) from error
-
-    def _connect(self) -> sqlite3.Connection:
-        private(self.path)
-        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            # In this order: whoever made the tables at the same time has set the mark with them.
-            (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (owner,) = connection.execute("PRAGMA application_id").fetchone()
-            if used and owner != APPLICATION:
-                raise InputError(f"{self._address} is a database, but no store of beliefs; give another path")
-            write_ahead(connection, BUSY)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            self._migrate(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        with self._lock, explain_errors(f"the belief store {self._address}"):
+            if self._connection is None:
+                self._connection = connect(
+                    self.path,
+                    self._migrate,
+                    wait=BUSY,
+                    application=APPLICATION,
+                    refusal=f"{self._address} is a database, but no store of beliefs; give another path",
+                )
+            yield self._connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         """Bring the file up to the newest schema, in one transaction; of several processes one does it."""
         (schema,) = connection.execute("PRAGMA user_version").fetchone()
         if schema == len(MIGRATIONS):
             return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             if schema > len(MIGRATIONS):
                 raise InputError(
@@ -113,10 +89,6 @@ class SqliteBeliefs(SqlBeliefs):
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
             connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
 
     @property
     def _address(self) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from secrets import token_hex
 from typing import Any, Protocol, runtime_checkable
 
-from unpoison.beliefs.key import check_key
 from unpoison.core.belief import Belief
 from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.utils.checks import within
 
 __all__ = [
     "BeliefStore",
+    "belief_key",
+    "check_key",
+    "check_namespace",
     "check_ttl",
     "export_line",
     "export_lines",
@@ -22,6 +27,47 @@ __all__ = [
     "times",
     "update",
 ]
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_KEY = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
+
+
+def belief_key(query: str) -> str:
+    """32 hexadecimal digits of the normalised query.
+
+    Normalised means: compatible characters unified (NFKC), case folded, white space as single spaces, and no full
+    stops, question or exclamation marks at the end.
+    """
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())
+    line = " ".join(text.split()).rstrip(".?!\u3002 ")
+    return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def check_key(key: str) -> str:
+    """The key, if every store can hold it.
+
+    Raises:
+        InputError: Empty, longer than 128 characters, or with white space or control characters.
+    """
+    if not isinstance(key, str) or not _KEY.fullmatch(key) or not key.isprintable():
+        raise InputError(
+            f"a belief's key must be 1 to 128 visible characters, got {clip(key)}; belief_key(query) makes one"
+        )
+    return key
+
+
+def check_namespace(namespace: str) -> str:
+    """The namespace, if every store can hold it.
+
+    Raises:
+        OptionError: Not 1 to 64 letters, digits, dots, hyphens and underscores.
+    """
+    if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+        raise OptionError(
+            f"namespace must be 1 to 64 letters, digits, dots, hyphens or underscores, got {clip(namespace)}"
+        )
+    return namespace
+
 
 ATTEMPTS = 10_000
 """So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""

@@ -16,8 +16,7 @@ from unpoison.cli.help import Command
 if TYPE_CHECKING:
     from unpoison.cli.running import RowCounts
     from unpoison.sources.retrievals import Retrieval
-    from unpoison.sources.sources import Sources
-    from unpoison.sources.tally import Tally
+    from unpoison.sources.sources import Sources, Tally
 
 __all__ = ["sources"]
 
@@ -79,7 +78,7 @@ def list_(
 ) -> None:
     """List who is in your data: every origin with its passages, questions and share."""
     from unpoison.cli.running import RowCounts, say
-    from unpoison.sources.tally import Tally
+    from unpoison.sources.sources import Tally
 
     known, tally = _sources(policy, origin), Tally()
     counts = RowCounts("", most=MAX_REPORTED)

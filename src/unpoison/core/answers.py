@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from unpoison.core.belief import BeliefUpdate
-from unpoison.core.claims import Claim, Status
+from unpoison.core.claims import Claim, Contest, Status
 from unpoison.core.codec import from_row, json_entries, to_row
-from unpoison.core.contests import Contest
 from unpoison.core.screenings import Screening
 
 __all__ = ["Answer", "Call", "Reply", "guarantee_sentence"]

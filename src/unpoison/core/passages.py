@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf, isfinite
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, clip
 from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
-from unpoison.text.alignment import Region, Regions, merge_regions
-from unpoison.text.analysis import analysis
-from unpoison.text.canonical import MAX_TEXT_CHARS, Canonical, Hidden, canonical
-from unpoison.text.redaction import MARK, redact_text, redact_with_trace
+
+if TYPE_CHECKING:  # how a text is read is imported when the first one is
+    from unpoison.text.alignment import Region, Regions
+    from unpoison.text.canonical import Canonical, Hidden
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 
@@ -96,6 +96,8 @@ class Query:
 
     def _canonical_text(self) -> Canonical:
         if self._canonical is None:
+            from unpoison.text.canonical import canonical
+
             object.__setattr__(self, "_canonical", canonical(self.text, markup=False))
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
@@ -174,11 +176,18 @@ class Passage:
 
         Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
         """
-        return self.raw[:MAX_TEXT_CHARS] if self.verbatim else self._canonical_text().text
+        if not self.verbatim:
+            return self._canonical_text().text
+        from unpoison.text.canonical import MAX_TEXT_CHARS
+
+        return self.raw[:MAX_TEXT_CHARS]
 
     @property
     def body(self) -> str:
         """The reading without its title; all of it where there is none, or where the two cannot be told apart."""
+        from unpoison.text.analysis import analysis
+        from unpoison.text.canonical import canonical
+
         title = analysis(self.title).part(canonical).text if self.title and self.raw is not self.text else ""
         above, below = self.reading[: len(title) + 1], self.reading[len(title) + 1 :]
         return below if below and above == f"{title}\n" else self.reading
@@ -186,13 +195,19 @@ class Passage:
     @property
     def shown(self) -> str:
         """What a model is shown: the reading, with "[removed]" where something is cut."""
-        return redact_text(self.raw, self.cuts, MARK).text if self.cuts else self.reading
+        if not self.cuts:
+            return self.reading
+        from unpoison.text.canonical import MARK, redact_text
+
+        return redact_text(self.raw, self.cuts, MARK).text
 
     def without(self, cuts: Sequence[Region]) -> Self:
         """The same passage, its reading without these stretches of `raw` as well, and without its embedding.
 
         An embedding of the whole text is not one of the rest.
         """
+        from unpoison.text.alignment import merge_regions
+
         return replace(self, cuts=merge_regions([*self.cuts, *cuts]), embedding=None)
 
     def regions(self, windows: Sequence[tuple[Any, ...]]) -> list[Regions]:
@@ -201,14 +216,18 @@ class Passage:
             return []
         if self.verbatim:
             return [((start, end),) if start < end else () for start, end, *_ in windows]
+        from unpoison.text.canonical import redact_with_trace
+
         trace = redact_with_trace(self.raw, self.cuts)[1]
         return [trace.regions(start, end) for start, end, *_ in windows]
 
     def messages(self) -> Regions:
         """Where in the reading messages stand that no reader of the raw text sees."""
-        return (
-            redact_with_trace(self.raw, self.cuts)[1].messages() if self.hidden.messages and not self.verbatim else ()
-        )
+        if self.verbatim or not self.hidden.messages:
+            return ()
+        from unpoison.text.canonical import redact_with_trace
+
+        return redact_with_trace(self.raw, self.cuts)[1].messages()
 
     @property
     def hidden(self) -> Hidden:
@@ -217,6 +236,9 @@ class Passage:
 
     def _canonical_text(self) -> Canonical:
         if self._canonical is None:
+            from unpoison.text.analysis import analysis
+            from unpoison.text.canonical import canonical, redact_text
+
             read = redact_text(self.raw, self.cuts) if self.cuts else analysis(self.raw).part(canonical)
             object.__setattr__(self, "_canonical", read)
         assert self._canonical is not None  # noqa: S101  it was set

@@ -1,7 +1,7 @@
 """Claims: what each passage answers, read alone; answers that mean the same are one; each source has one voice.
 
 1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator.
-2. Answers of one form (`text.forms`) are an atom; atoms that say the same as a heavier one join it.
+2. Answers of one form (`text.answer_forms`) are an atom; atoms that say the same as a heavier one join it.
 3. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
 4. Where sources that count answer at all, nobody else weighs anything: what was never seen before outvotes nobody.
 5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from unpoison.algorithms.owned_sources import withstands
+from unpoison.algorithms.votes import withstands
 from unpoison.core.claims import Claim, Status, disagreement
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
@@ -30,8 +30,8 @@ from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, generate, read, relate
 from unpoison.models.sentences import sentence_of
 from unpoison.sources import Sources
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import Relation, relation
-from unpoison.text.forms import form
 from unpoison.types import Answer, Passage, Query, Screening
 
 __all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]
@@ -92,7 +92,7 @@ class Findings(NamedTuple):
         rivals: Positions in `claims` of those that dispute the first.
         against: Positions in `claims` of all that cannot be right beside the first.
         guarantee: Sources that may be owned without changing that the first claim leads undisputed, by
-            `algorithms.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
+            `algorithms.votes`; 0 if disputed, and where only doubtful words were found; None where planted
             passages choose what is read.
         counted: Whether sources that count stand behind the first claim.
         sides: For each claim, the same as those sources make it that lend it weight: what others say beside them, say

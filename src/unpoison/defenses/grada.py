@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.bm25 import bm25
+from unpoison.algorithms.centrality import pagerank
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.pagerank import pagerank
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
@@ -27,8 +27,7 @@ from unpoison.defenses.options import CommonOptions
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator
 from unpoison.models.requests import Flow, compare
 from unpoison.text.rouge import rouge_l
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 

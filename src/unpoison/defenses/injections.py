@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.core.spans import Span, merge_spans, spans_of, without
+from unpoison.core.verdicts import Span, merge_spans, spans_of, without
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each

@@ -3,7 +3,7 @@
 Each source is asked alone, with its own passages. Of those that know an answer the `kappa` most reliable are counted:
 answers that mean the same are one, and the one with the largest sum of weights wins. A source that is right in a share
 w of its answers weighs L w - 1, where L answers are possible (Li and Yu, 2014). Nobody labels anything: w is how often
-a source said what the others said, weighted by their own reliability (`sources.reliability`).
+a source said what the others said, weighted by their own reliability (`sources.trust`).
 
 A source is believed on a new question for what it said on older ones. Whoever was honest for long enough lies once with
 full weight, and a majority of sources that lie together is believed from the beginning.
@@ -26,7 +26,7 @@ from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.sources import Sources
-from unpoison.text.forms import form
+from unpoison.text.answer_forms import form
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
 
@@ -69,7 +69,7 @@ class RaRag(Defense):
         nli: With it an answer counts only if a passage of its source entails it, for which the paper has AlignScore,
             and answers that entail each other both ways are one. Without it none is checked, and rules say which are
             one.
-        reliability: For each origin the share of its answers that are right, in [0, 1], as `sources.reliability` has
+        reliability: For each origin the share of its answers that are right, in [0, 1], as `sources.trust` has
             it, instead of what the history of `sources` knows. An origin that is missing has 0.5; where nothing is
             known of any, all weigh the same.
         kappa: So many sources that know an answer are counted, the most reliable, at least 1.

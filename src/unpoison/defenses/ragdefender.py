@@ -16,10 +16,9 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.clusters import agglomerative
-from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans
+from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.pairs import top_pair_frequency
 from unpoison.algorithms.ranking import best_first
 from unpoison.algorithms.tfidf import top_terms
 from unpoison.core.reasons import Reason
@@ -28,8 +27,7 @@ from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.options import CommonOptions
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_318, words
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least
 
@@ -174,11 +172,7 @@ class RagDefender(Defense):
     def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
         if self.clustering == "agglomerative":
             return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
-        from unpoison.algorithms import reference_clusters
-
-        if self.clustering == "kmeans":
-            return reference_clusters.kmeans(vectors)
-        return reference_clusters.dbscan(vectors, self.eps, self.min_samples)
+        return kmeans(vectors) if self.clustering == "kmeans" else dbscan(vectors, self.eps, self.min_samples)
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
         """How many of the heaviest terms the passage holds."""

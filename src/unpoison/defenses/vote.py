@@ -6,7 +6,8 @@ in any order. So one proof covers a planted passage that pushes an honest one ou
 one that was suppressed.
 
 **Theorem.** With `guarantee` g of an answer that says w, after any such change of m <= g passages `Vote` answers w
-again (`same="written"`: an answer of the same form, `text.forms`; `same="meaning"`: w or what says the same as w).
+again (`same="written"`: an answer of the same form, `text.answer_forms`; `same="meaning"`: w or what says the same as
+w).
 
 **Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
 from its own text (`passages`), injections by its own text (`defenses.injections`), it is read in a prompt of its own
@@ -16,7 +17,7 @@ most m to any. With `copies="once"` a class has as many votes as there can be pa
 are near-copies, the size of a maximum independent set. One more vertex in a graph leaves that size or adds 1, and one
 less leaves it or takes 1, whatever its edges are; and a passage is in one class. So (2) holds there too, though being a
 near-copy is not transitive and a planted text may be a near-copy of several. (3) The rest is arithmetic on counts,
-proved at `algorithms.plurality`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
+proved at `algorithms.votes`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
 the commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
 written (case, the form of a date), not what it says.
 
@@ -78,8 +79,8 @@ class Vote(Defense):
         generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
         nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
             rules (`text.answers`) by default.
-        same: Which answers are one. `written`: those of one form (`text.forms`). `meaning`: also those that contain
-            or say the same as one with `seconds` votes of its own.
+        same: Which answers are one. `written`: those of one form (`text.answer_forms`). `meaning`: also those that
+            contain or say the same as one with `seconds` votes of its own.
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.

@@ -10,16 +10,15 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from unpoison.algorithms.independent_set import maximum_independent_set
-from unpoison.algorithms.owned_sources import outvotes
-from unpoison.algorithms.plurality import plurality, support_vote
+from unpoison.algorithms.votes import outvotes, plurality, support_vote
 from unpoison.defenses.isolation import judge_apart
 from unpoison.defenses.voices import Voice, those_that_count, votes_of
 from unpoison.errors import InputError
 from unpoison.models.prompts import informative
 from unpoison.models.protocols import NLIModel
 from unpoison.models.requests import Flow
+from unpoison.text.answer_forms import form
 from unpoison.text.answers import relation
-from unpoison.text.forms import form
 
 __all__ = ["Ballots", "Counted", "alike", "count_ballots", "count_by_source", "independent"]
 
@@ -39,7 +38,7 @@ class Ballots:
 
     Attributes:
         answers: What it says, as read.
-        forms: The class of that (`text.forms`), "" where it says nothing.
+        forms: The class of that (`text.answer_forms`), "" where it says nothing.
     """
 
     answers: tuple[str, ...]

@@ -12,7 +12,7 @@ import Stemmer
 from numpy.typing import NDArray
 
 from unpoison.text.answers import Relation, relation
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["AnswerNLI", "LexicalNLI", "judge_pairs"]
 

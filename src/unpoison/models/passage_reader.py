@@ -20,7 +20,7 @@ from unpoison.text.answers import Relation, relation
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.extras import require
-from unpoison.utils.recent import LRUCache
+from unpoison.utils.lru_cache import LRUCache
 
 __all__ = ["THRESHOLD", "PassageReader", "Reading", "reader_name"]
 

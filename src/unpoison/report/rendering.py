@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from unpoison.core.claims import Claim
-from unpoison.core.contests import Contest
+from unpoison.core.claims import Claim, Contest
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
-from unpoison.core.spans import Span
-from unpoison.core.verdicts import Verdict
+from unpoison.core.verdicts import Span, Verdict
 from unpoison.report.graph_picture import counts, figure
 from unpoison.report.html_page import html_page, resource
 from unpoison.utils.plain_text import escape_html, excerpt, plain

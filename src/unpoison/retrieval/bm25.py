@@ -18,8 +18,7 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import Passage, Query, as_query
 from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count, depth
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words"]

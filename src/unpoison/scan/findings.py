@@ -17,7 +17,7 @@ from unpoison.scan.groups import Batch, RivalCopy
 from unpoison.scan.imperatives import Imperatives
 from unpoison.scan.signs import COLUMNS, ScreeningOdds, UnitSigns
 from unpoison.scan.units import Unit
-from unpoison.text.demands import VOUCHES
+from unpoison.text.imperatives import VOUCHES
 from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unpoison.scan.collection import Collection
 from unpoison.scan.documents import Document
 from unpoison.scan.neighbours import Positions
-from unpoison.text.near_copies import near_copies
+from unpoison.text.near_duplicates import near_copies
 
 __all__ = ["Batch", "Groups", "RivalCopy", "rivals", "sudden_batches"]
 

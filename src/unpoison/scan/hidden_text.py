@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from unpoison.text.pages import escape_open_tags
+from unpoison.text.markup import escape_open_tags
 
 __all__ = ["Page", "concealed_texts", "read_page"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.scan.units import Unit
-from unpoison.text.demands import ORDERS, VOUCHES, Imperative, find_imperatives
+from unpoison.text.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
 from unpoison.text.prompt_injection import Injection
 
 __all__ = ["TOO_FEW", "Imperatives", "Strengths", "imperative_signs", "injection_suspicion", "strengths"]

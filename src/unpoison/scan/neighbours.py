@@ -14,7 +14,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
     "NEAREST", "Terms", "by_vectors", "by_words", "groves", "rarest", "stem_codes", "table", "unit_length",

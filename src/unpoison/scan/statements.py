@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from unpoison.models.prompts import informative
 from unpoison.models.questions import read_question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
-from unpoison.text.answers import MAX_ANSWER_CHARS, relation
+from unpoison.text.answer_forms import MAX_ANSWER_CHARS
+from unpoison.text.answers import relation
 
 __all__ = ["MAX_REPLY", "claim", "says", "statements"]
 

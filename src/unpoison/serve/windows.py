@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from unpoison.core.reasons import Reason
-from unpoison.core.spans import spans_at
+from unpoison.core.verdicts import spans_at
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 
 __all__ = ["MAX_WINDOWS", "cut", "merge_screenings", "rounds"]

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from unpoison.sources.history import History, Past
     from unpoison.sources.origins import origin_of
     from unpoison.sources.policy import Policy
-    from unpoison.sources.reliability import Reliability
     from unpoison.sources.sources import Sources, Standing
+    from unpoison.sources.trust import Reliability
 
 _HOMES = {
     "History": "history",
     "Past": "history",
     "Policy": "policy",
-    "Reliability": "reliability",
+    "Reliability": "trust",
     "Sources": "sources",
     "Standing": "sources",
     "origin_of": "origins",

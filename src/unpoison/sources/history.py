@@ -16,11 +16,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, NamedTuple
 
-from unpoison.errors import InputError, OptionError, StoreError, clip
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.text.tokens import stems
-from unpoison.utils.private import private
-from unpoison.utils.write_ahead import write_ahead
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.text.tokens import ENGLISH_318, stems
+from unpoison.utils.sqlite import connect, explain_errors, transaction
 
 __all__ = ["OUTCOMES", "History", "Outcome", "Past", "question_hash"]
 
@@ -135,7 +133,7 @@ class History:
                 raise OptionError(f"an outcome must be one of {', '.join(OUTCOMES)}, got {clip(outcome)}")
         if not rows:
             return
-        with self._open_connection() as connection, _transaction(connection):
+        with self._open_connection() as connection, transaction(connection):
             for origin, question, outcome in rows:
                 self._count(connection, origin, question, outcome, day.toordinal())
             if self._new >= PRUNED_EVERY:
@@ -177,7 +175,7 @@ class History:
 
     def forget(self, origin: str) -> bool:
         """Remember nothing of an origin any more; whether there was anything."""
-        with self._open_connection() as connection, _transaction(connection):
+        with self._open_connection() as connection, transaction(connection):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
             return connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount > 0
 
@@ -198,46 +196,22 @@ class History:
             if self._connection is not None and self.path is not None:
                 _ABANDONED.append(self._connection)
                 self._connection = None
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                yield self._connection
-            except sqlite3.OperationalError as error:
-                raise StoreError(
-                    f"the history {self._address} cannot be used ({error}); give a path in a folder that can be "
-                    "written, and see whether another process holds it locked"
-                ) from error
-            except sqlite3.Error as error:
-                raise InputError(
-                    f"the history {self._address} is damaged or no SQLite file ({error}); give another path"
-                ) from error
-
-    def _connect(self) -> sqlite3.Connection:
-        if self.path is not None:
-            private(self.path)
-        connection = sqlite3.connect(
-            self.path or ":memory:", timeout=BUSY, isolation_level=None, check_same_thread=False
-        )
-        try:
-            (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (owner,) = connection.execute("PRAGMA application_id").fetchone()
-            if used and owner != APPLICATION:
-                raise InputError(f"{self._address} is a database, but no history of sources; give another path")
-            write_ahead(connection, BUSY)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        with self._lock, explain_errors(f"the history {self._address}"):
+            if self._connection is None:
+                self._connection = connect(
+                    self.path,
+                    self._prepare,
+                    wait=BUSY,
+                    application=APPLICATION,
+                    refusal=f"{self._address} is a database, but no history of sources; give another path",
+                )
+            yield self._connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the tables, in one transaction; of several processes one does it."""
         if connection.execute("PRAGMA user_version").fetchone() == (SCHEMA,):
             return
-        with _transaction(connection):
+        with transaction(connection):
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             if schema not in (0, SCHEMA):
                 raise InputError(
@@ -265,7 +239,7 @@ class History:
     def __setstate__(self, state: dict[str, Any]) -> None:
         History.__init__(self, state["path"])
         if self.path is None:
-            with self._open_connection() as connection, _transaction(connection):
+            with self._open_connection() as connection, transaction(connection):
                 connection.executemany("INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?, ?, ?)", state["origins"])
                 connection.executemany("INSERT INTO questions VALUES (?, ?, ?)", state["questions"])
 
@@ -300,18 +274,6 @@ def _past(row: Sequence[Any]) -> Past:
 def _without(past: Past, outcome: str) -> Past:
     counts = {outcome: getattr(past, outcome) - 1} if outcome in OUTCOMES[1:] else {}
     return past._replace(questions=past.questions - 1, **counts)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _prune(connection: sqlite3.Connection) -> None:

@@ -7,8 +7,19 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from unpoison.errors import OptionError, clip
-from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, registrable, visible
-from unpoison.sources.hosts import ARCHIVES, CASED, PLAIN, SHARED, USERS
+from unpoison.sources.addresses import (
+    ARCHIVES,
+    CASED,
+    MAX_SOURCE_CHARS,
+    PLAIN,
+    SHARED,
+    USERS,
+    Place,
+    host_like,
+    place_of,
+    registrable,
+    visible,
+)
 
 __all__ = ["MAX_ORIGIN_CHARS", "check_rule", "origin_of", "place", "source_of"]
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.sources.addresses import SHARED
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
-from unpoison.sources.hosts import SHARED
 from unpoison.sources.origins import origin_of, source_of
 from unpoison.sources.policy import Policy
-from unpoison.sources.reliability import outcomes
 from unpoison.sources.retrievals import retrieval_of
-from unpoison.sources.trust import Level, trust
+from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
-from unpoison.utils.recent import LRUCache
+from unpoison.utils.lru_cache import LRUCache
 
-__all__ = ["SourceRow", "Sources", "Standing"]
+__all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 
 T = TypeVar("T")
 
@@ -324,3 +324,49 @@ class Sources:
 
 SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
 """Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
+
+
+class TallyRow(NamedTuple):
+    """One origin, "" for unknown: its passages, the questions they were retrieved for, its share, passages by level."""
+
+    origin: str
+    passages: int
+    questions: int
+    share: float
+    levels: dict[str, int]
+
+
+class Tally:
+    """Counts of origins; a question that is asked again counts once, its passages each time."""
+
+    def __init__(self) -> None:
+        self.passages = 0
+        self._passages: Counter[str] = Counter()
+        self._questions: dict[str, set[int]] = {}
+        self._levels: dict[str, Counter[str]] = {}
+
+    def add(self, question: str | None, standings: Sequence[Standing]) -> None:
+        """Count what was retrieved for a question, None for documents that nobody asked for."""
+        origins = [standing.origin for standing in standings]
+        self.passages += len(origins)
+        self._passages.update(origins)
+        for standing in standings:
+            self._levels.setdefault(standing.origin, Counter())[standing.level] += 1
+        if question is not None:
+            key = question_hash(question)
+            for origin in set(origins):
+                self._questions.setdefault(origin, set()).add(key)
+
+    def rows(self) -> list[TallyRow]:
+        """All origins, those with the most passages first."""
+        ranked = sorted(self._passages.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            TallyRow(
+                origin,
+                count,
+                len(self._questions.get(origin, ())),
+                count / self.passages,
+                dict(self._levels[origin].most_common()),
+            )
+            for origin, count in ranked
+        ]

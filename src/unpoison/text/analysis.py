@@ -23,8 +23,8 @@ import Stemmer
 from numpy.typing import NDArray
 
 from unpoison.text.sentences import SENTENCE_END
-from unpoison.text.stopwords import ENGLISH_318
-from unpoison.utils.recent import LRUCache
+from unpoison.text.tokens import ENGLISH_318
+from unpoison.utils.lru_cache import LRUCache
 
 __all__ = [
     "CAPITAL",

@@ -13,18 +13,20 @@ from typing import NamedTuple, TypeVar
 
 from rapidfuzz.distance import Levenshtein
 
-from unpoison.text.answer_words import DENYING, AnswerType, ParsedAnswer, answer_type, read_answer
-from unpoison.text.folding import word_set
+from unpoison.text.answer_forms import (
+    DENYING,
+    MAX_ANSWER_CHARS,
+    MAX_QUESTION_CHARS,
+    AnswerType,
+    ParsedAnswer,
+    answer_type,
+    read_answer,
+)
+from unpoison.text.normalisation import word_set
 from unpoison.text.quantities import Figure, Moment
 from unpoison.text.units import Count, near
 
-__all__ = ["COMPATIBLE", "MAX_ANSWER_CHARS", "RIVAL", "SAME", "Relation", "relation"]
-
-MAX_ANSWER_CHARS = 400
-"""Characters of an answer that are compared."""
-
-MAX_QUESTION_CHARS = 2000
-"""Characters of a question that are read."""
+__all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
 
 CLOSE = 0.88
 """From this share of equal letters on, two names are spellings of one."""

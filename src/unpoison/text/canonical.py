@@ -7,17 +7,21 @@ or letters does not. So every defense reads this text, and so does every prompt.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from sys import getsizeof
 
-from unpoison.text.alignment import UNTRACED, Edits
-from unpoison.text.encoded import decode_text
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
+from unpoison.text.decoding import decode_text
+from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
-from unpoison.text.look_alikes import one_script
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
-__all__ = ["MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical"]
+__all__ = ["MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "redact_text", "redact_with_trace"]
 
 MAX_TEXT_CHARS = 1_000_000
 """Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
@@ -112,10 +116,10 @@ class Canonical:
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
     """What a text says to a reader.
 
-    In this order, until nothing changes: what is encoded (`text.encoded`);
+    In this order, until nothing changes: what is encoded (`text.decoding`);
     comments, tags and entities resolved (`text.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
-    out (`text.invisible`); look-alikes inside words back to one script (`text.look_alikes`); white space
+    out (`text.invisible`); look-alikes inside words back to one script (`text.homoglyphs`); white space
     collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
     are not lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
 
@@ -164,3 +168,58 @@ def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     text, letters = one_script(text, edits)
     text = blanks(edits.append_messages(text, messages), edits)
     return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))
+
+
+MARK = "[removed]"
+"""What a model is shown where something was cut."""
+
+
+def redact_with_trace(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]:
+    """`redact_text`, and where its characters come from."""
+    trace = Trace(text)
+    whole = canonical(text, edits=trace)
+    if not regions:
+        return whole, trace
+    left = trace.put(whole.text, list(_cuts(whole.text, trace, regions, "")))
+    return Canonical(canonical(left, edits=trace).text, whole.hidden), trace
+
+
+def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonical:
+    """The canonical text without what was made of some stretches of the raw one, and what was hidden in the raw one.
+
+    Args:
+        text: Raw.
+        regions: Stretches of it, in any order.
+        mark: What stands where something was cut; nothing where it was hidden, for nobody misses that.
+
+    Returns:
+        `canonical` of its text is the same text: what is left is read again, so that no cut can make a tag.
+
+    Complexity: O(n log n) time, O(n) memory for n characters.
+    """
+    trace = Trace(text)
+    whole = canonical(text, edits=trace)
+    left = trace.put(whole.text, list(_cuts(whole.text, trace, regions, mark)))
+    return Canonical(canonical(left).text, whole.hidden)
+
+
+def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iterator[Change]:
+    """What to take out of a canonical text; cuts with nothing but white space between them are one."""
+    gone = trace.within(regions)
+    words = np.cumsum(np.concatenate([[0], ~gone & ~_blank(text)]))  # how many letters stay before each position
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
+    stretches: list[Region] = []
+    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if stretches and words[stretches[-1][1]] == words[start]:
+            stretches[-1] = stretches[-1][0], end
+        else:
+            stretches.append((start, end))
+    for start, end in stretches:
+        shown = mark if mark and not trace.hidden[start:end].all() else ""
+        before = " " if text[start - 1 : start].strip() else ""
+        after = " " if text[end : end + 1].strip() else ""
+        yield start, end, f"{before}{shown}{after}" if shown else before and after
+
+
+def _blank(text: str) -> NDArray[np.bool_]:
+    return np.fromiter(map(str.isspace, text), bool, len(text))

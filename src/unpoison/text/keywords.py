@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["empty", "keywords"]
 

@@ -10,7 +10,7 @@ from html.entities import html5
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region
 from unpoison.text.invisible import MESSAGE, MIN_WORDS
 
-__all__ = ["entities", "strip_comments", "tags", "unmarkable"]
+__all__ = ["entities", "escape_open_tags", "strip_comments", "tags", "unmarkable"]
 
 BLOCK = """address article aside blockquote body br caption center col colgroup dd details dialog dir div dl dt
     fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main
@@ -157,3 +157,16 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 def unmarkable(text: str, edits: Edits = UNTRACED) -> str:
     """A text that can hold neither tag nor entity: what is nested more deeply than anybody writes loses its signs."""
     return edits.sub(SIGN, "", text)
+
+
+def escape_open_tags(markup: str) -> str:
+    """The page, with `<` as a letter where no tag and no comment that begins there ever ends.
+
+    The parser would look for the end from each of them anew, which takes hours for a megabyte; and it raises at some
+    `<![`, which for HTML begins a comment like any other `<!`.
+    """
+    markup = markup.replace("<![", "<! [")
+    last = markup.rfind("-->") + 1
+    markup = markup[:last] + markup[last:].replace("<!--", "&lt;!--")
+    last = markup.rfind(">") + 1
+    return markup[:last] + markup[last:].replace("<", "&lt;")

@@ -1,11 +1,27 @@
-"""The string rules by which the field compares answers."""
+"""Normalisation of texts before they are compared, and of a short text into folded tokens.
+
+`squad`, `trim_text` and `lower_text` are the rules by which published evaluations compare answers. `fold_text` and
+`tokens` keep signs and the vowels of every script, for rules that compare numbers, units and names.
+"""
 
 from __future__ import annotations
 
 import re
 import string
+import unicodedata
+from typing import NamedTuple
 
-__all__ = ["PUNCTUATION", "lower_text", "separate_words", "squad", "trim_text"]
+__all__ = [
+    "PUNCTUATION",
+    "Token",
+    "fold_text",
+    "lower_text",
+    "separate_words",
+    "squad",
+    "tokens",
+    "trim_text",
+    "word_set",
+]
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 """For `str.translate`: deletes ASCII punctuation."""
@@ -40,3 +56,63 @@ def lower_text(text: object) -> str:
 def squad(text: object) -> str:
     """N3: lower-case, without ASCII punctuation and articles, words separated by one space."""
     return " ".join(_ARTICLES.sub(" ", str(text).lower().translate(PUNCTUATION)).split())
+
+
+class Token(NamedTuple):
+    """A word, a number or a sign, and whether no space divides it from the one before."""
+
+    text: str
+    glued: bool
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text as a set. Linear time."""
+    return frozenset(words.split())
+
+
+_MARKED = re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079]+")
+_VULGAR = re.compile(r"(?<=[0-9])(?=[\u00bc-\u00be\u2150-\u215e])")
+_ROMAN = re.compile(r"(?<=[\w.] )(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?![\w'.+-])")
+_DOTTED = re.compile(r"(?<![^\W_])([a-z])\.\s?(?=[a-z](?![^\W_]))")
+_WORD = r"[^\s\x00-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u20a0-\u20cf\u2190-\u22ff\u3000-\u3020]"
+_TOKEN = re.compile(rf"[0-9]+(?:[.,:/-][0-9]+)*|{_WORD}(?:{_WORD}|[0-9])*(?:'{_WORD}+)?|\S")
+
+
+def fold_text(text: str) -> str:
+    """Lower case, compatible forms, European digits, no accents on Latin, Greek and Cyrillic, single spaces.
+
+    Roman numerals behind a word are written as numbers. Other scripts keep their marks, which are their vowels or
+    tell one consonant from another. Linear time.
+    """
+    text = " ".join(text.replace("\u2019", "'").replace("\u2032", "'").replace("\u2033", '"').split())
+    text = _ROMAN.sub(lambda match: str(_roman(match[0])) if match[0] else "", text)
+    text = _MARKED.sub(lambda match: "^" + unicodedata.normalize("NFKD", match[0]), _VULGAR.sub(" ", text))
+    if text.isascii():  # "&" is the only mark of those below that it can have
+        return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).lower())
+    kept: list[str] = []
+    latin = False
+    for c in plain:
+        if unicodedata.combining(c):
+            if latin:
+                continue
+        else:
+            latin = c.isalpha() and ord(c) < 0x0530
+        kept.append(str(unicodedata.decimal(c)) if c.isdecimal() else c)
+    plain = unicodedata.normalize("NFC", "".join(kept))
+    for mark, ascii_mark in (("\u2044", "/"), ("\u2013", "-"), ("\u2014", " - "), ("\u2212", "-"), ("\u2010", "-"),
+                             ("&", " and "), ("\u2011", "-")):  # fmt: skip
+        plain = plain.replace(mark, ascii_mark)
+    return " ".join(_DOTTED.sub(r"\1", plain).split())
+
+
+def _roman(letters: str) -> int:
+    values = [{"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}[letter] for letter in letters]
+    return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a folded text. Linear time."""
+    words = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    ends = [-1, *(end for _, _, end in words)]
+    return [Token(word, start == end) for (word, start, _), end in zip(words, ends, strict=False)]

@@ -1,6 +1,6 @@
 """Prompt injections: stretches of a text that address the model that reads it instead of the person who does.
 
-A linear model over hashed n-grams of characters and words (`text.hashed_ngrams`) scores stretches of one to three
+A linear model over hashed n-grams of characters and words (`text.ngram_hashes`) scores stretches of one to three
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
 it. What everybody passes around is found by a list (`text.textbook_injections`). A text in a strange spelling is
 judged as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
+from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.stopwords import ENGLISH_318
 from unpoison.text.textbook_injections import textbook_injections
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
     "FEW",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from unpoison.text.folding import Token, word_set
+from unpoison.text.normalisation import Token, word_set
 from unpoison.text.units import MEASURES, Count, near, single, to_count
 
 __all__ = ["Figure", "Moment", "Quantities", "quantities"]

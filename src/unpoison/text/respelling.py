@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
-from unpoison.text.look_alikes import LOOSE
+from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.split_words import crowded, gaps
 
 __all__ = ["Respelled", "respell"]

@@ -30,7 +30,7 @@ from unpoison.bench.redteam import (
 )
 from unpoison.bench.redteam.objects import parse_answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.spans import Span
+from unpoison.core.verdicts import Span
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, TargetError
 from unpoison.models import ExtractiveReader, FakeEncoder

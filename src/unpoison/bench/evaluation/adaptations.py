@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from unpoison.beliefs import MemoryBeliefs
-from unpoison.beliefs.key import belief_key
-from unpoison.beliefs.store import export_line
+from unpoison.beliefs.store import belief_key, export_line
 from unpoison.bench.evaluation.specs import check_spec, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense

@@ -20,8 +20,7 @@ from unpoison.bench.evaluation.contexts import Candidate, Context, nearest, text
 from unpoison.bench.evaluation.examples import Example
 from unpoison.errors import InputError, OptionError
 from unpoison.models.protocols import Encoder, TwoTowers
-from unpoison.text.stopwords import ENGLISH_33
-from unpoison.text.tokens import words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.types import Passage
 
 __all__ = [

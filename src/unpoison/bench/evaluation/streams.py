@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
-from unpoison.beliefs.key import belief_key
+from unpoison.beliefs.store import belief_key
 from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.timelines import Timeline, add_time, craft_steps, load_timelines, step_context

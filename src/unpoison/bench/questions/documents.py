@@ -15,7 +15,7 @@ from pathlib import Path
 
 from unpoison.bench.evaluation.datasets import load_passages
 from unpoison.errors import InputError, clip
-from unpoison.text.pages import escape_open_tags
+from unpoison.text.markup import escape_open_tags
 from unpoison.types import Passage
 
 __all__ = ["SUFFIXES", "Document", "Section", "passages_of", "read_documents"]

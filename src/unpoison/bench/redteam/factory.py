@@ -23,7 +23,7 @@ from unpoison.bench.redteam.targets import Answered, Target
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.retrieval import BM25Retriever
-from unpoison.text.redaction import MARK
+from unpoison.text.canonical import MARK
 from unpoison.utils.checks import at_least
 
 __all__ = ["build_target", "kind_of", "secrets_of_environment"]

@@ -22,7 +22,7 @@ from unpoison.defenses.injections import MIN_WORDS, hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 from unpoison.types import Passage, Span
 
 __all__ = ["ACTIONS", "REMARKABLE", "Action", "CheckScores", "Checks", "check_reason", "reasons"]

@@ -1,6 +1,6 @@
 """What Guard finds contested: passages that give rival answers, with nobody clearly in the right.
 
-Two sources. Near-copies that differ in a name or number, in any language, without a model (`text.near_copies`);
+Two sources. Near-copies that differ in a name or number, in any language, without a model (`text.near_duplicates`);
 and the answers of passages that were read one by one. Nothing is kept or dropped because of it: the user is told.
 """
 
@@ -21,7 +21,7 @@ from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, read, relate
 from unpoison.text.analysis import analysis
 from unpoison.text.answers import Relation, relation
-from unpoison.text.near_copies import FoldedText, Frame, near_copies
+from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.types import Contest, Rival
 
 __all__ = ["MAX_READ_PASSAGES", "ReadAnswers", "contests", "copy_matrix", "read_through"]

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from unpoison.algorithms.trees import Trees, evaluate
 from unpoison.errors import OptionError
 from unpoison.text.analysis import MARK, STOP, Words, each, words_of
-from unpoison.text.asked import COLUMNS, QuestionTerms, TextWords, beside
-from unpoison.text.style import Style
+from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside
 
 __all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap", "products"]
 
@@ -98,7 +97,7 @@ class Crafted:
 
     Attributes:
         style: How generated claims are written.
-        whole, window: Trees over the style and the columns of `text.asked`; their sums are log-odds.
+        whole, window: Trees over the style and the columns of `text.features`; their sums are log-odds.
         company: Trees over `neighbor_features`.
         handicap: What is taken from the log-odds of a window, of which a text has many.
         least, most: By how much the company lowers or raises a text's log-odds at most.

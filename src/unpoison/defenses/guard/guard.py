@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.core.spans import without
+from unpoison.core.verdicts import without
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claims import (
     MAX_READ,

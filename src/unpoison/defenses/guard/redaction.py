@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Clause, Reason
-from unpoison.core.spans import Span, merge_spans, spans_of, without
+from unpoison.core.verdicts import Span, merge_spans, spans_of, without
 from unpoison.defenses.injections import harmless, hidden_spans
 from unpoison.types import Passage
 

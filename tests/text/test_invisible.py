@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.text.composition import recompose
+from unpoison.text.invisible import recompose
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unpoison.text.alignment import Region
 from unpoison.text.sentences import sentences
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Imperative", "find_imperatives"]
 

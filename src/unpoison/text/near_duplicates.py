@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answers import relation
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["FoldedText", "Frame", "near_copies"]
 

@@ -13,7 +13,7 @@ import pytest
 from effort import linear
 from unpoison.text.alignment import Trace
 from unpoison.text.canonical import canonical
-from unpoison.text.encoded import decode_text
+from unpoison.text.decoding import decode_text
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
 

@@ -7,7 +7,7 @@ import pytest
 import unpoison.algorithms.mincut
 import unpoison.bench.evaluation
 import unpoison.text.sentences
-from unpoison.utils.moved import MOVED, new_places
+from unpoison.utils.old_imports import MOVED, new_places
 
 
 def test_every_entry_leads_to_a_module_that_exists():

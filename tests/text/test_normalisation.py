@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.text.folding import fold_text
+from unpoison.text.normalisation import fold_text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.sources.reliability import outcomes, reliability
+from unpoison.sources.trust import outcomes, reliability
 
 SEEDS = range(6)
 

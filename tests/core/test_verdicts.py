@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Span, Verdict
-from unpoison.core.spans import cuts_of, merge_spans, spans_of, without
+from unpoison.core.verdicts import cuts_of, merge_spans, spans_of, without
 from unpoison.text.canonical import canonical
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.forms import form
+from unpoison.text.answer_forms import form
 
 SAME = [
     ("who won", ["Paul Lynch", "the Paul Lynch.", "PAUL LYNCH", '"Paul Lynch"', "It was Paul Lynch", "Paul Lynch's"]),

@@ -20,8 +20,8 @@ from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.models.prompts import Prompt
 from unpoison.text import analysis
 from unpoison.text.canonical import canonical
-from unpoison.text.near_copies import FoldedText
-from unpoison.utils.recent import LRUCache
+from unpoison.text.near_duplicates import FoldedText
+from unpoison.utils.lru_cache import LRUCache
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 12)), max_size=60), st.integers(1, 20))

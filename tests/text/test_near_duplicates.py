@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text import near_copies as kernel
-from unpoison.text.near_copies import MIN_SHARED_WORDS, NEIGHBOURS, SHARED, FoldedText, _candidates, near_copies
+from unpoison.text import near_duplicates as kernel
+from unpoison.text.near_duplicates import MIN_SHARED_WORDS, NEIGHBOURS, SHARED, FoldedText, _candidates, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import linear
-from unpoison.text.demands import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
+from unpoison.text.imperatives import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
 

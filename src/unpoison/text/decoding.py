@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.invisible import MESSAGE
-from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["decode_text"]
 

@@ -1,0 +1,209 @@
+"""Features of the windows of a text, for detectors of crafted passages: writing style, and overlap with the question.
+
+`Style` is how far runs of words and shapes are those of generated claims. Words that suit every topic, and marks, count
+as themselves; any other word becomes its outer shape, so that nothing is learned of a topic. A text's style is a sum
+over its runs of one to three, over the root of its length.
+
+`beside` is what a window has of a question: its words, its phrases, and how much beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words
+
+__all__ = ["COLUMNS", "MAX_RUN_WORDS", "QuestionTerms", "Style", "TextWords", "beside", "ranges", "root", "run_codes"]
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Codes = NDArray[np.uint64]
+
+MAX_RUN_WORDS: Final = 3
+FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+CAPITALISED: Final = 50
+"""The shape of a word with a capital letter that does not count as itself."""
+MIN_WORDS: Final = 4
+"""A text of fewer words and marks is judged as if it had so many."""
+
+
+class Style(NamedTuple):
+    """What runs say.
+
+    Attributes:
+        general: The numbers of the words that count as themselves, rising, the upper 32 bits.
+        code: The runs that say anything, rising, the upper 32 bits, shape (f,).
+        weight: What each says, whole numbers, whose sums are exact whatever stands before; shape (f,).
+        unit: The log-odds of a weight of 1.
+        base: What is added once.
+    """
+
+    general: NDArray[np.uint32]
+    code: NDArray[np.uint32]
+    weight: Matrix
+    unit: float
+    base: float
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `benchmarks/train_crafted.py` wrote."""
+        scale, base = (float(value) for value in data["style_scale"])
+        return cls(data["general"], data["code"], data["weight"].astype(np.float64), scale, base)
+
+    def windows(self, texts: Sequence[Words]) -> list[Matrix]:
+        """The style of each window of k texts, shape (w,) each. O(n log f) time."""
+        words, windows = ([0, *accumulate(len(text[i]) for text in texts)] for i in (0, -1))
+        apart = np.repeat(np.arange(len(texts)) << 32, np.diff(words))
+        word, kind, sentence = (np.concatenate([text[i] for text in texts]) for i in (0, 2, 3))
+        codes = run_codes(word, kind, sentence + apart, self.general)
+        behind = np.repeat(words[:-1], np.diff(windows))
+        first = np.concatenate([text.first for text in texts]) + behind
+        last = np.concatenate([text.last for text in texts]) + behind
+        style = self.sums([self.places(code) for code in codes], first, last)
+        return [style[begin:end].copy() for begin, end in pairwise(windows)]
+
+    def places(self, codes: Codes) -> Numbers:
+        """Where the runs stand in `code`, -1 for none."""
+        upper = (codes >> np.uint64(32)).astype(np.uint32)
+        place = np.minimum(np.searchsorted(self.code, upper), len(self.code) - 1)
+        return np.where((self.code[place] == upper) & (codes > 0), place, -1)
+
+    def sums(self, places: list[Numbers], first: Numbers, last: Numbers) -> Matrix:
+        """The styles of stretches, from the places of the runs that begin at each word or mark."""
+        total = np.zeros(len(first))
+        padded = np.append(self.weight, 0.0)  # place -1
+        for shorter, place in enumerate(places):
+            total += ranges(padded[place], first, np.maximum(last - shorter, first))
+        return np.asarray(total * self.unit / root(last - first) + self.base)
+
+
+def root(lengths: Numbers) -> Matrix:
+    """What sums over so many words and marks are divided by."""
+    return np.sqrt(np.maximum(lengths, MIN_WORDS))
+
+
+def ranges(values: NDArray[Any], first: Numbers, last: Numbers) -> Matrix:
+    """The sum of the values of each range."""
+    total = np.zeros(len(values) + 1)
+    np.cumsum(values, out=total[1:])
+    return np.asarray(total[last] - total[first])
+
+
+def run_codes(word: Numbers, kind: Numbers, sentence: Numbers, general: NDArray[np.uint32]) -> list[Codes]:
+    """The runs of one, two and three that begin at each word or mark, 0 where the sentence ends before; shape (n,)."""
+    upper = (word >> 31).astype(np.uint32)
+    place = np.minimum(np.searchsorted(general, upper), len(general) - 1)
+    mark = kind >= MARK
+    itself = (general[place] == upper) | mark
+    shape = kind & (CAPITAL - 1)
+    capital = ((kind & CAPITAL) > 0) & ~mark
+    shape = np.where(capital & (shape != SHAPES.index("year")) & (shape != SHAPES.index("number")), CAPITALISED, shape)
+    token = (np.where(itself, word, shape + 1) + 7 * (itself & capital)).view(np.uint64) * FACTOR
+    made, code = [token], token
+    for length in range(1, MAX_RUN_WORDS):
+        code = (code[:-1] ^ (code[:-1] >> np.uint64(29))) * FACTOR + token[length:]
+        whole = np.zeros(len(token), np.uint64)
+        whole[: len(code)] = np.where(sentence[:-length] == sentence[length:], code, 0)
+        made.append(whole)
+    return made
+
+
+COLUMNS: Final = ("coverage", "echo", "news", "length")
+
+MAX_TERMS: Final = 64
+"""Distinct words, and phrases, of a question that count; people ask in fewer."""
+
+
+class QuestionTerms(NamedTuple):
+    """A question's distinct telling stems (all where it has no other) and phrases of three stems, rising."""
+
+    stems: Numbers
+    phrases: Numbers
+
+    @classmethod
+    def of(cls, question: Words) -> Self:
+        """At most `MAX_TERMS` of each."""
+        word = question.kind < MARK
+        stems, stop = question.stem[word], (question.kind[word] & STOP) > 0
+        telling = stems[~stop] if (~stop).any() else stems
+        return cls(np.unique(telling)[:MAX_TERMS], np.unique(_phrases(stems))[:MAX_TERMS])
+
+
+class TextWords(NamedTuple):
+    """The words of k texts behind each other, without marks.
+
+    Attributes:
+        stem: Of each word, shape (n,).
+        stop: Whether it is a stop word, shape (n,).
+        first, last: The words of each stretch, from `first` to before `last`, shape (w,).
+        owner: The text of each stretch, shape (w,).
+        begin: Where each text begins, and the end, shape (k + 1,).
+    """
+
+    stem: Numbers
+    stop: NDArray[np.bool_]
+    first: Numbers
+    last: Numbers
+    owner: Numbers
+    begin: Numbers
+
+    @classmethod
+    def of(cls, texts: Sequence[Words]) -> Self:
+        """All windows of k texts, at least one."""
+        kind = np.concatenate([text.kind for text in texts])
+        word = kind < MARK
+        before = np.concatenate([[0], np.cumsum(word)])
+        begin = np.cumsum([0, *(len(text.kind) for text in texts)])
+        owner = np.repeat(np.arange(len(texts)), [len(text.first) for text in texts])
+        first = np.concatenate([text.first for text in texts]) + begin[owner]
+        last = np.concatenate([text.last for text in texts]) + begin[owner]
+        stem = np.concatenate([text.stem for text in texts])[word]
+        return cls(stem, (kind[word] & STOP) > 0, before[first], before[last], owner, before[begin])
+
+
+def beside(wanted: QuestionTerms, spoken: TextWords) -> Matrix:
+    """`COLUMNS` of each stretch, shape (w, 4).
+
+    `coverage` and `echo` are the shares of the question's words and phrases that stand in it, `news` the logarithm of
+    how many telling words it has beside them, `length` that of all words. O(n) time for each word of the question.
+    """
+    first, last, stem = spoken.first, spoken.last, spoken.stem
+    hit = _places(wanted.stems, stem)
+    new = ~spoken.stop & (hit < 0)
+    phrase = np.full(len(stem), -1)
+    phrase[: max(len(stem) - 2, 0)] = _places(wanted.phrases, _phrases(stem))
+    return np.column_stack([
+        _distinct(hit, len(wanted.stems), first, last) / max(len(wanted.stems), 1),
+        _distinct(phrase, len(wanted.phrases), first, np.maximum(last - 2, first)) / max(len(wanted.phrases), 1),
+        np.log1p(ranges(new, first, last)),
+        np.log1p(np.maximum(last - first, 1)),
+    ])  # fmt: skip
+
+
+def _phrases(stem: Numbers) -> Numbers:
+    """A number for every three stems in a row."""
+    own = stem.view(np.uint64) if stem.flags.c_contiguous else stem.astype(np.uint64)
+    return ((own[:-2] * FACTOR + own[1:-1]) * FACTOR + own[2:]).view(np.int64)
+
+
+def _places(table: Numbers, values: Numbers) -> Numbers:
+    """Where values stand in a rising table, -1 for those that do not."""
+    if not len(table):
+        return np.full(len(values), -1)
+    place = np.minimum(np.searchsorted(table, values), len(table) - 1)
+    return np.where(table[place] == values, place, -1)
+
+
+def _distinct(place: Numbers, count: int, first: Numbers, last: Numbers) -> Matrix:
+    """How many of `count` things each stretch holds at least once."""
+    total, at = np.zeros(len(first)), np.flatnonzero(place >= 0)
+    what = place[at]
+    low, high = np.searchsorted(at, first), np.searchsorted(at, last)
+    for thing in range(count):
+        total += ranges(what == thing, low, high) > 0
+    return total
