@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from at_rest.corpora import honest, planted
 
 from chromium import found_browser, opened
+from scan.corpora import honest, planted
 from unpoison.scan import scan
 from unpoison.scan.page import page
 from unpoison.scan.quarantine import read_decisions

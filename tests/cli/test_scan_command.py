@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from at_rest.corpora import honest, planted
 
+from scan.corpora import honest, planted
 from unpoison.io.file_rows import json_line
 from unpoison.scan.page import page
 from unpoison.scan.scanning import scan

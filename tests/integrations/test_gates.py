@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from at_rest.corpora import honest, planted
+
+from scan.corpora import honest, planted
 
 SENT = [*honest(40)[36:], *planted()]
 BAD = [d["id"] for d in planted()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from at_rest.corpora import honest, planted
 from fastapi.testclient import TestClient
 
+from scan.corpora import honest, planted
 from unpoison.serve import Bounds, create_app
 
 
