@@ -181,7 +181,7 @@ def ask(
     learn_sources(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
-    opened, answerer = _reading(chosen, carry, rows, stream=stream)
+    opened, answerer = _source_and_answerer(chosen, carry, rows, stream=stream)
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
@@ -220,7 +220,7 @@ def ask(
     raise typer.Exit(counts.exit_code)
 
 
-def _reading(chosen: Defense, carry: Carry, rows: int, *, stream: bool) -> tuple[Callable[..., Any], Any]:
+def _source_and_answerer(chosen: Defense, carry: Carry, rows: int, *, stream: bool) -> tuple[Callable[..., Any], Any]:
     """What opens the file, and what answers its rows: with --stream in the order of time, with what is carried."""
     from unpoison.errors import OptionError
     from unpoison.io.files import open_source
