@@ -25,7 +25,7 @@ from unpoison.errors import FlowError, OptionError, UnknownNameError, UnpoisonEr
 from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.requests import Encode, Generate, encode, generate
-from unpoison.serve.choices import Choices
+from unpoison.serve.screening_service import Choices
 from unpoison.types import Evidence, Screening
 
 OWN = '''

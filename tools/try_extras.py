@@ -43,7 +43,7 @@ SMOKE = {
     "postgres": "import psycopg; from unpoison.beliefs import postgres; print(psycopg.pq.version())",
     "serve": "from unpoison.serve import create_app; "
     "print(len(create_app({'guard': lambda: unpoison.Guard()}).routes), 'routes')",
-    "mcp": "import mcp; from unpoison.serve import tools; print('tools')",
+    "mcp": "import mcp; from unpoison.serve.mcp import create_server; print('tools')",
     "otel": "from unpoison.utils import tracing; tracing.export_spans(); print('exported')",
     "client": "from unpoison.serve.client import Client; Client('http://127.0.0.1:1').close(); print('client')",
     "faiss": "import faiss; from unpoison.retrieval import FaissRetriever; print(faiss.__version__)",

@@ -56,7 +56,7 @@ PRELOADED = [
     "benchmarks.quality.mutations",
 ]
 UNWANTED = "not torch and not browser and not ray"
-ELSEWHERE = ("test_processes.py", "test_service_process.py")
+ELSEWHERE = ("test_processes.py", "test_process.py")
 """Tests in processes of their own, where the fault is not."""
 MEMORY = 8 << 30  # bytes of address space: a mutant that builds without end fails, and not the machine
 SPARE = 20  # seconds of processor time beside four times what the tests take

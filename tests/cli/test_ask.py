@@ -20,7 +20,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedGenerator]:
 
     def model(replies: Any, **options: Any) -> ScriptedGenerator:
         generator = ScriptedGenerator(replies, **options)
-        monkeypatch.setattr("unpoison.cli.running.load_generator", lambda _: generator)
+        monkeypatch.setattr("unpoison.cli.common.load_generator", lambda _: generator)
         return generator
 
     return model

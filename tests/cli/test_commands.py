@@ -140,7 +140,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, form: list[str]):
 def test_control_c_ends_with_130_even_while_a_model_is_slow(tmp_path: Path):
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a parent may ignore it
-        "import unpoison.cli.running as running\n"
+        "import unpoison.cli.common as running\n"
         "from unpoison.models.doubles import ScriptedGenerator\n"
         "import sys\n"
         "def load(_):\n"

@@ -1,4 +1,4 @@
-"""`unpoison serve`: what its options come to. `tests/serve/test_service_process.py` starts it for real."""
+"""`unpoison serve`: what its options come to. `tests/serve/test_process.py` starts it for real."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from unpoison.errors import OptionError
 from unpoison.serve import server, sockets
-from unpoison.serve.balance import Loads
+from unpoison.serve.sockets import Loads
 
 Run = Callable[..., Any]
 
@@ -23,7 +23,9 @@ Run = Callable[..., Any]
 def started(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What the command would serve; nothing listens."""
     found = SimpleNamespace()
-    monkeypatch.setattr(server, "serve", lambda app, **given: vars(found).update(app=app, desk=app.state.desk, **given))
+    monkeypatch.setattr(
+        server, "serve", lambda app, **given: vars(found).update(app=app, service=app.state.service, **given)
+    )
 
     def listen(host: str, port: int, path: Path | None) -> socket.socket:
         vars(found).update(host=host, port=port, path=path)
@@ -34,23 +36,23 @@ def started(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
-def gate(found: SimpleNamespace) -> dict[str, Any]:
+def middleware_options(found: SimpleNamespace) -> dict[str, Any]:
     return next(layer.kwargs for layer in found.app.user_middleware if layer.cls.__name__ == "RequestMiddleware")
 
 
 def admission(found: SimpleNamespace) -> Any:
-    return gate(found)["admission"]
+    return middleware_options(found)["admission"]
 
 
 def test_guard_on_this_machine_only_by_default(run: Run, started: SimpleNamespace) -> None:
     assert run("serve").exit_code == 0
-    assert list(started.desk.choices) == ["guard"]
+    assert list(started.service.choices) == ["guard"]
     assert (started.host, started.port) == ("127.0.0.1", 8000)
     assert admission(started).hosts == {"127.0.0.1", "localhost", "::1", "[::1]"}
     assert admission(started).keys is None
     assert (started.drain, started.grace) == (5, 20)
-    assert started.desk.on_poison is None
-    assert started.desk.log_dropped is False
+    assert started.service.on_poison is None
+    assert started.service.log_dropped is False
 
 
 def test_options_reach_the_service(run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,25 +65,25 @@ def test_options_reach_the_service(run: Run, started: SimpleNamespace, monkeypat
     bounds = started.bounds
     assert (bounds.body, bounds.passages, bounds.characters, bounds.dimensions) == (1, 2, 3, 4)
     assert (bounds.at_once, bounds.threads, bounds.timeout) == (5, 6, 7.5)
-    limits = started.desk.choices["guard"].limits
+    limits = started.service.choices["guard"].limits
     assert (limits.in_flight, limits.deadline) == (9, 7.5)
     assert admission(started).keys.holder("secret") is not None
     assert not admission(started).hosts
-    assert started.desk.on_poison == "demote"
+    assert started.service.on_poison == "demote"
 
 
 def test_models_are_loaded_once_for_all_defenses(run: Run, started: SimpleNamespace) -> None:
     options = "-d guard -d trustrag:stages=1 -e lexical -g extractive"
     assert run("serve", *options.split()).exit_code == 0
-    guard, trustrag = started.desk.choices.values()
-    assert list(started.desk.choices) == ["guard", "trustrag:stages=1"]
+    guard, trustrag = started.service.choices.values()
+    assert list(started.service.choices) == ["guard", "trustrag:stages=1"]
     assert guard.models.encoder is trustrag.models.encoder
     assert guard.models.generator is trustrag.models.generator is not None
 
 
 def test_model_goes_to_the_defenses_that_take_it(run: Run, started: SimpleNamespace) -> None:
     assert run("serve", "-d", "simple", "-d", "radar", "-g", "extractive", "--nli", "lexical").exit_code == 0
-    simple, radar = started.desk.choices.values()
+    simple, radar = started.service.choices.values()
     assert simple.models.nli is None
     assert radar.models.nli is not None
 
@@ -137,16 +139,16 @@ def test_a_service_without_a_key_says_so_when_it_starts(run: Run, started: Simpl
 def test_options_of_requests_need_a_flag(run: Run, started: SimpleNamespace) -> None:
     run("serve", "-e", "lexical")
     with pytest.raises(OptionError, match="not accepted here"):
-        started.desk.choices.pick("guard:damage=0.05")
+        started.service.choices.pick("guard:damage=0.05")
     run("serve", "-e", "lexical", "--allow-options")
-    made = started.desk.choices.pick("guard:damage=0.05")
+    made = started.service.choices.pick("guard:damage=0.05")
     assert made.damage == 0.05
-    assert made.models.encoder is started.desk.choices["guard"].models.encoder
+    assert made.models.encoder is started.service.choices["guard"].models.encoder
 
 
 def test_radar_remembers_where_it_is_told(run: Run, started: SimpleNamespace) -> None:
     assert run("serve", "-d", "radar", "-g", "extractive", "--beliefs", "memory").exit_code == 0
-    assert started.desk.choices["radar"].beliefs is not None
+    assert started.service.choices["radar"].beliefs is not None
 
 
 def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +174,8 @@ def test_a_file_sets_what_flags_set_and_flags_and_environment_count_before_it(
     monkeypatch.setenv("UNPOISON_SERVE_TIMEOUT", "8")
     monkeypatch.setenv("UNPOISON_SERVE_MAX_BODY", "2000")
     assert run("serve", "--max-body", 3000, "--config", tmp_path / "serve.toml").exit_code == 0
-    assert list(started.desk.choices) == ["grada:keep=3", "guard"]
-    assert (started.desk.on_poison, started.desk.log_dropped) == ("demote", True)
+    assert list(started.service.choices) == ["grada:keep=3", "guard"]
+    assert (started.service.on_poison, started.service.log_dropped) == ("demote", True)
     assert (started.bounds.body, started.bounds.timeout) == (3000, 8)
 
 

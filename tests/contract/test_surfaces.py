@@ -174,20 +174,19 @@ def test_rerank_in_teis_shape(url: str, name: str) -> None:
 def test_tools_for_agents(spec: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
     from unpoison.serve import Bounds
-    from unpoison.serve.choices import Choices
-    from unpoison.serve.desk import ScreeningService
+    from unpoison.serve.mcp import create_server
     from unpoison.serve.metrics import Metrics
-    from unpoison.serve.tools import tools
+    from unpoison.serve.screening_service import Choices, ScreeningService
     from unpoison.serve.work import Work
 
     async def called() -> list[Any]:
-        desk = ScreeningService(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())
-        desk.work = Work(1)
+        service = ScreeningService(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())
+        service.work = Work(1)
         try:
-            async with mcp.Client(tools(desk)) as client:
+            async with mcp.Client(create_server(service)) as client:
                 return [await client.call_tool("screen", {**row, "defense": spec}) for row in ROWS.values()]
         finally:
-            await desk.work.close()
+            await service.work.close()
 
     replies = [json.loads(result.content[0].text) for result in asyncio.run(called())]
     assert replies == [summary(spec, name) for name in ROWS]

@@ -74,7 +74,7 @@ def test_rag_asks_for_it() -> None:
 
 @pytest.fixture
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("unpoison.cli.running.load_generator", lambda _: ScriptedGenerator(reads))
+    monkeypatch.setattr("unpoison.cli.common.load_generator", lambda _: ScriptedGenerator(reads))
     file = tmp_path / "rows.jsonl"
     lines = [{"query": QUESTION, "passages": PARIS + LYON}, {"query": QUESTION, "passages": PARIS[:1] + LYON}]
     file.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from unpoison import Passage
 from unpoison.bench.evaluation.examples import LabelledPassage
 from unpoison.errors import InputError
 from unpoison.integrations.screener import passage
-from unpoison.serve.wire import Exchange
+from unpoison.serve.client import Exchange
 
 
 def test_a_mapping_keeps_its_texts_and_numbers() -> None:

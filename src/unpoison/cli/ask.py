@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,13 +22,14 @@ from unpoison.cli.options import (
     Output,
     RowsFile,
     SourcesFile,
+    from_here,
 )
-from unpoison.cli.own import from_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unpoison.beliefs import BeliefStore
+    from unpoison.defenses.base import Defense
     from unpoison.io.rows import Row
     from unpoison.models.protocols import Generator
     from unpoison.runtime.driver import Limits
@@ -144,9 +145,7 @@ def ask(
     """
     from contextlib import closing, nullcontext
 
-    from unpoison.cli.accounts import Accounts
-    from unpoison.cli.display import show, show_answer
-    from unpoison.cli.running import (
+    from unpoison.cli.common import (
         RowCounts,
         cache_replies,
         learn_sources,
@@ -155,11 +154,10 @@ def ask(
         say,
         track_progress,
     )
-    from unpoison.cli.streams import open_stream, with_carry
+    from unpoison.cli.display import Accounts, show, show_answer
     from unpoison.defenses.guarantee import need_proof, withhold_unproved
     from unpoison.defenses.loading import load_defense
-    from unpoison.errors import InputError, ModelError, OptionError, StoreError
-    from unpoison.io.files import open_source
+    from unpoison.errors import InputError, ModelError, StoreError
     from unpoison.io.output import Writer
     from unpoison.io.rows import answer_fields, with_results
     from unpoison.models.loading import best_reader, can_write
@@ -183,11 +181,7 @@ def ask(
     learn_sources(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
-    if stream and rows > 1:
-        raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
-    if carry is not Carry.NOTHING and not stream:
-        raise OptionError("--carry is for streams; give --stream as well")
-    answerer = with_carry(chosen, carry)
+    opened, answerer = _source_and_answerer(chosen, carry, rows, stream=stream)
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
@@ -197,7 +191,7 @@ def ask(
         return _answer(row, answerer.answer, model, limits, unscreened=on_error is OnError.UNSCREENED)
 
     with (
-        (open_stream if stream else open_source)(file) as source,
+        opened(file) as source,
         Writer(output, file, to_stdout=as_json) as writer,
         nullcontext() if store is None else closing(store),
     ):
@@ -224,6 +218,22 @@ def ask(
         say(accounts.summary())
     say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
     raise typer.Exit(counts.exit_code)
+
+
+def _source_and_answerer(chosen: Defense, carry: Carry, rows: int, *, stream: bool) -> tuple[Callable[..., Any], Any]:
+    """What opens the file, and what answers its rows: with --stream in the order of time, with what is carried."""
+    from unpoison.errors import OptionError
+    from unpoison.io.files import open_source
+
+    if not stream:
+        if carry is not Carry.NOTHING:
+            raise OptionError("--carry is for streams; give --stream as well")
+        return open_source, chosen
+    if rows > 1:
+        raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
+    from unpoison.cli.streams import open_stream, with_carry
+
+    return open_stream, with_carry(chosen, carry)
 
 
 def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:

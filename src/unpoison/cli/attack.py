@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.own import from_here
+from unpoison.cli.options import from_here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.table import Table
+
+    from unpoison.bench.attacks.base import PoisonText
+    from unpoison.bench.evaluation.poisoned_data import Planted
+    from unpoison.bench.evaluation.scenarios import Scenario
 
 __all__ = ["EXAMPLES", "attack"]
+
+SHOWN = 20
+"""So many planted texts are shown one by one."""
+
+
+WORDING = {"ours": "ours", "published": "as published", "data": "the data's, else ours"}
+"""Whose words an attack plants, in a column."""
+
 
 EXAMPLES = """\b
 Examples:
@@ -94,14 +113,12 @@ def attack(
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
     from unpoison.bench.evaluation.grids import Grid
-    from unpoison.cli.attacks import CraftedTexts, attack_rows, attacks_table
+    from unpoison.cli.common import progress, say
     from unpoison.cli.display import show
-    from unpoison.cli.running import say
-    from unpoison.cli.runs import progress
     from unpoison.errors import OptionError
 
     if listing:
-        show(attacks_table())
+        show(_attacks_table())
         return
     if data is None:
         raise OptionError("name the data to attack: a file, or 'sample'; --list lists the attacks")
@@ -129,12 +146,185 @@ def attack(
         raise OptionError(
             f"'attack' plants one attack in one way; -a {name}{f' --policy {policy}' if policy else ''} is not that"
         )
-    accounts = CraftedTexts()
+    accounts = _CraftedTexts()
     with progress() as advance:
-        rows = attack_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
+        rows = _attack_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
         for planted in rows:
             accounts.add(planted)
     if accounts.texts and not as_json:
         show(accounts.table())
     say(accounts.summary())
     raise typer.Exit(accounts.exit_code)
+
+
+def _attack_rows(
+    scenario: Scenario,
+    output: Path | None,
+    *,
+    to_stdout: bool,
+    restart: bool,
+    jobs: int,
+    progress: Callable[[int, int, str], None],
+) -> Iterator[Planted]:
+    """Attack what the output does not hold yet, and write each row when it is done.
+
+    Raises:
+        InputError: Data without a usable question.
+        OptionError: An output that holds something else, or is the input.
+    """
+    import tempfile
+    from contextlib import ExitStack
+    from dataclasses import replace
+
+    from unpoison.bench.evaluation.poisoned_data import plant
+    from unpoison.bench.evaluation.workbench import Workbench
+    from unpoison.cli.common import count_noun, say
+    from unpoison.errors import InputError
+    from unpoison.io.journal import Journal
+    from unpoison.io.output import check_output, check_rows_name
+
+    with ExitStack() as stack:
+        bench = Workbench(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unpoison-"))))
+        data, digests = bench.data(scenario.data), bench.digests(scenario)
+        for problem in data.problems:
+            say(f"{scenario.data}: {problem}")
+        examples = bench.examples(scenario)
+        if not examples:
+            raise InputError(f"{scenario.data} holds no usable question")
+        run = replace(scenario, limit=None).identifier(digests)
+        done = set[str]()
+        journal = None
+        if output is not None:
+            check_rows_name(output)
+            check_output(output, scenario.data.rpartition(":")[2])
+            if restart:
+                output.write_bytes(b"")
+            done = _already(output, run)
+            journal = stack.enter_context(Journal(output))
+            if done:
+                say(f"{output}: {count_noun(len(done), 'row')} were there already")
+        crafted = 0
+
+        def step() -> None:
+            nonlocal crafted
+            crafted += 1
+            progress(crafted, len(examples) - len(done), f"crafting {scenario.attack}")
+
+        for planted in plant(scenario, bench, done=done, jobs=jobs, step=step):
+            if planted.error is None:
+                row = {**planted.row, "planted": {**planted.row["planted"], "run": run}}
+                if journal is not None:
+                    journal.append(row)
+                if to_stdout:
+                    _print(row)
+            yield planted
+
+
+def _already(output: Path, run: str) -> set[str]:
+    """The ids of the rows that are in the output.
+
+    Raises:
+        OptionError: They were made in another way.
+    """
+    from unpoison.errors import OptionError
+    from unpoison.io.journal import read_rows
+
+    rows = read_rows(output)
+    if any(not isinstance(row.get("planted"), dict) or row["planted"].get("run") != run for row in rows):
+        raise OptionError(f"{output} holds rows that were made otherwise; give --restart, or another file")
+    return {str(row.get("id")) for row in rows}
+
+
+def _print(row: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(row, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+class _CraftedTexts:
+    """Counts questions and texts, and remembers the first texts for the table."""
+
+    def __init__(self) -> None:
+        from unpoison.bench.attacks.base import Budget
+
+        self.attacked = self.failed = self.texts = self.missed = 0
+        self.budget = Budget()
+        self._shown: list[PoisonText] = []
+
+    def add(self, planted: Planted) -> None:
+        from unpoison.bench.attacks.base import PoisonText
+        from unpoison.bench.evaluation.poisoned_data import total
+        from unpoison.cli.common import say
+
+        if planted.error is not None:
+            self.failed += 1
+            say(f"{planted.example}: {planted.error}")
+            return
+        self.attacked += 1
+        self.texts += len(planted.texts)
+        self.missed += len(planted.missed)
+        self.budget = total([PoisonText("", "", "", "", budget=self.budget), *planted.texts])
+        self._shown += planted.texts[: max(0, SHOWN - len(self._shown))]
+
+    def table(self) -> Table:
+        """The first texts: whether each reached its goal, and what it cost."""
+        from rich.table import Table
+        from rich.text import Text
+
+        from unpoison.report.rendering import excerpt, plain
+
+        spent = [name for name, number in self.budget.to_dict().items() if number]
+        table = Table(box=None)
+        for heading in ("question", "planted text", "goal", *(name.replace("_", " ") for name in spent)):
+            table.add_column(heading, overflow="fold")
+        for text in self._shown:
+            goal = "reached" if text.reached else f"missed: {text.meta.get('reason', '')}"
+            costs = [str(getattr(text.budget, name)) for name in spent]
+            whole = text.text if text.title is None else f"{text.title} / {text.text}"
+            table.add_row(*map(Text, (plain(text.target_id), excerpt(whole, 120), excerpt(goal), *costs)))
+        if self.texts > len(self._shown):
+            table.caption = Text(f"and {self.texts - len(self._shown):,} more")
+        return table
+
+    def summary(self) -> str:
+        """Such as "planted 3 texts for 3 questions, 1 missed its goal; 2 model calls"."""
+        from unpoison.cli.common import count_noun
+
+        spent = {name.replace("_", " "): number for name, number in self.budget.to_dict().items() if number}
+        return (
+            f"planted {count_noun(self.texts, 'text')} for {count_noun(self.attacked, 'question')}"
+            + (f"; {self.missed:,} missed the attack's own goal" if self.missed else "")
+            + (f"; {count_noun(self.failed, 'question')} failed" if self.failed else "")
+            + "".join(f"; {number:,} {name}" for name, number in spent.items())
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing failed, 1 when some questions did, 2 when all did."""
+        return 0 if not self.failed else 1 if self.attacked else 2
+
+
+def _attacks_table() -> Table:
+    """Every attack, and every wrapper (`+name`): what it does, its options, needs, and wording."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.core import registry
+    from unpoison.report.rendering import plain
+
+    table = Table(show_lines=True)
+    for heading in ("name", "what it does", "options", "needs", "of the data", "wording"):
+        table.add_column(heading, overflow="fold")
+    kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
+    for kind, name in kinds:
+        shown = name if kind == "attacks" else f"+{name}"
+        try:
+            target = registry.find(kind, name)
+            options = "\n".join(option.described for option in registry.options(target))
+        except Exception as error:  # somebody else's broken package must not hide the others
+            table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "", "")))
+            continue
+        needs = ", ".join(target.needs) or "nothing"
+        of_data = ", ".join(target.requires) or "nothing"
+        words = WORDING[target.wording] if kind == "attacks" else ""
+        table.add_row(*map(Text, (shown, target.summary, options, needs, of_data, words)))
+    return table

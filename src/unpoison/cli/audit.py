@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from unpoison.cli.running import RowCounts
+    from unpoison.cli.common import RowCounts
     from unpoison.io.file_rows import FileRow, Source
     from unpoison.scan.audit import Audit
-    from unpoison.scan.audit_report import AlertRule, AuditReport
+    from unpoison.scan.audit_report import AlertRule, AuditedDocument, AuditReport
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -68,7 +68,7 @@ def audit(
     """
     import time
 
-    from unpoison.cli.running import RowCounts, count_noun, say
+    from unpoison.cli.common import RowCounts, count_noun, say
     from unpoison.io.output import check_output
     from unpoison.scan.audit import Audit
     from unpoison.scan.audit import since as moment
@@ -86,9 +86,7 @@ def audit(
     if as_json:
         _write(report)
     else:
-        from unpoison.cli.audit_tables import show_report
-
-        show_report(report, top)
+        _show(report, top)
     if html is not None:
         from unpoison.scan.audit_page import audit_page
 
@@ -100,7 +98,7 @@ def audit(
 
 def _status(rules: list[AlertRule], report: AuditReport, counts: RowCounts) -> int:
     """An alert goes before rows that could not be read; where nothing could be, there is nothing to be alarmed by."""
-    from unpoison.cli.running import say
+    from unpoison.cli.common import say
 
     held = [rule for rule in rules if rule.holds(report.measures)]
     for rule in held:
@@ -122,7 +120,7 @@ def _parts(logs: list[str]) -> Iterator[str]:
 
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; those that cannot be used are reported where they stand."""
-    from unpoison.cli.running import row_progress
+    from unpoison.cli.common import row_progress
     from unpoison.io.files import open_source
 
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
@@ -134,7 +132,7 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
 
 
 def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> None:
-    from unpoison.cli.running import RowOutcome
+    from unpoison.cli.common import RowOutcome
     from unpoison.errors import InputError
 
     error = record.error
@@ -153,3 +151,94 @@ def _write(report: AuditReport) -> None:
 
     for finding in report.records():
         sys.stdout.buffer.write(json_line(finding))
+
+
+def _show(report: AuditReport, top: int) -> None:
+    """Print totals, documents, origins, questions and possible false alarms; what a log holds is shown as text."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.cli.common import count_noun
+    from unpoison.cli.display import show
+    from unpoison.scan.audit_page import day
+
+    show(
+        f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "
+        f"{report.totals['documents']:,} different ones seen"
+    )
+    if report.onset is not None:
+        onset = report.onset
+        show(f"since {day(onset.time)} UTC {onset.after:.2%} are dropped, before it was {onset.before:.2%}")
+    for note in report.notes:
+        show(note)
+    for title, heads, rows in _tables(report, top):
+        table = Table(title=Text(title, style="bold"), title_justify="left", expand=True)
+        table.add_column("", no_wrap=True, width=1)
+        for column, head in enumerate(heads):
+            table.add_column(head, ratio=3 if column == 0 else 1, overflow="fold")
+        for cells in rows:
+            table.add_row(*map(Text, cells), style="red" if cells[0] else "")
+        if rows:
+            show("", table)
+
+
+def _tables(report: AuditReport, top: int) -> Iterator[tuple[str, Sequence[str], list[list[str]]]]:
+    """Title, headings and rows of each table; the first cell of a flagged row is "!", of any other empty."""
+    from unpoison.report.rendering import excerpt
+    from unpoison.scan.audit_page import day
+
+    def named(document: AuditedDocument) -> str:
+        return f"{excerpt(document.id, 40)}  {excerpt(document.label, 60)}".rstrip()
+
+    def of(part: int, whole: int) -> str:
+        return f"{part:,} of {whole:,}"
+
+    documents = [
+        [
+            "!" if one.flagged else "",
+            named(one),
+            of(one.dropped, one.seen),
+            f"{one.expected:.1f}",
+            f"{one.questions:,}",
+            excerpt(", ".join(filter(None, (one.source, one.author))), 40),
+            day(one.first_dropped),
+        ]
+        for one in report.documents
+    ]
+    origins = [
+        [
+            "!" if one.flagged else "",
+            f"{one.kind} {excerpt(one.name, 60)}",
+            of(one.dropped_documents, one.documents),
+            of(one.dropped, one.seen),
+            f"{one.expected:.1f}",
+            day(one.first_dropped),
+        ]
+        for one in report.origins[:top]
+    ]
+    questions = [
+        [
+            "!" if one.flagged else "",
+            excerpt(one.asked or one.id, 80),
+            of(one.attacked, one.rows),
+            f"{one.documents:,}",
+            day(one.first_attacked),
+        ]
+        for one in report.questions
+    ]
+    alarms = [
+        [
+            "",
+            named(one.document),
+            f"{one.topics:,}",
+            "unknown" if one.agrees is None else f"{one.agrees:.0%}",
+            of(one.document.dropped, one.document.seen),
+        ]
+        for one in report.false_alarms
+    ]
+    flagged, attacked = report.totals["flagged"], report.totals["attacked"]
+    heads = ["document", "dropped", "expected", "questions", "source, author", "since"]
+    yield f"documents: {flagged:,} flagged", heads, documents
+    yield "sources and authors", ["", "documents", "dropped", "expected", "since"], origins
+    yield f"questions: {attacked:,} under attack", ["question", "attacked", "documents", "since"], questions
+    yield "perhaps false alarms", ["document", "topics", "agrees", "dropped"], alarms

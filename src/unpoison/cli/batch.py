@@ -85,7 +85,7 @@ def batch(
     be used does not stop the file: it is reported, counted, and written with "error".
     """
     from unpoison.batch import Progress, Screener, run
-    from unpoison.cli.running import RowCounts, row_progress, say
+    from unpoison.cli.common import RowCounts, row_progress, say
 
     screener = Screener(
         defense=defense,

@@ -43,7 +43,7 @@ beliefs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at
 def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json: AsJson = False) -> None:
     """List all beliefs of a namespace."""
     from unpoison.beliefs import export_lines
-    from unpoison.cli.running import count_noun, say
+    from unpoison.cli.common import count_noun, say
 
     with _open_store(store, namespace) as opened:
         if as_json:
@@ -85,7 +85,7 @@ def forget(
     namespace: Namespace = "default",
 ) -> None:
     """Delete one belief, or all of a namespace."""
-    from unpoison.cli.running import count_noun, say
+    from unpoison.cli.common import count_noun, say
     from unpoison.errors import OptionError
 
     if (question is None) != everything:
@@ -107,7 +107,7 @@ def export_(
 ) -> None:
     """Write all beliefs of a namespace as JSON Lines, times included."""
     from unpoison.beliefs import export_lines
-    from unpoison.cli.running import count_noun, say
+    from unpoison.cli.common import count_noun, say
 
     with _open_store(store, namespace) as opened:
         if output is None:
@@ -130,7 +130,7 @@ def import_(
 ) -> None:
     """Read beliefs from JSON Lines; those of the same key are replaced."""
     from unpoison.beliefs import import_lines
-    from unpoison.cli.running import count_noun, say
+    from unpoison.cli.common import count_noun, say
 
     with _open_store(store, namespace, make=True) as opened:
         if file == "-":

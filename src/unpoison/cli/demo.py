@@ -13,9 +13,10 @@ from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoC
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from unpoison.cli.demo_tricks import Trick
+    from unpoison.cli.demo_cases import Trick
     from unpoison.defenses.base import Defense
     from unpoison.io.rows import Row
+    from unpoison.types import Passage
 
 __all__ = ["demo"]
 
@@ -26,6 +27,24 @@ Go on:
   unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["..."]}
   unpoison ask FILE.jsonl          an answer in spite of the poison
   unpoison doctor                  what works here, and how to get the rest"""
+
+Cases = Mapping[int, Sequence[DemoCase]]
+
+COLUMNS = 80
+SHIELD = "guard"
+"""The defense that the question is shown with, the default everywhere."""
+
+MAX_REASON = 230
+"""Characters of a reason."""
+
+WIDTHS = (15, 8, 13, 10, 17)
+
+ADDS = (
+    "With pip install 'unpoison[reader]' the demo also answers the questions: a small model, no language model, reads "
+    "each passage and says its answer."
+)
+
+ANSWERED_BY = {"vanilla": "vanilla", "guard": "guard", "radar": "radar"}
 
 
 def demo(
@@ -44,9 +63,7 @@ def demo(
     honest miss of each defense, and what guard makes of a hidden poison, a prompt injection, and sources that
     disagree. Last, a plain lie that no style gives away: answered from the texts alone, and with who says so.
     """
-    from unpoison.cli.demo_brief import brief
-    from unpoison.cli.demo_sources import brief_sources
-    from unpoison.cli.demo_tricks import tricks
+    from unpoison.cli.demo_cases import brief_sources, tricks
     from unpoison.cli.display import show
     from unpoison.core import registry
     from unpoison.io.output import check_writable
@@ -66,7 +83,7 @@ def demo(
     if everything:
         _show_all(rows, cases, written, catch, miss, tried)
     else:
-        lines = (*brief(cases, written), *brief_sources())
+        lines = (*_brief(cases, written), *brief_sources())
         print(*lines, sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
@@ -99,8 +116,7 @@ def _show_all(
     tried: Sequence[Trick],
 ) -> None:
     """Every defense beside the others, with its reasons."""
-    from unpoison.cli.demo_answers import ADDS, answers
-    from unpoison.cli.demo_sources import full_sources
+    from unpoison.cli.demo_cases import full_sources
     from unpoison.cli.display import show
     from unpoison.models.loading import best_reader
 
@@ -123,7 +139,7 @@ def _show_all(
     show(*full_sources())
     show(_figures(cases, written), "")
     if best_reader() == "reader":
-        show(answers({count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
+        show(_answers({count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
     else:
         show(ADDS, "")
 
@@ -222,3 +238,117 @@ def _table(title: str) -> Table:
 
 def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _brief(cases: Cases, written: Cases) -> Iterator[str]:
+    """The lines, none longer than 80 characters.
+
+    Args:
+        cases: For each number of planted poisons every question with its screenings.
+        written: The same without the question in front of the poisons.
+    """
+    from textwrap import wrap
+
+    yield from wrap(
+        f"{len(cases[0])} questions with {RETRIEVED} retrieved passages each, written for this demo. An attacker "
+        "plants texts that repeat the question, so that the retriever ranks them first, and state a wrong answer. No "
+        "language model, no download and no key is needed to stop them.",
+        COLUMNS,
+    )
+    many = cases[POISONS[-1]]
+    saved = [case for case in many if SHIELD in case.saved_by]
+    yield from _brief_question(max(saved or many, key=lambda case: len(case.saved_by)))
+    yield from _brief_figures(cases, written)
+    missed, read = (
+        sum(case.poisons_left(SHIELD) > 0 for count in POISONS for case in found[count]) for found in (cases, written)
+    )
+    whole = len(POISONS) * len(many)
+    yield from wrap(
+        f"An honest miss: {SHIELD} lets poison through in {missed} of {whole} attacked questions, and in {read} of "
+        f"{whole} where the lie stands in natural prose, without the question in front (-a published). "
+        "The sample is small and made up: it shows how they work, not how well.",
+        COLUMNS,
+    )
+    yield ""
+
+
+def _brief_question(case: DemoCase) -> Iterator[str]:
+    """What a model would read without a defense, and with one; then the reason for the first poison."""
+    from textwrap import wrap
+
+    from unpoison.report.rendering import excerpt, plain
+
+    without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
+    yield ""
+    yield excerpt(case.question, COLUMNS)
+    yield f"{'':51}{'undefended':>10}  {SHIELD:>10}"
+    others = list[int]()
+    for i, label in enumerate(case.labels):
+        if label not in ("poison", "gold"):
+            others.append(i)
+            continue
+        # The repeated question would fill the line; what the attacker added says more.
+        text = excerpt(case.passages[i].text.removeprefix(f"{case.question}. "), 40)
+        fates = (f"{'read' if screening.verdicts[i].kept else 'dropped':>10}" for screening in (without, shielded))
+        yield f"  {'POISON' if label == 'poison' else 'answer'}  {text:<41}{'  '.join(fates)}"
+    kept = (f"{sum(screening.verdicts[i].kept for i in others)} read".rjust(10) for screening in (without, shielded))
+    yield f"          {f'and {len(others)} other genuine passages':<41}{'  '.join(kept)}"
+    reason = excerpt(plain(shielded.verdicts[case.labels.index("poison")].reason), MAX_REASON)
+    yield from wrap(f"Why {SHIELD} drops the first: {reason}", COLUMNS)
+    yield ""
+
+
+def _brief_figures(cases: Cases, written: Cases) -> Iterator[str]:
+    """Every defense over all questions: what is saved under attack, and what that costs without one."""
+    few, many = POISONS[0], POISONS[-1]
+    yield f"{f'All {len(cases[0])} questions':<16}{'poison is read,':>23}{'the same texts':>23}{'genuine texts':>17}"
+    yield f"{'':<16}{'question in front':>23}{'without the question':>23}{'kept, no attack':>17}"
+    yield _format_line("", (f"of {few} planted", f"of {many}", f"of {few}", f"of {many}", ""))
+    for name in DEFENSES:
+        read = (
+            share(case.poisons_left(name) > 0 for case in group)
+            for group in (cases[few], cases[many], written[few], written[many])
+        )
+        kept = share(
+            screening.verdicts[i].kept
+            for case in cases[0]
+            for screening in [case.screenings[name]]
+            for i in range(len(case.labels))
+        )
+        yield _format_line(f"  {name}", (*read, kept))
+    yield ""
+
+
+def _format_line(name: str, cells: Sequence[str]) -> str:
+    return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS))
+
+
+def _answers(cases: Mapping[int, Sequence[tuple[Row, Sequence[Passage]]]]) -> Table:
+    """How many questions are answered rightly, and how many as the attacker wants.
+
+    Args:
+        cases: For each number of planted poisons every row with the passages that are read.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.bench.evaluation import matcher
+    from unpoison.core import registry
+
+    table = Table(title=Text("What the small reader answers", style="bold"), title_justify="left")
+    for heading in ("poisons", "defense", "right", "the attacker's", "no answer"):
+        table.add_column(heading, justify="left" if heading == "defense" else "right")
+    judge = matcher()
+    for count, rows in cases.items():
+        for name, spec in ANSWERED_BY.items():
+            defense = registry.create("defenses", spec, generator="reader")
+            right = wrong = silent = 0
+            for row, passages in rows:
+                answer = defense.answer(row.query, passages)
+                correct, incorrect = row.raw["correct_answers"], row.raw["incorrect_answers"]
+                right += judge.correct(answer.text, correct)
+                wrong += judge.is_attack_success(answer.text, incorrect, correct)
+                silent += answer.abstained
+            shares = (f"{100 * number / len(rows):.0f} %" for number in (right, wrong, silent))
+            table.add_row(str(count), name, *shares, end_section=name == list(ANSWERED_BY)[-1])
+    return table

@@ -103,12 +103,13 @@ def evaluate(
     from unpoison.bench.report import Report
     from unpoison.bench.report import as_json as json_text
     from unpoison.cli import runs
+    from unpoison.cli.common import check_outputs
     from unpoison.cli.display import show
     from unpoison.cli.gates import Checks, measured_cells
     from unpoison.runtime.driver import Limits
 
     if stream is not None:
-        from unpoison.cli.evaluate_streams import evaluate_stream, options_on_command_line
+        from unpoison.cli.streams import evaluate_stream, options_on_command_line
 
         evaluate_stream(
             stream,
@@ -159,7 +160,7 @@ def evaluate(
     runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
-    runs.check_outputs(report or (), markdown, csv)
+    check_outputs(report or (), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
     checks.need_generator(chosen.scenarios)
@@ -193,8 +194,7 @@ def _run(
     from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
     from unpoison.bench.evaluation.runner import Runner
     from unpoison.bench.evaluation.runs import folder_name
-    from unpoison.cli.running import say
-    from unpoison.cli.runs import progress
+    from unpoison.cli.common import progress, say
 
     if folder is None:
         RUNS.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.own import from_here
+from unpoison.cli.options import from_here
 
 RUNS = Path("unpoison-runs")
 """Where runs go whose folder is not named; the folder's name is a hash of what is measured."""

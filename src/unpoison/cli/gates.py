@@ -22,7 +22,7 @@ from unpoison.bench.evaluation.regressions import check_regressions, read_measur
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report
 from unpoison.bench.report.model import is_baseline
-from unpoison.cli.running import say
+from unpoison.cli.common import say
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 

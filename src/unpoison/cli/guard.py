@@ -41,7 +41,7 @@ def calibrate(
 
     FILE holds ordinary retrievals, without attack as far as you know.
     """
-    from unpoison.cli.running import RowCounts, count_noun, outcomes, say, track_progress
+    from unpoison.cli.common import RowCounts, count_noun, outcomes, say, track_progress
     from unpoison.defenses.guard.calibration import calibrate_threshold
     from unpoison.defenses.loading import load_defense
     from unpoison.io.files import open_source

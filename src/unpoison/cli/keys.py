@@ -36,7 +36,7 @@ def keys(
     import json
     import secrets
 
-    from unpoison.cli.running import say
+    from unpoison.cli.common import say
     from unpoison.serve.keys import SCOPES, Key, digest
 
     scopes = frozenset(scope or SCOPES) - {"none"}

@@ -48,13 +48,12 @@ def mcp(
     for module in ("mcp", "fastapi", "prometheus_client"):
         require(module, "the MCP server")
 
-    from unpoison.cli.serving import build_defenses
+    from unpoison.cli.serve import build_defenses
     from unpoison.runtime.driver import Limits
     from unpoison.serve.bounds import Bounds
-    from unpoison.serve.choices import Choices
-    from unpoison.serve.desk import ScreeningService
+    from unpoison.serve.mcp import serve_stdio
     from unpoison.serve.metrics import Metrics
-    from unpoison.serve.tools import over_stdio
+    from unpoison.serve.screening_service import Choices, ScreeningService
     from unpoison.serve.work import warm_up
 
     defenses = build_defenses(
@@ -62,4 +61,4 @@ def mcp(
     )
     warm_up(defenses.values())
     bounds = Bounds(passages=max_passages, characters=max_characters, timeout=timeout)
-    asyncio.run(over_stdio(ScreeningService(choices=Choices(defenses), bounds=bounds, metrics=Metrics())))
+    asyncio.run(serve_stdio(ScreeningService(choices=Choices(defenses), bounds=bounds, metrics=Metrics())))

@@ -47,7 +47,7 @@ def export(
 
     Needs torch, transformers and onnx (pip install 'unpoison[torch,export]'); what it writes needs onnxruntime only.
     """
-    from unpoison.cli.running import say
+    from unpoison.cli.common import say
     from unpoison.models.onnx import OnnxEncoder
     from unpoison.models.onnx_export import export as write
     from unpoison.models.onnx_export import export_encoder

@@ -39,7 +39,7 @@ def quarantine(
 
     A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
     """
-    from unpoison.cli.running import count_noun, say
+    from unpoison.cli.common import count_noun, say
     from unpoison.errors import OptionError
     from unpoison.scan.quarantine import earlier_moves, move, read_decisions
     from unpoison.scan.stores import open_store

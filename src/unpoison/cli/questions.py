@@ -67,7 +67,7 @@ def questions(
     number; with one (-g), it writes the questions, and each is checked against its passage.
     """
     from unpoison.bench.questions import make_questions, read_documents
-    from unpoison.cli.running import count_noun, row_progress, say
+    from unpoison.cli.common import count_noun, row_progress, say
     from unpoison.errors import OptionError
     from unpoison.io.output import not_the_input
     from unpoison.models.loading import can_write, load_generator

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -12,7 +14,17 @@ from typer.core import TyperGroup
 from unpoison.cli.help import Command
 from unpoison.cli.options import Against, FailIf, Junit, Sarif
 
-__all__ = ["EXAMPLES", "redteam"]
+if TYPE_CHECKING:
+    from unpoison.algorithms.intervals import Estimate
+    from unpoison.bench.evaluation.gates import Alert
+    from unpoison.bench.redteam import Cleaned, Results, Secrets
+    from unpoison.bench.redteam.results import Cell
+
+__all__ = ["EXAMPLES", "problems_of", "redteam"]
+
+MAX_SHOWN = 20
+"""Items of a list that are named."""
+
 
 EXAMPLES = """\b
 Examples:
@@ -94,21 +106,19 @@ def run(
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.bench.redteam.session import rehearsal_of_requests
     from unpoison.bench.redteam.summary import redteam_page
-    from unpoison.cli import redteaming
+    from unpoison.cli.common import check_outputs, progress, say
     from unpoison.cli.gates import Checks
-    from unpoison.cli.running import say
-    from unpoison.cli.runs import check_outputs, progress
 
     chosen = Config.load(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     check_outputs((), csv, report)
     where = journal or config.with_suffix(".journal")
-    with redteaming.mask_secrets(secrets):
+    with _mask_secrets(secrets):
         if dry_run:
-            redteaming.show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
+            _show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
             return
-        with progress() as advance, redteaming.report_removal(where):
+        with progress() as advance, _report_removal(where):
             results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
@@ -117,12 +127,12 @@ def run(
     if as_json:
         sys.stdout.write(results.to_json())
     else:
-        redteaming.show_results(results)
-    problems = redteaming.problems(results)
-    for problem in problems[: redteaming.MAX_SHOWN]:
+        _show_results(results)
+    problems = problems_of(results)
+    for problem in problems[:MAX_SHOWN]:
         say(problem)
-    code = redteaming.exit_code(results)
-    alerts = redteaming.alerts(results)
+    code = _exit_code(results)
+    alerts = _alerts(results)
     raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts))
 
 
@@ -142,11 +152,10 @@ def clean(
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam import clean as take_back
     from unpoison.bench.redteam.factory import secrets_of_environment
-    from unpoison.cli import redteaming
-    from unpoison.cli.runs import progress
+    from unpoison.cli.common import progress
 
     secrets = secrets_of_environment()
-    with redteaming.mask_secrets(secrets), progress() as advance:
+    with _mask_secrets(secrets), progress() as advance:
         cleaned = take_back(
             journal,
             secrets=secrets,
@@ -158,5 +167,158 @@ def clean(
         remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
         counts = {"removed": cleaned.removed, "accepted": cleaned.accepted}
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
-    redteaming.say_cleaned(cleaned, journal)
+    _say_cleaned(cleaned, journal)
     raise typer.Exit(0 if cleaned.clean else 1)
+
+
+@contextmanager
+def _mask_secrets(secrets: Secrets) -> Iterator[None]:
+    """Errors without secrets: whatever fails inside, no message shows one."""
+    from unpoison.errors import TargetError, UnpoisonError
+
+    try:
+        yield
+    except UnpoisonError as error:
+        message = str(error)
+        hidden = str(secrets.mask(message))
+        if hidden == message:
+            raise
+        raise TargetError(hidden) from None
+
+
+@contextmanager
+def _report_removal(journal: Path) -> Iterator[None]:
+    """Say after Ctrl-C whether anything is left."""
+    from unpoison.cli.common import say
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
+        raise
+
+
+def _show_requests(requests: Sequence[str]) -> None:
+    """What a dry run shows: every line of every request."""
+    from unpoison.cli.common import say
+    from unpoison.cli.display import show
+    from unpoison.report.rendering import excerpt
+
+    for request in requests:
+        show(*(excerpt(line, 2000) for line in request.splitlines()))
+    say("nothing was sent")
+
+
+def _show_results(results: Results) -> None:
+    """One column per attack, one line per figure, with intervals."""
+    from math import isnan
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.bench.redteam.results import MEASURES
+    from unpoison.cli.common import count_noun
+    from unpoison.cli.display import show
+    from unpoison.report.rendering import plain
+
+    table = Table(box=None, padding=(0, 1), title_justify="left")
+    title = f"{results.run.get('name', '')}: {count_noun(results.examples, 'question')}, 95 % intervals"
+    table.title = Text(plain(title), style="bold")
+    table.add_column("figure", overflow="fold")
+    cells = results.table()
+    for cell in cells:
+        heading = plain(cell.title if cell.poisons else "nothing planted")
+        table.add_column(Text(heading), justify="right", overflow="fold")
+    for name, measure in MEASURES.items():
+        estimates = [cell.figures[name] for cell in cells]
+        if any(not isnan(figure.value) for figure in estimates) and name != "failed":
+            unit = "%" if measure.unit == "share" else "s"
+            table.add_row(f"{measure.title}, {unit}", *(_figure(figure, measure.unit) for figure in estimates))
+    show(table, "")
+
+
+def _figure(estimate: Estimate, unit: str) -> str:
+    from math import isnan
+
+    if isnan(estimate.value):
+        return "-"
+    if unit == "share":
+        return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
+    interval = "" if isnan(estimate.low) else f" [{estimate.low:.2f} to {estimate.high:.2f}]"
+    return f"{estimate.value:.2f}{interval}"
+
+
+def problems_of(results: Results) -> list[str]:
+    """What went wrong, as sentences."""
+    from unpoison.cli.common import count_noun
+
+    sentences = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
+    missing = results.examples * len(results.cells) - len(results.trials)
+    if missing:
+        sentences.append(f"{count_noun(missing, 'question')} not asked; give the same command again to go on")
+    if results.accepted:
+        sentences.append(_unseen(results.accepted))
+    return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+
+
+def _unseen(count: int) -> str:
+    from unpoison.cli.common import count_noun
+
+    return (
+        f"the removal of {count_noun(count, 'document')} was accepted, and nobody could look whether they are gone; "
+        "give target.find, a search for {canary}"
+    )
+
+
+def _exit_code(results: Results) -> int:
+    """0 all measured, 1 some failed or something remains, 2 nothing was measured."""
+    if not any(not trial.failed for trial in results.trials):
+        return 2
+    return 0 if results.complete else 1
+
+
+def _alerts(results: Results) -> list[Alert]:
+    """An alert for every answer that was the attacker's, and for every document that may remain."""
+    from unpoison.bench.evaluation.gates import Alert
+
+    raised = [_alert(cell, number) for cell in results.table() if cell.poisons for number in range(len(cell.trials))]
+    remaining = [
+        Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
+        for canary, reason in results.remaining
+    ]
+    return [*remaining, *(alert for alert in raised if alert is not None)]
+
+
+def _alert(cell: Cell, number: int) -> Alert | None:
+    from unpoison.bench.evaluation.gates import Alert
+    from unpoison.cli.common import count_noun
+    from unpoison.report.rendering import excerpt
+
+    trial = cell.trials[number]
+    if not trial.is_attacked(trial.answer):
+        return None
+    message = (
+        f"with {count_noun(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
+        f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"
+    )
+    return Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}")
+
+
+def _say_cleaned(cleaned: Cleaned, journal: Path) -> None:
+    """What cleaning came to."""
+    from unpoison.cli.common import count_noun, say
+
+    for note in cleaned.notes:
+        say(note)
+    for canary, reason in cleaned.remaining:
+        say(f"the document {canary} may remain: {reason}")
+    for number in cleaned.damaged[:MAX_SHOWN]:
+        say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
+    if cleaned.accepted:
+        say(_unseen(cleaned.accepted))
+    left = f"; {count_noun(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
+    say(
+        f"removed {count_noun(cleaned.removed, 'document')}{left}"
+        if cleaned.removed or cleaned.accepted or left
+        else "nothing was left to remove"
+    )

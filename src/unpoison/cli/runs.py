@@ -1,10 +1,8 @@
-"""What `unpoison evaluate` does around a run: choose what is measured, show progress, print figures."""
+"""What `unpoison evaluate` does around a run: choose what is measured, print figures, say what failed."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -23,22 +21,18 @@ from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report
 from unpoison.bench.report.certification import guarantee_tables
-from unpoison.bench.report.exports import check_format
 from unpoison.bench.report.paper_comparison import format_measurement
 from unpoison.bench.report.tables import heading
+from unpoison.cli.common import count_noun, say
 from unpoison.cli.display import show
-from unpoison.cli.running import count_noun, say
 from unpoison.errors import OptionError
-from unpoison.io.output import check_writable
 from unpoison.report.rendering import plain
 
 __all__ = [
     "Chosen",
     "check_certified",
-    "check_outputs",
     "choose",
     "presets_table",
-    "progress",
     "say_outcome",
     "say_problems",
     "show_certified",
@@ -118,38 +112,6 @@ def _single(name: str, value: Any) -> Any:
     if len(value) > 1 or (name != "data" and "," in value[0]):
         raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
     return value[0]
-
-
-def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
-    """See early that files can be written, and that every report has a format; none is left behind.
-
-    Raises:
-        OptionError: A suffix that names no format.
-        OSError: A file that cannot be written.
-    """
-    for path in reports:
-        check_format(path)
-    for path in (*reports, *filter(None, others)):
-        check_writable(path)
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[int, int, str], None]]:
-    """A bar with the remaining time on standard error, where a person can see it."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, doing: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        task = bar.add_task("")
-
-        def advance(done: int, total: int, doing: str) -> None:
-            bar.update(task, completed=done, total=total, description=plain(doing).replace("[", r"\["))
-
-        yield advance
 
 
 def show_figures(report: Report) -> None:

@@ -101,7 +101,7 @@ def scan(
 
     Killed, it goes on where it was when it is started again. What was judged is remembered for --only-new.
     """
-    from unpoison.cli.running import row_progress, say
+    from unpoison.cli.common import row_progress, say
     from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
     from unpoison.scan.documents import Failure, moment
@@ -158,7 +158,7 @@ def scan(
 
 
 def _unread(source: str, failures: Sequence[Failure]) -> str:
-    from unpoison.cli.running import count_noun
+    from unpoison.cli.common import count_noun
 
     if not Path(source).is_dir():
         return f"{count_noun(len(failures), 'row')} could not be read"
@@ -222,7 +222,7 @@ def _table(scan_result: Scan) -> Any:
 
 
 def _summary(scan_result: Scan) -> str:
-    from unpoison.cli.running import count_noun
+    from unpoison.cli.common import count_noun
 
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})

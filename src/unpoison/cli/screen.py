@@ -72,8 +72,8 @@ def screen(
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
+    from unpoison.cli.common import RowCounts, learn_sources, make_encoder, outcomes, say, track_progress
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.running import RowCounts, learn_sources, make_encoder, outcomes, say, track_progress
     from unpoison.defenses.loading import load_defense
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer, check_output

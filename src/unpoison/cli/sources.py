@@ -14,7 +14,7 @@ import typer
 from unpoison.cli.help import Command
 
 if TYPE_CHECKING:
-    from unpoison.cli.running import RowCounts
+    from unpoison.cli.common import RowCounts
     from unpoison.sources.retrievals import Retrieval
     from unpoison.sources.sources import Sources, Tally
 
@@ -77,7 +77,7 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines: all origins, the largest first.")] = False,
 ) -> None:
     """List who is in your data: every origin with its passages, questions and share."""
-    from unpoison.cli.running import RowCounts, say
+    from unpoison.cli.common import RowCounts, say
     from unpoison.sources.sources import Tally
 
     known, tally = _sources(policy, origin), Tally()
@@ -116,7 +116,7 @@ def learn(
     policy: PolicyFile = None,
 ) -> None:
     """Remember who was retrieved: origins, counts and days, no text and no question."""
-    from unpoison.cli.running import RowCounts, count_noun, say
+    from unpoison.cli.common import RowCounts, count_noun, say
     from unpoison.errors import OptionError
     from unpoison.io.rows import Row
     from unpoison.models.loading import load_generator
@@ -151,7 +151,7 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
 
 def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
     """What every file of rows holds; rows that cannot be used are reported where they stand."""
-    from unpoison.cli.running import RowOutcome
+    from unpoison.cli.common import RowOutcome
     from unpoison.errors import InputError
     from unpoison.io.files import open_source
 
@@ -215,7 +215,7 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:
     """What a reader of the table should know."""
-    from unpoison.cli.running import count_noun
+    from unpoison.cli.common import count_noun
 
     rows = tally.rows()
     named = [row for row in rows if row.origin]

@@ -87,7 +87,7 @@ def trace(
     """
     import sys
 
-    from unpoison.cli.running import cache_replies
+    from unpoison.cli.common import cache_replies
     from unpoison.errors import OptionError
     from unpoison.io.file_rows import json_line
     from unpoison.scan.trace import Tracer
@@ -144,8 +144,8 @@ def _show(traced: Trace) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from unpoison.cli.common import count_noun
     from unpoison.cli.display import show
-    from unpoison.cli.running import count_noun
     from unpoison.report.rendering import excerpt, plain
 
     table = Table(

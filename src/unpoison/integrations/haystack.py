@@ -15,8 +15,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip
-from unpoison.integrations.gate import DocumentGate
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 

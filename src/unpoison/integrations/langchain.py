@@ -20,8 +20,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, clip
-from unpoison.integrations.gate import DocumentGate, GateResult
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
+from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage, readable
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Answer, Passage
 

@@ -16,8 +16,7 @@ from pydantic import PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
-from unpoison.integrations.gate import DocumentGate, GateResult
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 

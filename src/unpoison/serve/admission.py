@@ -1,24 +1,21 @@
-"""Who may come in: the name that is called, the key, what it allows and how often, and the form of the body."""
+"""Admission control: host names, keys, scopes, rates and the form of the body; and the slots that requests wait for."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection
 from math import ceil
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from unpoison.errors import OptionError, clip
-from unpoison.serve.failures import Refusal
-from unpoison.serve.keys import Key, Keys
-from unpoison.serve.rates import Rates
+from unpoison.serve.keys import Key, Keys, Rates
+from unpoison.serve.logs import Record
+from unpoison.serve.replies import Refusal
 
-if TYPE_CHECKING:
-    from unpoison.serve.gate import Record
-
-__all__ = ["Admission", "normalize_root", "too_large"]
+__all__ = ["Admission", "Slots", "normalize_root", "too_large"]
 
 OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/sample/")
 """What needs no key: nothing of it tells anything about what the service was asked."""
@@ -106,3 +103,44 @@ def normalize_root(path: str) -> str:
 
 def _is_open(path: str) -> bool:
     return any(path.startswith(name) if name.endswith("/") and name != "/" else path == name for name in OPEN)
+
+
+QUEUE = 16
+"""Requests that may wait for each slot. A waiting request holds the beginning of its body and computes nothing."""
+
+
+class Slots:
+    """Slots for requests in work. Who finds none waits in line for a while, which costs nothing.
+
+    A refusal at once would be cheap for nobody: clients come back as fast as they are refused, and what reads and
+    answers them competes with what computes.
+
+    Args:
+        number: How many there are.
+        wait: Seconds that a request waits for one.
+    """
+
+    def __init__(self, number: int, wait: float) -> None:
+        self._free = asyncio.Semaphore(number)
+        self._most_waiting = QUEUE * number
+        self._waiting = 0
+        self._wait = wait
+
+    async def acquire(self) -> bool:
+        """Take a slot, or say False when none came free in time. What is taken must be given back."""
+        if not self._free.locked():
+            return await self._free.acquire()  # at once
+        if self._waiting >= self._most_waiting:
+            return False
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._wait):
+                await self._free.acquire()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting -= 1
+        return True
+
+    def release(self) -> None:
+        self._free.release()

@@ -14,17 +14,14 @@ from unpoison.defenses.guard import Guard
 from unpoison.errors import OptionError
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
-from unpoison.serve import failures, inspector, rerank, routes
+from unpoison.serve import inspector, replies, rerank, routes
 from unpoison.serve.admission import Admission, normalize_root
-from unpoison.serve.auditing import Auditor
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.choices import Choices
-from unpoison.serve.desk import OnPoison, ScreeningService
-from unpoison.serve.gate import RequestMiddleware
-from unpoison.serve.keys import Key, Keys
+from unpoison.serve.keys import Key, Keys, LocalRates, Rates
+from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.rates import LocalRates, Rates
-from unpoison.serve.tools import over_http, tools
+from unpoison.serve.middleware import RequestMiddleware
+from unpoison.serve.screening_service import Auditor, Choices, OnPoison, ScreeningService
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
 
@@ -58,7 +55,7 @@ def create_app(
             `monitor`: reply as if nothing was found, and only count and log. By default it is left out, but put last
             in TEI's dialect, whose clients want a score for each text.
         key: What `Authorization: Bearer` must say, None for nothing.
-        keys: Several keys with names, scopes and rates, instead of `key`; see `service.keys`.
+        keys: Several keys with names, scopes and rates, instead of `key`; see `serve.keys`.
         rates: Where their requests are counted; in this process by default.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
         mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
@@ -85,7 +82,7 @@ def create_app(
         keys=Keys([Key.of(key)]) if key is not None else keys,
         rates=rates or LocalRates(),
     )
-    desk = ScreeningService(
+    service = ScreeningService(
         choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
         bounds=limits,
         metrics=metrics,
@@ -95,17 +92,17 @@ def create_app(
         ingest=ingest or Ingest(),
     )
 
-    agents = tools(desk) if mcp else None
+    agents = create_server(service) if mcp else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        desk.work = Work(limits.threads)
+        service.work = Work(limits.threads)
         try:
             async with nullcontext() if agents is None else agents.session_manager.run():
                 yield
         finally:
-            desk.stopping = True
-            await desk.work.close()
+            service.stopping = True
+            await service.work.close()
             await admission.rates.close()
 
     app = FastAPI(
@@ -118,13 +115,13 @@ def create_app(
         servers=[{"url": normalize_root(root_path)}] if root_path else None,
         lifespan=lifespan,
     )
-    app.state.desk = desk
-    failures.install(app)
+    app.state.service = service
+    replies.install(app)
     app.include_router(rerank.router)  # first, for a request is held against one route after the other
     app.include_router(routes.router)
     app.include_router(inspector.router)
     if agents is not None:
-        app.router.routes.extend(over_http(agents))
+        app.router.routes.extend(http_routes(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
     app.add_middleware(
         RequestMiddleware,
@@ -132,7 +129,7 @@ def create_app(
         metrics=metrics,
         admission=admission,
         root=normalize_root(root_path),
-        stopping=lambda: desk.stopping,
+        stopping=lambda: service.stopping,
         watched=watched,
     )
     if origins:

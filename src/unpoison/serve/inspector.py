@@ -17,10 +17,9 @@ from markupsafe import Markup
 
 from unpoison.io.rows import load_sample
 from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, highlight_spans, sides
-from unpoison.serve.desk import DeskOfRequest, generator_of, query_of
-from unpoison.serve.failures import Refusal
-from unpoison.serve.replies import Json
+from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import ScreenRequest
+from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
 from unpoison.types import Answer, Screening, Verdict
 
 __all__ = ["router"]
@@ -69,36 +68,36 @@ def _mark_spans(text: str, verdict: Verdict) -> Markup:
 
 
 @router.get("/")
-async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
+async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
     """The form."""
     html = (
         _templates()
         .get_template("inspector.html")
         .render(
             samples=[row.query.text for row in load_sample()],
-            choices=desk.choices,
-            answers=any(defense.models.generator is not None for defense in desk.choices.values()),
-            bounds=desk.bounds,
-            keyed=request.state.gate.admission.keys is not None,
+            choices=service.choices,
+            answers=any(defense.models.generator is not None for defense in service.choices.values()),
+            bounds=service.bounds,
+            keyed=request.state.middleware.admission.keys is not None,
         )
     )
     return HTMLResponse(html, headers=HEADERS)
 
 
 @router.post("/inspect")
-async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
+async def inspect(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> HTMLResponse:
     """The form's result, a piece of the page."""
-    defense = desk.choices.pick(body.defense)
-    screening = await desk.screen(request, defense, query_of(body), body.passages)
+    defense = service.choices.pick(body.defense)
+    screening = await service.screen(request, defense, query_of(body), body.passages)
     return HTMLResponse(_inspection(screening), headers=HEADERS)
 
 
 @router.post("/inspect/answer")
-async def inspect_answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
+async def inspect_answer(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> HTMLResponse:
     """The form's result with an answer, its status and what speaks for it."""
-    defense = desk.choices.pick(body.defense)
+    defense = service.choices.pick(body.defense)
     generator_of(defense)
-    answer = await desk.answer(request, defense, query_of(body), body.passages)
+    answer = await service.answer(request, defense, query_of(body), body.passages)
     return HTMLResponse(_inspection(answer.screening, answer), headers=HEADERS)
 
 

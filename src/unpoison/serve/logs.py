@@ -1,19 +1,25 @@
-"""The log of the service: JSON lines on standard error."""
+"""The logs of the service: JSON lines on standard error, the record of each request, and how often a line repeats."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Any
 
 from unpoison.report.rendering import plain
 
-__all__ = ["JsonLines", "Sampler", "log_to_stderr"]
+__all__ = ["JsonLines", "Record", "RefusalSampler", "Sampler", "log_to_stderr"]
 
 EVERY = 60.0
 """Seconds between two lines about one thing that goes wrong with every request."""
+
+LINES = 10
+"""Lines of the log for each kind of refusal and second."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
@@ -50,6 +56,78 @@ class Sampler:
             return None
         count, self._next, self._count = self._count, 0.0, 0
         return count
+
+
+class RefusalSampler:
+    """Which refusals are worth a line of the log: the first few of each kind and second.
+
+    Args:
+        clock: Seconds, rising.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._second = 0
+        self._counts: dict[str, int] = {}
+        self._unlogged = 0
+
+    def worth(self, refused: str | None) -> dict[str, int] | None:
+        """None for no line; else what to add to it: how many were left out since the last, where any were."""
+        if refused is not None:
+            second = int(self._clock())
+            if second != self._second:
+                self._second, self._counts = second, {}
+            self._counts[refused] = count = self._counts.get(refused, 0) + 1
+            if count > LINES:
+                self._unlogged += 1
+                return None
+        left, self._unlogged = self._unlogged, 0
+        return {"unlogged": left} if left else {}
+
+
+@dataclass(slots=True)
+class Record:
+    """One line of the access log. No texts, unless the service was started to log what it drops.
+
+    Attributes:
+        id: The request's, from its X-Request-Id header where that is a plain word.
+        route: The route's pattern.
+        key: The name of the key that was shown.
+        trace: The trace's, where traces are recorded.
+        defense, k, dropped: What was screened, None where nothing was.
+        calls: Calls of language models.
+        error: The kind of the failure, None for none.
+        refused: Why it was refused, None where it did.
+        unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
+        ms: Milliseconds to reply.
+        client: The address that the request came from: the proxy's where there is one in front.
+        texts: The question and what was dropped of it, where that is wanted.
+    """
+
+    id: str
+    method: str
+    route: str = "other"
+    key: str | None = None
+    trace: str | None = None
+    status: int = 500
+    defense: str | None = None
+    k: int | None = None
+    dropped: int | None = None
+    calls: int | None = None
+    error: str | None = None
+    unscreened: str | None = None
+    refused: str | None = None
+    ms: float = 0.0
+    client: str | None = None
+    texts: dict[str, Any] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in LOGGED}
+        return {name: value for name, value in {**values, **self.texts}.items() if value is not None}
+
+
+LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
+"""What a line holds beside the texts; the error says as much as why it was refused."""
 
 
 def log_to_stderr(level: str, *names: str) -> None:

@@ -1,13 +1,30 @@
-"""JSON replies in plain ASCII, so that no text of a passage, lone surrogates included, can break one."""
+"""JSON replies, and failures among them: `{"error": {"type", "message"}}` with a sentence and the status that fits."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as AnyHTTPException
 
-__all__ = ["Json"]
+from unpoison.errors import (
+    DeadlineError,
+    InputError,
+    ModelError,
+    OptionError,
+    StoreError,
+    UnknownNameError,
+    UnpoisonError,
+    clip,
+)
+from unpoison.report.rendering import plain
+
+__all__ = ["Json", "Refusal", "failure_reply", "install"]
 
 
 class Json(JSONResponse):
@@ -15,3 +32,101 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+STATUS: Mapping[type[UnpoisonError], int] = {
+    InputError: 422,
+    OptionError: 422,
+    UnknownNameError: 422,
+    StoreError: 503,
+    DeadlineError: 504,
+    ModelError: 502,
+}
+"""The first that fits counts."""
+
+HTTP: Mapping[int, tuple[str, str]] = {
+    400: ("InvalidBody", "the body is no JSON that can be read; send one JSON object"),
+    404: ("NotFound", "there is nothing at this address; GET /openapi.json lists what there is"),
+    405: ("MethodNotAllowed", "this address does not take this method; GET /openapi.json lists what there is"),
+}
+"""What the framework itself refuses, in our words."""
+
+
+class Refusal(HTTPException):
+    """A request that is not served; the middleware replies.
+
+    Attributes:
+        kind: What the reply calls it.
+    """
+
+    def __init__(self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, message, headers)
+        self.kind = kind
+
+
+def failure_reply(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Json:
+    """The reply for a failure."""
+    return Json({"error": {"type": kind, "message": message}}, status, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make the application reply in this way."""
+    app.add_exception_handler(RequestValidationError, _reject_malformed)
+    app.add_exception_handler(AnyHTTPException, _refuse)
+    app.add_exception_handler(UnpoisonError, _ours)
+
+
+async def _ours(request: Request, error: Exception) -> Json:
+    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    wait = getattr(error, "retry_after", None)
+    headers = {"Retry-After": str(ceil(wait))} if wait is not None else None
+    return _log_failure(request, status, type(error).__name__, str(error), headers)
+
+
+async def _refuse(request: Request, error: Exception) -> Json:
+    assert isinstance(error, AnyHTTPException)  # noqa: S101  it is installed for these
+    if isinstance(error, Refusal):
+        raise error
+    kind, message = HTTP.get(error.status_code, ("Refused", str(error.detail)))
+    return _log_failure(request, error.status_code, kind, message, error.headers)
+
+
+async def _reject_malformed(request: Request, error: Exception) -> Json:
+    assert isinstance(error, RequestValidationError)  # noqa: S101  it is installed for these
+    first = min(error.errors(), key=lambda problem: len(problem["loc"]))
+    if first["type"] == "json_invalid":
+        return _log_failure(request, 400, *HTTP[400])
+    return _log_failure(request, 422, "InputError", _sentence(first))
+
+
+def _log_failure(
+    request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> Json:
+    """The reply for a failure whose kind the access log names."""
+    request.state.record.error = kind
+    return failure_reply(status, kind, message, headers)
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    """Such as: passages[3].embedding[0] should be a finite number, got 'x'."""
+    where, value = _path_of(problem["loc"]), problem.get("input")
+    if problem["type"] == "missing":
+        return f"{where} is missing; GET /openapi.json describes the body"
+    if problem["type"] == "extra_forbidden":
+        return f"{where} is not known here; leave it out, or see GET /openapi.json for the spelling"
+    if problem["type"] == "value_error":
+        return str(problem["msg"]).removeprefix("Value error, ")
+    scalar = value is None or isinstance(value, (str, int, float))
+    got = clip(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
+    return f"{where} {str(problem['msg']).removeprefix('Input ')}, got {got}"
+
+
+def _path_of(location: Sequence[str | int]) -> str:
+    """("body", "passages", 3, "<object>", "embedding", 0) as passages[3].embedding[0], cut: names may be hostile."""
+    path = ""
+    for part in location[1:]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not part.startswith("<"):  # a branch of a union, as schemas.py calls them, is no field
+            path += f".{part}" if path else part
+    return plain(path[:80]) or "the body"

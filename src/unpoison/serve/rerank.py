@@ -18,7 +18,6 @@ from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
 from unpoison.errors import InputError
-from unpoison.serve.desk import DeskOfRequest, OnPoison
 from unpoison.serve.replies import Json
 from unpoison.serve.routes import REFUSALS
 from unpoison.serve.schemas import (
@@ -30,6 +29,7 @@ from unpoison.serve.schemas import (
     TextsRequest,
     VoyageReranked,
 )
+from unpoison.serve.screening_service import OnPoison, ServiceOfRequest
 from unpoison.types import Query, Screening
 
 __all__ = ["PATHS", "rank_documents", "router"]
@@ -89,13 +89,13 @@ Either = Annotated[
 
 
 @router.post("/rerank", responses={200: {"model": Reranked | list[TextScore]}, **REFUSALS})
-async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
+async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
-        return await rerank_v1(request, body, desk)
-    on_poison = desk.on_poison or "demote"
+        return await rerank_v1(request, body, service)
+    on_poison = service.on_poison or "demote"
     with _field_name("texts"):
-        screening = await desk.rerank(request, desk.choices.pick(None), Query(body.query), body.texts, on_poison)
+        screening = await service.rerank(request, service.choices.pick(None), Query(body.query), body.texts, on_poison)
     texts = [*body.texts]
     for index, text in _cut(screening, on_poison).items():
         texts[index] = text
@@ -108,9 +108,9 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
 
 
 @router.post("/v1/rerank", responses={200: {"model": Reranked | VoyageReranked}, **REFUSALS})
-async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
+async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
-    model, ranking, cut = await _rerank(request, body, desk)
+    model, ranking, cut = await _rerank(request, body, service)
     if VOYAGE_ONLY in (body.model_extra or {}):
         rows = _results(body, ranking, cut, with_documents=body.return_documents is True)
         data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
@@ -126,11 +126,11 @@ async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfReques
 
 
 @router.post("/v2/rerank", responses={200: {"model": CohereReranked | Reranked}, **REFUSALS})
-async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
+async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
-        return await rerank_v1(request, body, desk)
-    _, ranking, cut = await _rerank(request, body, desk)
+        return await rerank_v1(request, body, service)
+    _, ranking, cut = await _rerank(request, body, service)
     return Json(
         {
             "id": request.state.record.id,
@@ -141,12 +141,12 @@ async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfReques
 
 
 async def _rerank(
-    request: Request, body: DocumentsRequest, desk: DeskOfRequest
+    request: Request, body: DocumentsRequest, service: ServiceOfRequest
 ) -> tuple[str, Ranking, Mapping[int, str]]:
     """The defense's name, the ranking, and the texts of what is redacted."""
-    defense, on_poison = desk.choices.pick(desk.choices.model_name(body.model)), desk.on_poison or "drop"
+    defense, on_poison = service.choices.pick(service.choices.model_name(body.model)), service.on_poison or "drop"
     with _field_name("documents"):
-        screening = await desk.rerank(request, defense, Query(body.query), body.documents, on_poison)
+        screening = await service.rerank(request, defense, Query(body.query), body.documents, on_poison)
     wanted = body.return_documents is True
     ranking = rank_documents(len(body.documents), screening, on_poison, body.top_n, with_texts=wanted)
     return defense.name, ranking, _cut(screening, on_poison)

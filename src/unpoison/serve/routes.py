@@ -1,24 +1,33 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics.
+
+An answer can be streamed as server-sent events: `screening`, then `text` after `text`, then `answer`; or `error` where
+it broke off. The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces.
+What fails before the first event is an ordinary failure with its status.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from starlette.responses import StreamingResponse
 
 from unpoison import __version__
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
-from unpoison.errors import InputError
+from unpoison.defenses.streaming import Event
+from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
-from unpoison.serve.desk import DeskOfRequest, generator_of, query_of
-from unpoison.serve.failures import failure_reply
 from unpoison.serve.metrics import CONTENT_TYPE_LATEST
-from unpoison.serve.replies import Json
+from unpoison.serve.replies import Json, failure_reply
 from unpoison.serve.schemas import Answered, AnswerRequest, Checked, Failure, IngestRequest, Screened, ScreenRequest
-from unpoison.serve.streams import event_response
+from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
+from unpoison.types import Answer, Screening
 
-__all__ = ["REFUSALS", "router"]
+__all__ = ["REFUSALS", "STREAM_GRACE", "event_response", "router"]
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Failure, "description": "The body is no JSON."},
@@ -37,17 +46,17 @@ router = APIRouter()
 
 
 @router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
-async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
+async def screen(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> Json:
     """Say which passages to trust, and why."""
-    defense = desk.choices.pick(body.defense)
-    screening = await desk.screen(request, defense, query_of(body), body.passages)
+    defense = service.choices.pick(body.defense)
+    screening = await service.screen(request, defense, query_of(body), body.passages)
     return Json({"screening": screening.summary()})
 
 
 @router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
-async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Response:
+async def answer(request: Request, body: AnswerRequest, service: ServiceOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
-    defense = desk.choices.pick(body.defense)
+    defense = service.choices.pick(body.defense)
     generator = generator_of(defense)
     if body.guarantee:
         need_proof(defense, "guarantee")
@@ -55,20 +64,20 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
         raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
     if body.stream:
         return await event_response(
-            request, desk.stream(request, defense, query_of(body), body.passages), generator.name
+            request, service.stream(request, defense, query_of(body), body.passages), generator.name
         )
-    result = withhold_unproved(await desk.answer(request, defense, query_of(body), body.passages), body.guarantee)
+    result = withhold_unproved(await service.answer(request, defense, query_of(body), body.passages), body.guarantee)
     return Json(answer_fields(result, generator.name))
 
 
 @router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
-async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+async def check(body: IngestRequest, service: ServiceOfRequest) -> Json:
     """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
-    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
+    return Json({"decisions": await service.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")
-async def defenses(desk: DeskOfRequest) -> Json:
+async def defenses(service: ServiceOfRequest) -> Json:
     """The configured defenses; the first is the default."""
     return Json(
         {
@@ -79,28 +88,28 @@ async def defenses(desk: DeskOfRequest) -> Json:
                     "summary": defense.summary,
                     "answers": defense.models.generator is not None,
                     "guarantees": defense.certifies,
-                    "default": name == desk.choices.default,
+                    "default": name == service.choices.default,
                 }
-                for name, defense in desk.choices.items()
+                for name, defense in service.choices.items()
             ],
         }
     )
 
 
 @router.get("/v1/models")
-async def models(desk: DeskOfRequest) -> Json:
+async def models(service: ServiceOfRequest) -> Json:
     """The configured defenses as OpenAI's clients list models, for gateways that ask before they route."""
-    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "unpoison"} for name in desk.choices]
+    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "unpoison"} for name in service.choices]
     return Json({"object": "list", "data": rows})
 
 
 @router.get("/info")
-async def info(desk: DeskOfRequest) -> Json:
+async def info(service: ServiceOfRequest) -> Json:
     """What text-embeddings-inference (TEI) says of itself and its clients ask for: a reranker and its limits."""
-    bounds = desk.bounds
+    bounds = service.bounds
     return Json(
         {
-            "model_id": desk.choices.default,
+            "model_id": service.choices.default,
             "model_type": {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
             "version": __version__,
             "max_client_batch_size": bounds.passages,
@@ -130,12 +139,74 @@ async def readyz(request: Request) -> Json:
     Under too much load requests are refused one by one. A service that said here that it has enough to do would be
     taken out, its share would go to the others, and all would be out one after the other.
     """
-    if request.app.state.desk.stopping:
+    if request.app.state.service.stopping:
         return failure_reply(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
     return Json({"status": "ready"})
 
 
 @router.get("/metrics")
-async def metrics(desk: DeskOfRequest) -> Response:
+async def metrics(service: ServiceOfRequest) -> Response:
     """Counts and times for Prometheus."""
-    return Response(desk.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+STREAM_GRACE = 2.0
+"""Seconds beyond the time of a request in which a stream that is late can say so."""
+
+
+async def event_response(request: Request, events: AsyncIterator[Event], generator: str) -> StreamingResponse:
+    """The response for the events of an answer.
+
+    Args:
+        request: Its middleware's timer is put off by `STREAM_GRACE`, so that a stream ends with a sentence.
+        events: As `ScreeningService.stream` gives them.
+        generator: The model's name, which stands in the answer.
+
+    Raises:
+        UnpoisonError: What fails before the first event.
+    """
+    timer: asyncio.Timeout = request.state.timer
+    end = timer.when()
+    first = await anext(events)
+    if end is not None:
+        timer.reschedule(end + STREAM_GRACE)
+    body = _write_events(request, first, events, generator, end)
+    headers = {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
+    return StreamingResponse(body, media_type="text/event-stream", headers=headers)
+
+
+async def _write_events(
+    request: Request, first: Event, events: AsyncIterator[Event], generator: str, end: float | None
+) -> AsyncIterator[bytes]:
+    try:
+        event: Event | None = first
+        while event is not None:
+            yield _event(event, generator)
+            async with asyncio.timeout_at(end):  # around no yield: it would end whatever the receiver does then
+                event = await anext(events, None)
+    except UnpoisonError as error:
+        yield _failure(request, type(error).__name__, str(error))
+    except TimeoutError:
+        yield _failure(request, "Timeout", "the answer was not ready in time; send fewer or shorter passages")
+    except Exception as error:
+        yield _failure(request, "InternalError", "this is a fault of the service, not of the request")
+        raise error
+
+
+def _event(event: Event, generator: str) -> bytes:
+    if isinstance(event, str):
+        return _lines("text", {"text": event})
+    if isinstance(event, Screening):
+        return _lines("screening", {"screening": event.summary()})
+    assert isinstance(event, Answer)  # noqa: S101  there is no fourth
+    return _lines("answer", answer_fields(event, generator))
+
+
+def _failure(request: Request, kind: str, message: str) -> bytes:
+    request.state.record.error = kind
+    return _lines("error", {"error": {"type": kind, "message": message}})
+
+
+def _lines(name: str, content: Any) -> bytes:
+    """One event; JSON in plain ASCII has no line end that a text could use to begin another."""
+    return f"event: {name}\ndata: {json.dumps(content, allow_nan=False, separators=(',', ':'))}\n\n".encode("ascii")

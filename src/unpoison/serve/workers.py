@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from unpoison.serve.balance import BalancedSocket, Loads
 from unpoison.serve.logs import log_to_stderr
+from unpoison.serve.sockets import BalancedSocket, Loads
 
 __all__ = ["SOCKET", "inherit_socket", "supervise"]
 

@@ -42,7 +42,7 @@ MOVED = {
     "styles": ("models.styles",),
     "tracing": ("utils.tracing",),
     "verdicts": ("core.verdicts",),
-    "wire": ("serve.wire",),
+    "wire": ("serve.client",),
     "wordings": ("models.styles",),
 }
 """The folders and modules directly in `unpoison` that went elsewhere, and where what was in them may be."""

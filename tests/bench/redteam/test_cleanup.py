@@ -106,11 +106,11 @@ class Silent(Scripted):
 
 def test_what_nobody_could_look_for_is_not_said_to_be_removed(tmp_path):
     from unpoison.bench.redteam.summary import brief_of_test
-    from unpoison.cli.redteaming import problems
+    from unpoison.cli.redteam import problems_of
 
     results = tried(tmp_path, Silent())
     assert (results.planted, results.removed, results.accepted) == (4, 0, 4)
-    assert any("4 documents was accepted, and nobody could look" in problem for problem in problems(results))
+    assert any("4 documents was accepted, and nobody could look" in problem for problem in problems_of(results))
     assert dict(brief_of_test(results).facts)["Planted"] == (
         "4 documents, 0 taken back, the removal of 4 accepted, which nobody could check"
     )

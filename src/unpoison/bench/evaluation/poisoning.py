@@ -31,9 +31,8 @@ from unpoison.bench.evaluation.injection import (
 )
 from unpoison.bench.evaluation.owners import with_owners
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.redteam.journal import Journal
 from unpoison.errors import InputError, OptionError, UnpoisonError
-from unpoison.io.journal import read_rows
+from unpoison.io.journal import Journal, read_rows
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
 from unpoison.utils.threads import parallel_map

@@ -1,4 +1,4 @@
-"""The gate: keys, names, sizes, slots, times, and what is logged and counted."""
+"""The middleware: keys, names, sizes, slots, times, and what is logged and counted."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_no_path_gets_past_the_key_by_the_root_path(serving: Serving, path: str)
 def test_while_the_service_ends_it_says_so_and_serves_on(serving: Serving) -> None:
     client = serving()
     assert "connection" not in client.get("/readyz").headers
-    client.app.state.desk.stopping = True  # type: ignore[attr-defined]
+    client.app.state.service.stopping = True  # type: ignore[attr-defined]
     assert client.get("/readyz").status_code == 503
     served = client.post("/v1/screen", json=body())
     assert (served.status_code, served.headers["connection"]) == (200, "close")

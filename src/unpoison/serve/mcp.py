@@ -1,7 +1,7 @@
 """The service as tools of the Model Context Protocol (MCP), for agents that retrieve texts by themselves.
 
-Over HTTP at `/mcp`, behind the gate like every route (`create_app(..., mcp=True)`); over standard input and output by
-`unpoison mcp`. The protocol is the official SDK's. Calls hold no state, so any worker can take any of them.
+Over HTTP at `/mcp`, behind the middleware like every route (`create_app(..., mcp=True)`); over standard input and
+output by `unpoison mcp`. The protocol is the official SDK's. Calls hold no state, so any worker can take any of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from unpoison.utils.extras import require
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-    from unpoison.serve.desk import ScreeningService
+    from unpoison.serve.screening_service import ScreeningService
 
-__all__ = ["over_http", "over_stdio", "tools"]
+__all__ = ["create_server", "http_routes", "serve_stdio"]
 
 INSTRUCTIONS = (
     "Retrieved texts can be planted by somebody who wants a wrong answer, or who gives instructions to the model that "
@@ -31,15 +31,18 @@ INSTRUCTIONS = (
 )
 
 Question = Annotated[str, Field(description="The question that the texts were retrieved for.")]
+
 Documents = Annotated[
     list[PassageOrText],
     Field(description="Documents of a collection, at least two and better hundreds; ids are kept where there are any."),
 ]
+
 Texts = Annotated[list[PassageOrText], Field(description="All retrieved texts together, in retrieval order.")]
+
 Name = Annotated[str | None, Field(description="One of the configured defenses; by default the first.")]
 
 
-def tools(desk: ScreeningService) -> Any:
+def create_server(service: ScreeningService) -> Any:
     """An `MCPServer` with the tools `screen`, `explain` and `scan`.
 
     Raises:
@@ -59,7 +62,7 @@ def tools(desk: ScreeningService) -> Any:
 
     async def screen_passages(query: str, passages: list[Any], defense: str | None) -> Screening:
         try:
-            return await desk.screen_uncounted(desk.choices.pick(defense), Query(query), passages)
+            return await service.screen_uncounted(service.choices.pick(defense), Query(query), passages)
         except Exception as error:  # the SDK would log its text, which may quote a passage
             raise_tool_error(error)
 
@@ -77,17 +80,17 @@ def tools(desk: ScreeningService) -> Any:
     async def scan(documents: Documents) -> dict[str, Any]:
         """Say which documents of a collection are probably planted, without a question: the most suspicious first."""
         try:
-            return await desk.scan(documents)
+            return await service.scan(documents)
         except Exception as error:
             raise_tool_error(error)
 
     return server
 
 
-def over_http(server: Any) -> list[BaseRoute]:
+def http_routes(server: Any) -> list[BaseRoute]:
     """The routes of the server; its `session_manager.run()` must be entered while they serve.
 
-    The gate has checked names, keys and sizes before them.
+    The middleware has checked names, keys and sizes before them.
     """
     security = require("mcp.server.transport_security", "the MCP server").TransportSecuritySettings
     app = server.streamable_http_app(
@@ -96,10 +99,10 @@ def over_http(server: Any) -> list[BaseRoute]:
     return list(app.routes)
 
 
-async def over_stdio(desk: ScreeningService) -> None:
+async def serve_stdio(service: ScreeningService) -> None:
     """Serve standard input and output until the input ends."""
-    desk.work = Work(desk.bounds.threads)
+    service.work = Work(service.bounds.threads)
     try:
-        await tools(desk).run_stdio_async()
+        await create_server(service).run_stdio_async()
     finally:
-        await desk.work.close()
+        await service.work.close()

@@ -1,4 +1,4 @@
-"""The gate without a server: what it reads of a body, what it holds, and what it counts, to the byte and the second."""
+"""The middleware without a server: what it reads of a body, holds and counts, to the byte and the second."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from unpoison.serve import Bounds, gate
+from unpoison.serve import Bounds, middleware
 from unpoison.serve.admission import Admission
-from unpoison.serve.gate import RequestMiddleware
+from unpoison.serve.keys import LocalRates
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.rates import LocalRates
+from unpoison.serve.middleware import RequestMiddleware
 
 MOST = 100
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -103,8 +103,8 @@ def test_what_is_held_is_counted_while_it_is() -> None:
 
 
 def test_a_body_that_does_not_arrive_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "ARRIVAL", 0.01)
-    monkeypatch.setattr(gate, "PATIENCE", 0.01)
+    monkeypatch.setattr(middleware, "ARRIVAL", 0.01)
+    monkeypatch.setattr(middleware, "PATIENCE", 0.01)
     status, headers, content = Sender([b"x"], ends=False).through(guarded())
     assert (status, headers["connection"], kind(content)) == (408, "close", "SlowBody")
 
@@ -133,7 +133,7 @@ def test_the_log_has_milliseconds_and_the_metrics_seconds(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="unpoison.service")
-    monkeypatch.setattr(gate, "time", ticking(100.0, 100.0123))
+    monkeypatch.setattr(middleware, "time", ticking(100.0, 100.0123))
     guard = guarded()
     Sender([b"x"]).through(guard)
     (record,) = caplog.records

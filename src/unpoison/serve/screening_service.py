@@ -1,35 +1,162 @@
-"""What every route needs: the defenses, where they run, and who counts and logs what they did."""
+"""The service behind the routes: the defenses to choose from, screening, answers, counts and the audit log."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import Depends, Request
 
+from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
-from unpoison.errors import InputError
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.models.protocols import Generator
 from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Ingest
 from unpoison.scan.scanner import scan
 from unpoison.serve import windows
-from unpoison.serve.auditing import Auditor
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.choices import Choices
-from unpoison.serve.failures import Refusal
-from unpoison.serve.gate import Record
+from unpoison.serve.logs import Record, Sampler
 from unpoison.serve.metrics import Metrics
+from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest
 from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["DeskOfRequest", "OnPoison", "ScreeningService", "generator_of", "query_of"]
+__all__ = ["Auditor", "Choices", "OnPoison", "ScreeningService", "ServiceOfRequest", "generator_of", "query_of"]
+
+Maker = Callable[[str], Defense]
+"""Makes the defense of an option string with the models of the service."""
+
+
+class Choices(Mapping[str, Defense]):
+    """Defenses by the strings that they were configured with; the first is the default.
+
+    `guard` also finds `guard:damage=0.01`, if no other `guard` was configured before.
+
+    Args:
+        defenses: At least one.
+        make: Makes variants that requests ask for, stricter than what is configured; without it no request can set
+            options.
+
+    Raises:
+        OptionError: No defense at all.
+    """
+
+    def __init__(self, defenses: Mapping[str, Defense], make: Maker | None = None) -> None:
+        if not defenses:
+            raise OptionError("the service needs at least one defense; configure guard")
+        self._defenses = dict(defenses)
+        self._make = make
+        self._aliases: dict[str, str] = {}
+        for spec in defenses:
+            self._aliases.setdefault(registry.parse(spec)[0], spec)
+
+    def __getitem__(self, name: str) -> Defense:
+        return self._defenses[name if name in self._defenses else self._aliases[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._defenses)
+
+    def __len__(self) -> int:
+        return len(self._defenses)
+
+    @property
+    def default(self) -> str:
+        return next(iter(self._defenses))
+
+    def pick(self, name: str | None) -> Defense:
+        """The defense that a request names, the default for None.
+
+        Raises:
+            UnknownNameError: It is not configured.
+            OptionError: Options that requests may not set, or only to the other side, or that are out of range.
+        """
+        if name is None:
+            return self[self.default]
+        if name in self:
+            return self[name]
+        family, options = registry.parse(name)
+        if family not in self._aliases:
+            raise UnknownNameError("defense", family, self)
+        if options and self._make is None:
+            raise OptionError(
+                f"options of requests are not accepted here, got {clip(name)}; name one of: {', '.join(self)}"
+            )
+        return self._variant(name)
+
+    def _variant(self, spec: str) -> Defense:
+        """The configured defense with a request's own options on top, each stricter than it was or the same."""
+        assert self._make is not None  # noqa: S101  the caller looked
+        name, texts = registry.parse(spec)
+        target, configured = registry.find("defenses", name), self[name]
+        tightens: Mapping[str, str] = target.tightens
+        values = registry.read_options(target, {o: t for o, t in texts.items() if o in tightens}, name)
+        for option in texts:
+            if option not in tightens:
+                open_to = f"requests may set: {', '.join(tightens) or 'none'}"
+                raise OptionError(f"{name}:{option} can only be set by who starts the service; {open_to}")
+            limit, value = getattr(configured, option, None), values[option]
+            if limit is not None and (value is None or _beyond(value, limit, tightens[option])):
+                side = "at most" if tightens[option] == "lower" else "at least"
+                raise OptionError(f"{name}:{option} may be {side} {limit} in a request, got {clip(value)}")
+        merged = {**registry.parse(self._aliases[name])[1], **texts}
+        return self._make(f"{name}:{','.join(f'{option}={text}' for option, text in merged.items())}")
+
+    def model_name(self, name: str | None) -> str | None:
+        """The name of a configured defense, None for the names of rerank models that gateways send."""
+        return name if name is not None and name in self else None
+
+
+def _beyond(value: float, limit: float, side: str) -> bool:
+    """Whether a value is weaker than the limit; what is no number is."""
+    return not (value <= limit if side == "lower" else value >= limit)
+
+
+log = logging.getLogger("unpoison.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Writes the audit log where there is one.
+
+    Attributes:
+        log: None for none.
+        metrics: Where failures are counted.
+        sampler: How often failures are logged.
+    """
+
+    log: AuditLog | None
+    metrics: Metrics
+    sampler: Sampler = field(default_factory=Sampler)
+
+    async def record(self, request: Request, result: Screening | Answer) -> None:
+        """Append a line, beside the loop of the server, before the request is replied to."""
+        if self.log is None:
+            return
+        names = {
+            "id": request.state.record.id,
+            "route": request.url.path,
+            "client": None if request.client is None else request.client.host,
+        }
+        action = getattr(request.state, "on_poison", "drop")
+        try:
+            await asyncio.to_thread(self.log.record, result, action=action, request=names)
+        except Exception as error:  # a full disk must not take the service down; the operator is told
+            self.metrics.unaudited.labels(type(error).__name__).inc()
+            if count := self.sampler.count_failure():
+                fields = {"id": names["id"], "error": type(error).__name__, "missing": count}
+                log.error("audit log not written", extra={"fields": fields})
+            return
+        if (missing := self.sampler.count_recovery()) is not None:
+            log.info("audit log written again", extra={"fields": {"missing": missing}})
 
 
 OnPoison = Literal["drop", "demote", "monitor"]
@@ -105,7 +232,7 @@ class ScreeningService:
             try:
                 async with asyncio.timeout(self.bounds.timeout):
                     return await self.screen(request, defense, query, documents)
-            except Exception as error:  # whatever it is; the gate's log would have its kind too
+            except Exception as error:  # whatever it is; the access log would have its kind too
                 record.unscreened = type(error).__name__
         self.metrics.unscreened.labels(record.unscreened).inc()
         return None
@@ -231,8 +358,8 @@ def query_of(body: ScreenRequest) -> Query:
 async def _service(
     request: Request,
 ) -> ScreeningService:  # what is not asynchronous would be called on a thread, which takes longer
-    desk: ScreeningService = request.app.state.desk
-    return desk
+    service: ScreeningService = request.app.state.service
+    return service
 
 
-DeskOfRequest = Annotated[ScreeningService, Depends(_service)]
+ServiceOfRequest = Annotated[ScreeningService, Depends(_service)]

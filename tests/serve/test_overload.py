@@ -8,7 +8,8 @@ from typing import Any
 
 from service_doubles import Marked, Serving, body
 from unpoison.serve import Bounds
-from unpoison.serve.overload import LINES, QUEUE, Sampled, Slots
+from unpoison.serve.admission import QUEUE, Slots
+from unpoison.serve.logs import LINES, RefusalSampler
 
 
 def test_a_request_waits_its_turn_before_it_is_refused() -> None:
@@ -55,7 +56,7 @@ def test_only_so_many_wait() -> None:
 
 def test_the_first_refusals_of_a_second_are_logged_and_the_others_counted() -> None:
     now = [5.0]
-    lines = Sampled(lambda: now[0])
+    lines = RefusalSampler(lambda: now[0])
     assert [lines.worth("Overloaded") for _ in range(LINES)] == [{}] * LINES
     assert lines.worth("Overloaded") is None
     assert lines.worth("Unauthorized") == {"unlogged": 1}, "another kind is worth its own lines"

@@ -1,4 +1,4 @@
-"""Connections are dealt out evenly, and wait for nobody who is not there."""
+"""Where the service listens."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.serve import balance
-from unpoison.serve.balance import SILENCE, TURNS, BalancedSocket, Loads
+from unpoison.serve import sockets
+from unpoison.serve.sockets import SILENCE, TURNS, BalancedSocket, Loads, listen
+
+
+def test_replies_are_not_held_back() -> None:
+    """A reply goes out in two parts; a connection that waits for the first to be acknowledged takes 40 ms more."""
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        taken, _ = listening.accept()
+        with taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
 
 NUMBER = 3
 
@@ -52,7 +61,7 @@ def listening(
     loads: Callable[[int], Loads], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[list[BalancedSocket], Callable[[], socket.socket]]]:
     """The socket as two processes have it, and what connects to it."""
-    monkeypatch.setattr(balance, "TURN", 0.0)
+    monkeypatch.setattr(sockets, "TURN", 0.0)
     with ExitStack() as stack:
         opened = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         both = [stack.enter_context(BalancedSocket(opened.dup().detach(), loads(own))) for own in range(2)]

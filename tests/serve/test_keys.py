@@ -18,8 +18,18 @@ from beliefs.conftest import started
 from service_doubles import Marked, Serving, body, problem
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.serve.keys import LOOK, MAX_FILE_BYTES, Key, KeyFile, Keys, digest, read_keys
-from unpoison.serve.rates import PAUSE, LocalRates, RedisRates
+from unpoison.serve.keys import (
+    LOOK,
+    MAX_FILE_BYTES,
+    PAUSE,
+    Key,
+    KeyFile,
+    Keys,
+    LocalRates,
+    RedisRates,
+    digest,
+    read_keys,
+)
 
 SCREEN, ANSWER = "a key that may screen", "a key that may answer"
 

@@ -13,11 +13,10 @@ import pytest
 
 from service_doubles import POISONED, Broken, Marked, Serving, body
 from unpoison.serve import Bounds
-from unpoison.serve.choices import Choices
-from unpoison.serve.desk import ScreeningService
 from unpoison.serve.keys import Key, Keys
+from unpoison.serve.mcp import create_server
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.tools import tools
+from unpoison.serve.screening_service import Choices, ScreeningService
 from unpoison.serve.work import Work
 
 mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
@@ -27,13 +26,13 @@ CALL = {"query": "which word", "passages": POISONED}
 
 @asynccontextmanager
 async def talking(defense: Any, **bounds: Any) -> AsyncIterator[Any]:
-    desk = ScreeningService(choices=Choices({"one": defense}), bounds=Bounds(**bounds), metrics=Metrics())
-    desk.work = Work(2)
+    service = ScreeningService(choices=Choices({"one": defense}), bounds=Bounds(**bounds), metrics=Metrics())
+    service.work = Work(2)
     try:
-        async with mcp.Client(tools(desk)) as client:
+        async with mcp.Client(create_server(service)) as client:
             yield client
     finally:
-        await desk.work.close()
+        await service.work.close()
 
 
 def called(name: str, arguments: Any, defense: Any = None, **bounds: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `screen` and `ask` share: rows through a piece of work, in order, failures as data, with a progress bar."""
+"""What several commands share: rows through a piece of work, in order; failures as data; progress bars and messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.io.file_rows import FileRow, Source
+from unpoison.io.output import check_writable
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
@@ -25,14 +27,17 @@ __all__ = [
     "RowCounts",
     "RowOutcome",
     "cache_replies",
+    "check_outputs",
     "count_noun",
     "learn_sources",
     "make_encoder",
     "outcomes",
+    "progress",
     "row_progress",
     "say",
     "track_progress",
 ]
+
 
 T = TypeVar("T")
 
@@ -121,24 +126,44 @@ def track_progress(
 
 @contextmanager
 def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None, int], None]]:
-    """A bar with the remaining time on standard error, where a person can see it; takes position, size and rows.
+    """A bar for the rows of a file, on standard error; what it yields takes position, size and rows.
 
     There is none when standard error is no terminal, or when the rows themselves appear on the same terminal.
     """
-    if not sys.stderr.isatty() or (rows_on_stdout and sys.stdout.isatty()):
-        yield lambda position, size, rows: None
+    hidden = rows_on_stdout and sys.stdout.isatty()
+    with _bar("{task.fields[rows]} rows", rows=0, counted=False, hidden=hidden) as update:
+        yield lambda position, size, rows: update(completed=position, total=size, rows=rows)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for counted work, on standard error; what it yields takes the number done, that of all, and a word."""
+    with _bar("{task.description}", counted=True) as update:
+        yield lambda done, total, doing: update(
+            completed=done, total=total, description=plain(doing).replace("[", r"\[")
+        )
+
+
+@contextmanager
+def _bar(remark: str, *, counted: bool, hidden: bool = False, **fields: Any) -> Iterator[Callable[..., None]]:
+    """A bar with the remaining time on standard error, where a person can see it; what it yields updates it."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda **_: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.fields[rows]} rows"))
+    share = MofNCompleteColumn() if counted else TaskProgressColumn()
+    columns = (BarColumn(), share, TimeRemainingColumn(), TextColumn(remark))
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        task = bar.add_task("", total=None, rows=0)
-
-        def show(position: int, size: int | None, rows: int) -> None:
-            bar.update(task, completed=position, total=size, rows=rows)
-
-        yield show
+        yield partial(bar.update, bar.add_task("", total=None, **fields))
 
 
 ALIKE = 5
@@ -205,6 +230,21 @@ def count_noun(number: int, noun: str) -> str:
 def say(message: str) -> None:
     """One line on standard error."""
     print(plain(message), file=sys.stderr)  # noqa: T201  this is what the command line is for
+
+
+def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
+    """See early that files can be written, and that every report has a format; none is left behind.
+
+    Raises:
+        OptionError: A suffix that names no format.
+        OSError: A file that cannot be written.
+    """
+    from unpoison.bench.report.exports import check_format
+
+    for path in reports:
+        check_format(path)
+    for path in (*reports, *filter(None, others)):
+        check_writable(path)
 
 
 def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:

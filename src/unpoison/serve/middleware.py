@@ -1,4 +1,4 @@
-"""The gate in front of every request: who may come in, how large, how many at once and for how long; and the log.
+"""The middleware around every request: admission, the size of its body, a slot, a time limit, and the access log.
 
 Plain ASGI, so that it holds for every route, and so that a body is counted before anybody reads it.
 """
@@ -12,22 +12,20 @@ import time
 import traceback
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unpoison.report.rendering import plain
-from unpoison.serve.admission import Admission, too_large
+from unpoison.serve.admission import Admission, Slots, too_large
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.failures import Refusal, failure_reply
+from unpoison.serve.logs import Record, RefusalSampler
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.overload import Sampled, Slots
+from unpoison.serve.replies import Refusal, failure_reply
 from unpoison.utils.tracing import request_span
 
-__all__ = ["Record", "RequestMiddleware"]
+__all__ = ["RequestMiddleware"]
 
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """What machines ask every few seconds is not worth a line of the log."""
@@ -56,51 +54,6 @@ SECURITY = {
 log = logging.getLogger("unpoison.service")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-@dataclass(slots=True)
-class Record:
-    """One line of the access log. No texts, unless the service was started to log what it drops.
-
-    Attributes:
-        id: The request's, from its X-Request-Id header where that is a plain word.
-        route: The route's pattern.
-        key: The name of the key that was shown.
-        trace: The trace's, where traces are recorded.
-        defense, k, dropped: What was screened, None where nothing was.
-        calls: Calls of language models.
-        error: The kind of the failure, None for none.
-        refused: Why the gate let nothing of it in, None where it did.
-        unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
-        ms: Milliseconds to reply.
-        client: The address that the request came from: the proxy's where there is one in front.
-        texts: The question and what was dropped of it, where that is wanted.
-    """
-
-    id: str
-    method: str
-    route: str = "other"
-    key: str | None = None
-    trace: str | None = None
-    status: int = 500
-    defense: str | None = None
-    k: int | None = None
-    dropped: int | None = None
-    calls: int | None = None
-    error: str | None = None
-    unscreened: str | None = None
-    refused: str | None = None
-    ms: float = 0.0
-    client: str | None = None
-    texts: dict[str, Any] = field(default_factory=dict)
-
-    def fields(self) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in LOGGED}
-        return {name: value for name, value in {**values, **self.texts}.items() if value is not None}
-
-
-LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
-"""What a line holds beside the texts; the error says as much as why it was refused."""
 
 
 class RequestMiddleware:
@@ -138,7 +91,7 @@ class RequestMiddleware:
         self.held = 0
         self.slots = Slots(bounds.at_once, bounds.wait)
         self.passing = Slots(bounds.at_once, bounds.wait)
-        self.lines = Sampled()
+        self.lines = RefusalSampler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -148,9 +101,11 @@ class RequestMiddleware:
         sent_id = headers.get("x-request-id", "")
         record = Record(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
         record.client = scope["client"][0] if scope.get("client") else None
-        scope.setdefault("state", {}).update(record=record, gate=self)
+        scope.setdefault("state", {}).update(record=record, middleware=self)
         reply = _Reply(send, record, close=self.stopping())
-        if self.root and (scope["path"] + "/").startswith(self.root + "/"):  # the gate and the router see one path
+        if self.root and (scope["path"] + "/").startswith(
+            self.root + "/"
+        ):  # the middleware and the router see one path
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
         if record.method == "HEAD":  # what GET says, without its body
             scope = {**scope, "method": "GET"}
@@ -246,10 +201,10 @@ class _Body:
     What all bodies hold together is bounded too.
     """
 
-    def __init__(self, receive: Receive, gate: RequestMiddleware) -> None:
+    def __init__(self, receive: Receive, middleware: RequestMiddleware) -> None:
         self._receive = receive
-        self._gate = gate
-        self._most = gate.bounds.body
+        self._middleware = middleware
+        self._most = middleware.bounds.body
         self._size = 0
         self._held = bytearray()
         self._more = True
@@ -271,10 +226,10 @@ class _Body:
             part = await self._next()
             if self._size > self._most:
                 raise too_large(self._most)
-            if self._gate.held + len(part) > BODIES * self._most:
+            if self._middleware.held + len(part) > BODIES * self._most:
                 raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
             self._held += part
-            self._gate.held += len(part)
+            self._middleware.held += len(part)
         self._read = True
 
     async def drain(self) -> None:
@@ -284,7 +239,7 @@ class _Body:
 
     def let_go(self) -> None:
         """Its bytes are held no longer."""
-        self._gate.held -= len(self._held)
+        self._middleware.held -= len(self._held)
         self._held = bytearray()
 
     async def _next(self) -> bytes:

@@ -14,7 +14,7 @@ from unpoison.defenses.streaming import Event
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.serve import Bounds, streams
+from unpoison.serve import Bounds, routes
 from unpoison.types import Reply
 
 
@@ -78,9 +78,9 @@ def test_late_answers_say_so(serving: Serving, monkeypatch: pytest.MonkeyPatch) 
             later(600)
         return original(event, generator)
 
-    original = streams._event
-    monkeypatch.setattr(streams, "_event", written)
-    monkeypatch.setattr(streams, "LEAVE", 600.0)
+    original = routes._event
+    monkeypatch.setattr(routes, "_event", written)
+    monkeypatch.setattr(routes, "STREAM_GRACE", 600.0)
     client = serving({"marked": Marked(generator=Slow("x"))}, bounds=Bounds(timeout=600))
     found = events(client.post("/v1/answer", json=body(stream=True)))
     assert [name for name, _ in found] == ["screening", "text", "error"]
