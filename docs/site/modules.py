@@ -33,7 +33,7 @@ def module_pages(package: Path) -> dict[str, str]:
 def _page(package: Path, room: str, modules: list[Path]) -> str:
     title = "unpoison" if room == "unpoison" else f"unpoison.{_dotted(room)}"
     names = [
-        path.relative_to(package.parent).with_suffix("").as_posix().replace("/", ".")
+        path.relative_to(package.parent).with_suffix("").as_posix().removesuffix("/__init__").replace("/", ".")
         for path in modules
         if _public(path)
     ]

@@ -50,7 +50,7 @@ def test_five_agents_that_converge_at_once() -> None:
 
 
 def test_agents_speak_at_the_same_time() -> None:
-    generator = ScriptedGenerator("Answer: x Explanation: y", seconds=0.02)
+    generator = ScriptedGenerator("Answer: x Explanation: y", seconds=0.2)
     Madam(generator, rounds=1).answer("q", [f"p{i}" for i in range(5)])
     assert generator.most_in_flight == 5
 

@@ -45,7 +45,7 @@ from unpoison.utils.threads import on_thread
 
 __all__ = ["Radar", "RememberingRadar", "posterior"]
 
-LEAST, MOST = 0.01, 0.99
+MIN_PRIOR, MAX_PRIOR = 0.01, 0.99
 """Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
 
 
@@ -174,7 +174,7 @@ def posterior(prior: float, likelihood: float) -> float:
     Returns:
         In [0, 1]; the prior where the likelihood is 0.5.
     """
-    before = min(max(prior, LEAST), MOST)
+    before = min(max(prior, MIN_PRIOR), MAX_PRIOR)
     supported = before * likelihood
     return supported / (supported + (1 - before) * (1 - likelihood))
 

@@ -208,13 +208,13 @@ CLAIM = {
 }  # fmt: skip
 """Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
 they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of
-what the upper quarter of the collection gets by the questions of others beyond `USUAL_ODDS`: where all is written by
+what the upper quarter of the collection gets by the questions of others beyond `DEFAULT_ODDS`: where all is written by
 one template, suspicion means less."""
 
 WEIGHED = ("own", "others", "mates", "echo", "style", "common")
 """The evidence that has a weight, in this order."""
 
-USUAL_ODDS = -4.0
+DEFAULT_ODDS = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
 
 MIN_USUAL = 30
@@ -249,12 +249,12 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
     signs = dict(zip(COLUMNS, rows.T))
-    usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_USUAL, USUAL_ODDS)]))
+    usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_USUAL, DEFAULT_ODDS)]))
     upper = float(usual[3 * (len(usual) - 1) // 4])
     columns = {
         **signs,
         "mates": signs["mates"] * np.clip(signs["third"], 0, 0.5) * 2,
-        "common": np.full(len(rows), max(0.0, upper - USUAL_ODDS)),
+        "common": np.full(len(rows), max(0.0, upper - DEFAULT_ODDS)),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 

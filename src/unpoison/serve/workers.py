@@ -35,7 +35,7 @@ COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 POLL = 0.2
 """Seconds between two looks at the workers."""
 
-MOST_DEATHS, MINUTE = 5, 60.0
+MAX_DEATHS, MINUTE = 5, 60.0
 """So many deaths in so many seconds are no accident: the service ends, and whoever started it hears of it."""
 
 log = logging.getLogger("unpoison.service")
@@ -91,7 +91,7 @@ class _Workers:
         self._listening, self._loads = passed
         self._alive, self._held = os.pipe()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._deaths: deque[float] = deque(maxlen=MOST_DEATHS)
+        self._deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self._signals: deque[int] = deque()
 
     def on_signal(self, sig: int, _: Any) -> None:
@@ -135,7 +135,7 @@ class _Workers:
         fields = {"pid": worker.pid, "status": worker.returncode}
         if worker.returncode == 2:  # its options or models cannot be used, and it said so
             return 2
-        if len(self._deaths) == MOST_DEATHS and self._deaths[-1] - self._deaths[0] < MINUTE:
+        if len(self._deaths) == MAX_DEATHS and self._deaths[-1] - self._deaths[0] < MINUTE:
             log.error("workers die one after the other; the service ends", extra={"fields": fields})
             return 1
         log.error("a worker died; another is started", extra={"fields": fields})

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "LONGEST_WORD", "MOST_ODD", "SHAPES", "Tokens", "hashes", "lower_codes", "tokens"]
+__all__ = ["BUCKETS", "MAX_ODD", "MAX_WORD_LETTERS", "SHAPES", "Tokens", "hashes", "lower_codes", "tokens"]
 
 SPACE, LATIN, DIGIT, MARK, OTHER = range(5)
 
@@ -22,7 +22,7 @@ MIX = 0xD6E8FEB86659FD93
 BUCKETS = 1024
 """Beginnings of unknown words are told apart by so many numbers, and so are their ends."""
 
-LONGEST_WORD, MOST_ODD = 16, 3
+MAX_WORD_LETTERS, MAX_ODD = 16, 3
 """What counts of a word's length and of its letter triples that are in no language known."""
 
 SMALL = 0x250
@@ -43,7 +43,7 @@ class Tokens:
         first: The number of its beginning in [0, BUCKETS), shape (n,).
         last: The number of its end, shape (n,).
         shape: Its kind and what stands in front of it, in [0, 3 * SHAPES), shape (n,).
-        build: Length and odd letter triples of a word, in [0, LONGEST_WORD * (MOST_ODD + 1)), shape (n,).
+        build: Length and odd letter triples of a word, in [0, MAX_WORD_LETTERS * (MAX_ODD + 1)), shape (n,).
         latin: Whether it is a word in Latin letters of two or more, shape (n,).
     """
 
@@ -130,9 +130,9 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     last = _bucket(at(end - 1), at(end - 2), at(end - 3))
 
     odd = _odd(small, kind, triples)
-    build = np.minimum(length, LONGEST_WORD - 1) * (MOST_ODD + 1)
+    build = np.minimum(length, MAX_WORD_LETTERS - 1) * (MAX_ODD + 1)
     inner = np.maximum(end - 2, start)
-    build += np.minimum(odd[inner] - odd[start], MOST_ODD)
+    build += np.minimum(odd[inner] - odd[start], MAX_ODD)
     build[~latin] = 0
 
     return Tokens(

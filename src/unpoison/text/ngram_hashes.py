@@ -26,7 +26,7 @@ WORD_GRAMS = 5
 MAX_WORD_CHARS = 32
 """Characters; a longer run of letters is several words."""
 
-LONGEST_SENTENCE, PART = 24, 12
+MAX_SENTENCE_WORDS, PART = 24, 12
 """Words; a sentence of more, or a line of a table or of a file, is looked at in parts of at most so many."""
 
 PERIOD = 4
@@ -207,7 +207,7 @@ def _sentences(bound: NDArray[np.int64], word: NDArray[np.int64]) -> tuple[NDArr
     some = np.flatnonzero(first[1:] > first[:-1])
     start, end, first, last = bound[some], bound[some + 1], first[some], first[some + 1]
     count = last - first
-    parts = np.where(count > LONGEST_SENTENCE, -(-count // PART), 1)
+    parts = np.where(count > MAX_SENTENCE_WORDS, -(-count // PART), 1)
     if not len(parts) or parts.max() == 1:
         return start, end
     total, number = np.repeat(count, parts), np.repeat(parts, parts)

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +56,13 @@ def test_a_run_killed_between_the_two_files_does_the_rest(embeddings, tmp_path):
 def test_the_quality_benchmark_prints_its_tables(shared_data, tmp_path):
     sets = "nq,realtimeqa,ramdocs,nq_retrieved"
     command = [sys.executable, "-m", "benchmarks", "quality", str(shared_data), "--encoder", "lexical"]
-    done = subprocess.run([*command, "--limit", "1", "--sets", sets], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [*command, "--limit", "1", "--sets", sets],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0, done.stderr
     assert "% of questions with poison left" in done.stdout
     assert "radar-incorrect-context at position 25 of 50" in done.stdout
