@@ -48,3 +48,10 @@ def test_what_never_was_is_not_found(name):
 def test_a_name_that_never_was_is_no_attribute():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         importlib.import_module("unpoison.kernels").nonsense  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore:unpoison:DeprecationWarning")
+def test_a_module_that_was_merged_answers_with_the_one_that_holds_its_names():
+    assert new_places("unpoison.kernels.pagerank") == ("unpoison.algorithms.centrality",)
+    old = importlib.import_module("unpoison.kernels.pagerank")
+    assert old.pagerank is importlib.import_module("unpoison.algorithms.centrality").pagerank

@@ -17,6 +17,9 @@ MOVED = {
     "answers": ("core.answers",),
     "at_rest": ("scan",),
     "attacks": ("bench.attacks",),
+    "attacks.budget": ("bench.attacks.base",),
+    "attacks.gradients": ("bench.attacks.hotflip",),
+    "attacks.orders": ("bench.attacks.prompt_injection",),
     "checks": ("utils.checks",),
     "claims": ("core.claims",),
     "client": ("serve.client",),
@@ -24,8 +27,16 @@ MOVED = {
     "contests": ("core.claims",),
     "driver": ("runtime.driver",),
     "evaluation": ("bench.evaluation",),
+    "evaluation.matching": ("bench.evaluation.matchers",),
+    "evaluation.worsening": ("bench.evaluation.regressions",),
     "files": ("io.files",),
     "kernels": ("algorithms", "text"),
+    "kernels.demands": ("text.imperatives",),
+    "kernels.encoded": ("text.decoding",),
+    "kernels.look_alikes": ("text.homoglyphs",),
+    "kernels.near_copies": ("text.near_duplicates",),
+    "kernels.pagerank": ("algorithms.centrality",),
+    "kernels.plurality": ("algorithms.votes",),
     "passages": ("core.passages",),
     "prompts": ("models.prompts",),
     "questions": ("bench.questions",),
@@ -45,16 +56,19 @@ MOVED = {
     "wire": ("serve.client",),
     "wordings": ("models.styles",),
 }
-"""The folders and modules directly in `unpoison` that went elsewhere, and where what was in them may be."""
+"""Folders and modules of `unpoison` that went elsewhere or were merged, and where what was in them may be."""
 
 
 def new_places(module: str) -> tuple[str, ...]:
     """Where a module that had this full name lives now, and where what it held may be; empty if it never had it."""
-    package, _, rest = module.partition(".")
-    name, _, inner = rest.partition(".")
-    if package != "unpoison" or name not in MOVED:
+    package, _, old = module.partition(".")
+    kept = old
+    while kept and kept not in MOVED:
+        kept = kept.rpartition(".")[0]
+    if package != "unpoison" or not kept:
         return ()
-    places = (".".join(part for part in (package, room, inner) if part) for room in MOVED[name])
+    inner = old[len(kept) + 1 :]
+    places = (".".join(part for part in (package, room, inner) if part) for room in MOVED[kept])
     return tuple(place for place in places if _exists(place))
 
 
