@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 
+from unpoison.report.html_page import html_page, resource
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.scan.onset import DropTimeline
@@ -27,9 +24,6 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
         report: What `Audit.report` returned.
         remark: A sentence under the heading, such as which file was read.
     """
-    style = _style()
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     notes = "".join(f"<li>{_excerpt_html(note, 400)}</li>" for note in report.notes)
     note_list = f'<ul class="notes">{notes}</ul>' if notes else ""
     body = "\n".join(
@@ -45,28 +39,15 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
             ),
         )
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>unpoison: what was dropped</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>What was dropped</h1><p>{_excerpt_html(remark, 400)}</p></header>\n"
-        f"{_totals(report)}\n{note_list}\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
+    head = (
+        f"<header><h1>What was dropped</h1><p>{_excerpt_html(remark, 400)}</p></header>\n{_totals(report)}\n{note_list}"
     )
+    return html_page("what was dropped", f"{head}\n<main>\n{body}\n</main>", style=resource("page.css", "audit.css"))
 
 
 def day(time: float | None) -> str:
     """A moment to the minute in UTC, "" for none."""
     return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-@cache
-def _style() -> str:
-    return "".join(
-        files("unpoison").joinpath("data", name).read_text(encoding="utf-8") for name in ("page.css", "audit.css")
-    )
 
 
 def _excerpt_html(text: str, limit: int = 160) -> str:

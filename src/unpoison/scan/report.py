@@ -7,15 +7,14 @@ and lets nothing be loaded or sent anywhere.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from html import escape
-from importlib.resources import files
 from typing import Any
-from urllib.parse import quote
 
 from unpoison import __version__
+from unpoison.report.html_page import html_page, resource
 from unpoison.report.rendering import excerpt, plain
+from unpoison.report.sarif import Location, Result, Rule, sarif_log
 from unpoison.scan.findings import Finding, Scan
 
 __all__ = ["MAX_DOCUMENTS", "page", "sarif"]
@@ -35,25 +34,12 @@ def page(scan: Scan, source: str) -> str:
         source: What was scanned, as it may be shown.
     """
     shown = scan.findings[: min(MAX_DOCUMENTS, max(10, 2 * len(scan.flagged)))]
-    style, script = (
-        files("unpoison").joinpath("data", name).read_text(encoding="utf-8") for name in ("scan.css", "scan.js")
-    )
-    digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in (("s", style), ("j", script))}
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digests['s']}'; script-src 'sha256-{digests['j']}'; base-uri 'none'; "
-        "form-action 'none'"
-    )
     name = blake2b(
         f"{source} {[finding.id for finding in scan.findings[:MAX_DOCUMENTS]]}".encode("utf-8", "replace"),
         digest_size=8,
     )
     notes = "".join(f"<p class='note'>{escape(plain(note))}</p>" for note in scan.notes)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>unpoison scan: {escape(excerpt(source, 80))}</title><style>{style}</style></head>
-<body data-scan="{name.hexdigest()}">
-<header><h1>Scan of {escape(excerpt(source, 120))}</h1>
+    body = f"""<header><h1>Scan of {escape(excerpt(source, 120))}</h1>
 <p>{len(scan.flagged):,} of {len(scan.findings):,} judged documents are flagged; {scan.documents:,} documents in all.
 {len(shown):,} are shown, the most suspicious first.</p>{notes}
 <div class="bar"><span id="progress" role="status"></span>
@@ -64,9 +50,14 @@ def page(scan: Scan, source: str) -> str:
 <button id="clear" type="button">Forget decisions</button></div>
 <p class="help">Keys: <kbd>j</kbd> next, <kbd>p</kbd> previous, <kbd>q</kbd> quarantine, <kbd>k</kbd> keep,
 <kbd>u</kbd> unsure. Decisions stay in this browser; export them for <code>unpoison quarantine</code>.</p></header>
-<main>{"".join(_article(finding) for finding in shown) or "<p>No documents were judged.</p>"}</main>
-<script>{script}</script></body></html>
-"""
+<main>{"".join(_article(finding) for finding in shown) or "<p>No documents were judged.</p>"}</main>"""
+    return html_page(
+        f"scan of {escape(excerpt(source, 80))}",
+        body,
+        style=resource("scan.css"),
+        script=resource("scan.js"),
+        attributes=f' data-scan="{name.hexdigest()}"',
+    )
 
 
 def _article(finding: Finding) -> str:
@@ -112,7 +103,13 @@ def _plain(text: str) -> str:
     return edges[0] + escape("\n".join(lines)) + edges[1]
 
 
-RULE = "planted-document"
+RULE = Rule(
+    "planted-document",
+    "A document of the index is probably planted.",
+    "What it says, hides or repeats is what planted documents say, hide or repeat.",
+    ("security", "poisoning", "rag"),
+    "warning",
+)
 
 
 def sarif(scan: Scan, source: str) -> dict[str, Any]:
@@ -122,56 +119,19 @@ def sarif(scan: Scan, source: str) -> dict[str, Any]:
         scan: What was found.
         source: What was scanned, as it may be shown.
     """
-    rule = {
-        "id": RULE,
-        "name": "PlantedDocument",
-        "shortDescription": {"text": "A document of the index is probably planted."},
-        "fullDescription": {"text": "What it says, hides or repeats is what planted documents say, hide or repeat."},
-        "defaultConfiguration": {"level": "warning"},
-        "properties": {"tags": ["security", "poisoning", "rag"]},
-    }
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {"name": "unpoison", "semanticVersion": __version__, "rules": [rule]},
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": [_result(finding) for finding in scan.flagged],
-                "properties": {"source": source, "documents": scan.documents, "notes": list(scan.notes)},
-            }
-        ],
-    }
+    run = {"source": source, "documents": scan.documents, "notes": list(scan.notes)}
+    return sarif_log([_result(finding) for finding in scan.flagged], [RULE], __version__, run)
 
 
-def _result(finding: Finding) -> dict[str, Any]:
-    address = {"uri": quote(finding.source or finding.id, safe="/:?=&%#@+,;~!$'()*")}
-    named = [{"name": finding.id, "kind": "resource"}]
-    locations = [
-        {
-            "physicalLocation": {
-                "artifactLocation": address,
-                "region": {"charOffset": span.start, "charLength": span.end - span.start},
-            },
-            "logicalLocations": named,
-            "message": {"text": plain(span.reason)},
-        }
-        for span in finding.spans
-    ] or [{"physicalLocation": {"artifactLocation": address}, "logicalLocations": named}]
-    return {
-        "ruleId": RULE,
-        "ruleIndex": 0,
-        "level": "error" if finding.suspicion >= 0.9 else "warning",
-        "rank": round(100 * finding.suspicion, 2),
-        "message": {"text": "; ".join(map(plain, finding.reasons))},
-        "locations": locations[:1],
-        "relatedLocations": [{"id": i, **location} for i, location in enumerate(locations[1:], 1)],
-        "partialFingerprints": {"unpoisonDocument/v1": finding.id},
-        "properties": {
-            "suspicion": finding.suspicion,
-            "group": finding.group,
-            "neighbours": list(finding.neighbours),
-        },
-    }
+def _result(finding: Finding) -> Result:
+    file = finding.source or finding.id
+    spans = [Location(file, None, (span.start, span.end), finding.id, plain(span.reason)) for span in finding.spans]
+    return Result(
+        RULE.id,
+        "error" if finding.suspicion >= 0.9 else "warning",
+        "; ".join(map(plain, finding.reasons)),
+        spans or [Location(file, name=finding.id)],
+        {"unpoisonDocument/v1": finding.id},
+        round(100 * finding.suspicion, 2),
+        {"suspicion": finding.suspicion, "group": finding.group, "neighbours": list(finding.neighbours)},
+    )

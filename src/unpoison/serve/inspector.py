@@ -7,7 +7,6 @@ allows that file, two style sheets and requests to this service, and nothing els
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,6 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from unpoison.io.rows import load_sample
+from unpoison.report.html_page import resource
 from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, highlight_spans, sides
 from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import ScreenRequest
@@ -46,13 +46,9 @@ HEADERS = {"Content-Security-Policy": POLICY}
 router = APIRouter(include_in_schema=False)
 
 
-def _resource(name: str) -> str:
-    return files("unpoison").joinpath("data", name).read_text(encoding="utf-8")
-
-
 @cache
 def _templates() -> Environment:
-    environment = Environment(loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=FunctionLoader(resource), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {
         "claim_line": claim_line,
         "cut": cut_of,
@@ -129,4 +125,4 @@ async def asset(name: str) -> Response:
     """A style sheet or the script."""
     if name not in ASSETS:
         raise Refusal(404, "NotFound", "there is no such file")
-    return Response(_resource(name), media_type=ASSETS[name], headers=HEADERS)
+    return Response(resource(name), media_type=ASSETS[name], headers=HEADERS)
