@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from unpoison.errors import OptionError
+from unpoison.io.journal import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog, parts_of
 from unpoison.types import Passage, Query, Screening
+from unpoison.utils.locks import lock_file
 
 
 def screening(query: str) -> Screening:
@@ -102,6 +104,25 @@ def test_processes_lose_and_tear_nothing(tmp_path: Path) -> None:
     assert [process.wait(120) for process in running] == [0, 0, 0]
     assert len({row["query"] for row in rows(path)}) == 300
     assert len(parts_of(path)) > 3
+
+
+def test_a_line_is_written_while_no_other_process_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the half of a line that another is writing is taken for a torn one, and an empty line ends it."""
+    path, held = tmp_path / "log.jsonl", list[bool]()
+
+    def look(descriptor: int) -> bool:
+        with path.open("rb") as other:
+            held.append(not lock_file(other.fileno()))
+        return is_last_line_ended(descriptor)
+
+    monkeypatch.setattr("unpoison.scan.audit_log.is_last_line_ended", look)
+    with AuditLog(path) as log:
+        log.record(screening("one"))
+        log.record(screening("two"))
+        with path.open("rb") as other:
+            assert lock_file(other.fileno())
+    assert held == [True, True]
+    assert len(list(rows(path))) == 2
 
 
 def test_the_audit_reads_what_the_log_wrote(tmp_path: Path) -> None:

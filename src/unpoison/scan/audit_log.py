@@ -31,7 +31,7 @@ from unpoison.scan.statements import says
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.fences import digest_text
-from unpoison.utils.locks import lock_file
+from unpoison.utils.locks import hold_lock
 from unpoison.utils.private import private
 
 __all__ = ["VERSION", "AuditLog", "agreement", "detail", "entry", "parts_of", "terms"]
@@ -252,8 +252,10 @@ class AuditLog:
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
                 self._rotate(len(line))
-            # A torn line cannot be cut off here, for another process may have written since: it is ended.
-            write_all(self._file, line if is_last_line_ended(self._file) else b"\n" + line)
+            # A torn line cannot be cut off here, for another process may have written since: it is ended. Without the
+            # lock a line that another process is writing would be taken for a torn one.
+            with hold_lock(self._file):
+                write_all(self._file, line if is_last_line_ended(self._file) else b"\n" + line)
 
     def close(self) -> None:
         """Close the file; a later `record` would fail."""
@@ -312,7 +314,7 @@ def _alone(path: Path) -> Iterator[None]:
     """Hold a lock between processes, where the system has one."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        lock_file(file, wait=True)
-        yield
+        with hold_lock(file):
+            yield
     finally:
         os.close(file)

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["lock_file"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["hold_lock", "lock_file"]
+
+
+@contextmanager
+def hold_lock(descriptor: int) -> Iterator[None]:
+    """Wait until no other process has an open file locked, and have it locked inside. Not for two threads at once."""
+    lock_file(descriptor, wait=True)
+    try:
+        yield
+    finally:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            pass
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def lock_file(descriptor: int, *, wait: bool = False) -> bool:
