@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from unpoison.bench.attacks.ambiguous import Ambiguous
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.pia import Pia
+from unpoison.bench.attacks.prompt_injection import Ambiguous, Pia
 from unpoison.models.prompts import consolidation_prompt
 from unpoison.models.styles import PAPERS, Style, _all, wording
 

@@ -2,14 +2,13 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.disperse import Disperse
+from unpoison.bench.attacks.clean_passages import substitute_answers
+from unpoison.bench.attacks.disperse import Disperse, Mixed
 from unpoison.bench.attacks.diverse import Diverse
-from unpoison.bench.attacks.mixed import Mixed
 from unpoison.bench.attacks.multi_cluster import MultiCluster, decoys
-from unpoison.bench.attacks.paraphrase import Paraphrase
+from unpoison.bench.attacks.paraphrase import Paraphrase, Synonym
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
-from unpoison.bench.attacks.synonym import Synonym
-from unpoison.bench.attacks.tan import Tan, substitute_answers
+from unpoison.bench.attacks.tan import Tan
 from unpoison.models.doubles import ScriptedGenerator
 
 TEXT = "The famous author wrote the book in 1912. Several accounts confirm that the first edition was published here."

@@ -5,9 +5,10 @@ from typing import get_args
 import pytest
 
 from unpoison.bench.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
-from unpoison.bench.attacks.pia import Pia
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
+from unpoison.bench.attacks.prompt_injection import Pia
 from unpoison.bench.attacks.published import Published
+from unpoison.core.codec import from_row, to_row
 from unpoison.core.registry import BUILT_IN, create, find, names, options
 from unpoison.errors import InputError, OptionError
 from unpoison.models.doubles import ScriptedGenerator
@@ -85,9 +86,9 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     together, alone = create("attacks", name, encoder=encoder), create("attacks", name, encoder=encoder)
     together.craft(other, 2)
     poisons = together.craft(target, 3)
-    assert [p.to_dict() for p in poisons] == [p.to_dict() for p in alone.craft(target, 3)]
+    assert poisons == alone.craft(target, 3)
     assert len({p.id for p in poisons}) == len(poisons) == 3
-    assert [PoisonText.from_dict(json.loads(json.dumps(p.to_dict()))) for p in poisons] == poisons
+    assert [from_row(PoisonText, json.loads(json.dumps(to_row(p)))) for p in poisons] == poisons
     assert alone.name == "+".join(part.partition(":")[0] for part in name.split("+"))
     assert all(p.target_id == "t1" and p.attack == alone.name and p.text for p in poisons)
     assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in poisons)
@@ -110,9 +111,9 @@ def test_no_texts_are_no_error(name, target, encoder):
 
 def test_a_poison_text_survives_json(target):
     (poison,) = Pia().craft(target, 1)
-    assert PoisonText.from_dict(poison.to_dict()) == poison
-    with pytest.raises(InputError, match="not a saved poison text"):
-        PoisonText.from_dict({"id": "x"})
+    assert from_row(PoisonText, to_row(poison)) == poison
+    with pytest.raises(InputError, match="a poisontext needs text"):
+        from_row(PoisonText, {"id": "x"})
 
 
 def test_a_target_without_what_the_attack_needs_is_refused(bare):

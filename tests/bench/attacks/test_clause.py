@@ -1,6 +1,6 @@
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.clause import Clause
-from unpoison.bench.attacks.copies import Copies
+from unpoison.bench.attacks.clean_passages import Clause
+from unpoison.bench.attacks.published import Copies
 
 TRUE = "The ship is on an island. It was raised in 1961."
 TARGET = Target(

@@ -1,9 +1,9 @@
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.pad import FAR, Pad
 from unpoison.bench.attacks.published import Published
 from unpoison.bench.attacks.rewriting import sentences
+from unpoison.bench.attacks.wrapper import FAR, Pad
 from unpoison.errors import OptionError
 
 CLAIM = "Lyon is the capital of France."

@@ -1,10 +1,17 @@
 import pytest
 
-from unpoison.bench.attacks.ambiguous import Ambiguous
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.conditional import Conditional
-from unpoison.bench.attacks.pia import LINK, OUT_OF_SERVICE, Pia
-from unpoison.bench.attacks.prompt_injection import COUNTER, ELSEWHERE, KINDS, PromptInjection
+from unpoison.bench.attacks.prompt_injection import (
+    COUNTER,
+    ELSEWHERE,
+    KINDS,
+    LINK,
+    OUT_OF_SERVICE,
+    Ambiguous,
+    Conditional,
+    Pia,
+    PromptInjection,
+)
 from unpoison.core.registry import create
 from unpoison.errors import InputError, OptionError
 

@@ -57,6 +57,6 @@ NAMES = sorted({n for n in names("attacks") if "encoder" in find("attacks", n).n
 @pytest.mark.parametrize("name", NAMES)
 def test_the_texts_do_not_depend_on_the_order_of_additions(name: str) -> None:
     make = SEARCHES.get(name) or (lambda encoder: create("attacks", name, encoder=encoder))
-    wanted = [poison.to_dict() for poison in make(LexicalEncoder()).craft(VASA, 2)]
+    wanted = make(LexicalEncoder()).craft(VASA, 2)
     for order in ORDERS:
-        assert [poison.to_dict() for poison in make(Reordered(LexicalEncoder(), order)).craft(VASA, 2)] == wanted
+        assert make(Reordered(LexicalEncoder(), order)).craft(VASA, 2) == wanted

@@ -1,10 +1,10 @@
 import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.pia import Pia
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
+from unpoison.bench.attacks.prompt_injection import Pia
 from unpoison.bench.attacks.published import Published
-from unpoison.bench.attacks.shape import AROUND, INSTEAD, KINDS, SNIPPET_WORDS, Shape
+from unpoison.bench.attacks.wrapper import AROUND, INSTEAD, KINDS, SNIPPET_WORDS, Shape
 from unpoison.errors import InputError, OptionError
 
 

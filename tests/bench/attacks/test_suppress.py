@@ -1,7 +1,7 @@
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.suppress import Suppress
+from unpoison.bench.attacks.clean_passages import Suppress
 from unpoison.errors import InputError, OptionError
 
 GOLD = " ".join(f"w{k}" for k in range(50))

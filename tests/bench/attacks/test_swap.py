@@ -1,5 +1,5 @@
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.swap import Swap
+from unpoison.bench.attacks.clean_passages import Swap
 
 
 def test_nothing_but_the_answer_is_changed(target):

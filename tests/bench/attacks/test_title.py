@@ -1,6 +1,6 @@
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.published import Published
-from unpoison.bench.attacks.title import Title
+from unpoison.bench.attacks.wrapper import Title
 from unpoison.bench.evaluation import Example, poison_candidates
 
 

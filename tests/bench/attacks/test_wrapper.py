@@ -4,13 +4,12 @@ import pytest
 
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.attacks.hide import Hide
-from unpoison.bench.attacks.pad import Pad
 from unpoison.bench.attacks.phantom import Phantom
-from unpoison.bench.attacks.pia import LINK, Pia
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
+from unpoison.bench.attacks.prompt_injection import LINK, Pia
 from unpoison.bench.attacks.published import Published
-from unpoison.bench.attacks.title import Title
-from unpoison.bench.attacks.wrapper import Wrapper
+from unpoison.bench.attacks.wrapper import Pad, Title, Wrapper
+from unpoison.core.codec import from_row, to_row
 from unpoison.core.registry import create, parts
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.models.doubles import ScriptedGenerator
@@ -80,7 +79,7 @@ def test_behind_a_title_wrappers_change_the_title(target):
     (poison,) = Quoted(Title(Published())).craft(target, 1)
     assert poison.title == "'Lyon is the capital of France.'"
     assert poison.text in target.context
-    assert PoisonText.from_dict(poison.to_dict()) == poison
+    assert from_row(PoisonText, to_row(poison)) == poison
     assert replace(poison, title=None) != poison
 
 

@@ -7,7 +7,7 @@ language model the proposals are whole template sentences about the question, re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from unpoison.algorithms.cosine import inner_products
 from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.bench.attacks.causal import CausalModel
 from unpoison.bench.attacks.claims import claim_failure, claims
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.bench.attacks.options import RetrievalOptions
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["AdversarialDecoding", "Proposer", "TemplateProposer", "readable_score"]
@@ -90,6 +90,7 @@ class AdversarialDecoding(Attack):
     offline = "whole sentences from templates"
     model_option = "lm"
     needs = ("encoder",)
+    usual_encoder = "lexical"
 
     def __init__(
         self,
@@ -99,26 +100,20 @@ class AdversarialDecoding(Attack):
         steps: int | None = None,
         top_k: int = 10,
         top_p: float = 1.0,
-        encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        seed: int = 0,
-        prefix: bool = False,
-        limits: Limits | None = None,
+        **common: Unpack[RetrievalOptions],
     ) -> None:
-        super().__init__(seed=seed, prefix=prefix, encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(**common)
         self.beams = at_least("beams", beams, 1)
         self.steps = at_least("steps", (3 if lm is None else 30) if steps is None else steps, 1)
         self.top_k = at_least("top_k", top_k, 1)
         self.top_p = within("top_p", top_p, 0.0, 1.0)
-        self.proposer = _proposer(lm)
+        self.proposer = CausalModel(lm) if isinstance(lm, str) else lm
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         poisons = []
-        writing = Meter()
-        bodies = yield from claims(self, target, count, writing)
+        bodies = yield from claims(self, target, count)
         for i, claim in enumerate(bodies):
-            meter = Meter()
-            meter.llm_calls = int(claim.source == "generator")
+            meter = Meter(claim.calls)
             proposer = self.proposer or TemplateProposer(target.question)
             best, before = yield from self._decode(target, claim.text, proposer, meter)
             reason = claim_failure(claim.text, [target.incorrect])
@@ -171,11 +166,3 @@ class AdversarialDecoding(Attack):
 def readable_score(similarity: float, naturalness: float) -> float:
     """clip(mean cosine, 0, 1) + 2 min(naturalness, 0.05): readability can only be bought so far."""
     return min(max(similarity, 0.0), 1.0) + 2 * min(naturalness, 0.05)
-
-
-def _proposer(lm: Proposer | str | None) -> Proposer | None:
-    if not isinstance(lm, str):
-        return lm
-    from unpoison.bench.attacks.causal import CausalModel
-
-    return CausalModel(lm)

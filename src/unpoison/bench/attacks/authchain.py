@@ -7,12 +7,13 @@ with an institution that vouches for it. The wordings and prompts are ours.
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import claim_failure, keywords, passage_prompt, statement, strip_quotes
+from unpoison.bench.attacks.options import WriterOptions
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 
 __all__ = ["AUTHORITIES", "CHAINS", "AuthChain", "authority_prompt", "coverage_prompt", "evidence_prompt"]
@@ -53,28 +54,17 @@ class AuthChain(Attack):
     name = "authchain"
     summary = "one text with a chain of evidence for the wrong answer and an authority that vouches for it"
 
-    def __init__(
-        self,
-        *,
-        words: int = 80,
-        rounds: int = 3,
-        prefix: bool = False,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+    def __init__(self, *, words: int = 80, rounds: int = 3, **common: Unpack[WriterOptions]) -> None:
+        super().__init__(**common)
         self.words = at_least("words", words, 1)
         self.rounds = at_least("rounds", rounds, 1)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         poisons = []
         for i in range(count):
-            meter = Meter()
-            text = (
-                self._template(target, i) if self.writer is None else (yield from self._write_chain(target, i, meter))
-            )
-            source = "template" if self.writer is None else "generator"
+            meter, source, text = Meter(), "template", self._template(target, i)
+            if self.writer is not None:
+                source, text = "generator", (yield from self._write_chain(target, i, meter))
             reason = claim_failure(text, [target.incorrect])
             poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, source=source))
         return poisons

@@ -9,13 +9,14 @@ from __future__ import annotations
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.bench.attacks.options import state_options
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.prompts import Prompt
@@ -35,6 +36,7 @@ __all__ = [
     "Meter",
     "PoisonText",
     "Target",
+    "ask_each",
     "contains_answer",
     "copies",
     "with_question",
@@ -110,14 +112,15 @@ class Budget:
     defense_calls: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 class Meter:
     """Counts what a flow asks for, so that every text can say what it cost."""
 
-    def __init__(self) -> None:
-        self.llm_calls = self.encoder_passes = self.gradient_steps = self.defense_calls = 0
+    def __init__(self, llm_calls: int = 0) -> None:
+        self.llm_calls = llm_calls
+        self.encoder_passes = self.gradient_steps = self.defense_calls = 0
 
     def generate(self, prompts: Sequence[Prompt], purpose: str) -> Flow[list[Reply]]:
         """`replies = yield from meter.generate(prompts, purpose)`."""
@@ -132,6 +135,14 @@ class Meter:
     def budget(self) -> Budget:
         """The counts so far."""
         return Budget(self.llm_calls, self.encoder_passes, self.gradient_steps, self.defense_calls)
+
+
+def ask_each(prompts: Sequence[Prompt], meters: Sequence[Meter], purpose: str) -> Flow[list[str]]:
+    """Ask all prompts at the same time, each on its own account; what the model replied."""
+    for meter in meters:
+        meter.llm_calls += 1
+    replies = yield from generate(prompts, purpose)
+    return [reply.text for reply in replies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +172,6 @@ class PoisonText:
     def reached(self) -> bool:
         return bool(self.meta.get("reached", False))
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; `from_dict` reads them back."""
-        fields = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack", "title")}
-        return {**fields, "meta": dict(self.meta), "budget": self.budget.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            InputError: A field is missing or malformed.
-        """
-        try:
-            return cls(**{**data, "meta": dict(data["meta"]), "budget": Budget(**data["budget"])})
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"not a saved poison text: {error}; pass what PoisonText.to_dict() wrote") from error
-
 
 class Attack(ABC):
     """An attack writes `crafting`, a flow; `craft` runs it.
@@ -196,6 +190,7 @@ class Attack(ABC):
         offline: What stands in for a language model where there is none; "" for attacks that need none.
         model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
+        usual_encoder, usual_generator: Option strings of models that are used where none is given.
 
     Args:
         seed: All randomness derives from it and the target's id.
@@ -216,6 +211,13 @@ class Attack(ABC):
     offline: str = ""
     model_option: str = "generator"
     passage_format: str = "{text}"
+    usual_encoder: ClassVar[str | None] = None
+    usual_generator: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            state_options(cls.__init__, Attack.__init__)
 
     def __init__(
         self,
@@ -228,6 +230,7 @@ class Attack(ABC):
     ) -> None:
         self.seed = at_least("seed", seed, 0)
         self.prefix = flag("prefix", prefix)
+        encoder, generator = encoder or self.usual_encoder, generator or self.usual_generator
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,
@@ -324,7 +327,15 @@ class Attack(ABC):
 
 
 class DirectAttack(Attack):
-    """An attack that sends no requests: it writes its texts by itself."""
+    """An attack that sends no requests: it writes its texts by itself.
+
+    Args:
+        prefix: Put the question in front of each text.
+        seed: All randomness derives from it and the target's id.
+    """
+
+    def __init__(self, *, prefix: bool = False, seed: int = 0) -> None:
+        super().__init__(prefix=prefix, seed=seed)
 
     @abstractmethod
     def write(self, target: Target, count: int) -> list[PoisonText]:

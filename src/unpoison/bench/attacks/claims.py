@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from unpoison.bench.attacks.base import Attack, Meter, Target, contains_answer
+from unpoison.bench.attacks.base import Attack, Target, contains_answer
 from unpoison.models.prompts import Prompt
-from unpoison.models.requests import Flow
+from unpoison.models.requests import Flow, generate
 from unpoison.models.sentences import STOP_WORDS
 
 __all__ = [
@@ -82,6 +82,11 @@ class Claim(NamedTuple):
     text: str
     source: Literal["published", "generator", "template"]
 
+    @property
+    def calls(self) -> int:
+        """How often a language model was asked for it."""
+        return int(self.source == "generator")
+
 
 def statement(question: str, answer: str) -> str:
     """The wrong answer as a statement, without a final stop.
@@ -130,14 +135,14 @@ def compose(question: str, answer: str, *, style: str, support: int = 0, closing
     return f"{lead} {_SUPPORTS[support].format(answer=answer)} {_CLOSINGS[closing]}"
 
 
-def claims(attack: Attack, target: Target, count: int, meter: Meter, *, words: int = 30) -> Flow[list[Claim]]:
+def claims(attack: Attack, target: Target, count: int) -> Flow[list[Claim]]:
     """The texts that an attack starts from: published ones while there are any, then generated, else templates."""
     published = [Claim(text, "published") for text in target.texts[:count]]
     missing = range(len(published), count)
     if attack.writer is None or not missing:
         return published + [Claim(template_claim(attack, target, i), "template") for i in missing]
-    prompts = [misinformation_prompt(target.question, target.incorrect, words=words, variant=i + 1) for i in missing]
-    replies = yield from meter.generate(prompts, "misinformation")
+    prompts = [misinformation_prompt(target.question, target.incorrect, words=30, variant=i + 1) for i in missing]
+    replies = yield from generate(prompts, "misinformation")
     return published + [Claim(strip_quotes(reply.text), "generator") for reply in replies]
 
 

@@ -7,15 +7,14 @@ fluent knowledge and tries the result. The wordings are ours.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Unpack
 
-from unpoison.bench.attacks.base import Meter, Target
+from unpoison.bench.attacks.base import Meter, Target, ask_each
 from unpoison.bench.attacks.claims import passage_prompt, statement, strip_quotes
-from unpoison.bench.attacks.poisonedrag import PoisonedRag, each
+from unpoison.bench.attacks.options import ModelOptions
+from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import among
 
 __all__ = ["FORMS", "CorruptRag", "knowledge_prompt"]
@@ -67,13 +66,12 @@ class CorruptRag(PoisonedRag):
         words: int = 30,
         trials: int = 5,
         prefix: bool = True,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
+        **common: Unpack[ModelOptions],
     ) -> None:
         self.form = among("form", form, tuple(FORMS))
-        rewriter = generator if form == "ak" else None  # AS is published without a trial
-        super().__init__(words=words, trials=trials, prefix=prefix, seed=seed, generator=rewriter, limits=limits)
+        if form == "as":  # published without a trial
+            common["generator"] = None
+        super().__init__(words=words, trials=trials, prefix=prefix, **common)
         self.uses_gold = True
 
     def _write(
@@ -88,7 +86,7 @@ class CorruptRag(PoisonedRag):
             knowledge_prompt(target.question, draft, target.incorrect, words=self.words, variant=i + 1 + trial * count)
             for i, draft in drafts.items()
         ]
-        replies = yield from each(prompts, pending, meters, "misinformation")
+        replies = yield from ask_each(prompts, [meters[i] for i in pending], "misinformation")
         for i, reply in zip(pending, replies, strict=True):
             texts[i] = strip_quotes(reply)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -19,15 +19,14 @@ from unpoison.algorithms.cosine import inner_products
 from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.claims import claims, template_claim
+from unpoison.bench.attacks.clean_passages import substitute_answers
+from unpoison.bench.attacks.options import SearchOptions
 from unpoison.bench.attacks.rewriting import sentences, with_synonyms
-from unpoison.bench.attacks.tan import substitute_answers
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
-from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
 from unpoison.models.sentences import STOP_WORDS
-from unpoison.runtime.driver import Limits
 from unpoison.types import Passage
 from unpoison.utils.checks import at_least
 
@@ -106,6 +105,7 @@ class DefenseAware(Attack):
     summary = "knows the defense and optimises its texts against the defense's verdicts"
     wording = "data"
     needs = ("encoder", "defense")
+    usual_encoder = "lexical"
     uses_gold = True
 
     def __init__(
@@ -116,17 +116,15 @@ class DefenseAware(Attack):
         top: int = 10,
         min_similarity: float = -1.0,
         words: int = 150,
-        encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        seed: int = 0,
-        limits: Limits | None = None,
+        **common: Unpack[SearchOptions],
     ) -> None:
         if isinstance(defense, str):
-            defense = create("defenses", defense, encoder=encoder, generator=generator)
+            models = {name: common.get(name) for name in ("encoder", "generator")}
+            defense = create("defenses", defense, **models)
         if defense is not None and not isinstance(defense, Defense):
             raise OptionError(f"defense must be a Defense or a name such as 'grada', got {type(defense).__name__}")
         self.defense = defense
-        super().__init__(seed=seed, encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(**common)
         self.screens = at_least("screens", screens, 1)
         self.top = at_least("top", top, 1)
         self.min_similarity = min_similarity
@@ -135,8 +133,8 @@ class DefenseAware(Attack):
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         if not count:
             return []
-        meter, rng = Meter(), self.rng(target, count)
-        bodies = yield from claims(self, target, count, meter)
+        bodies = yield from claims(self, target, count)
+        meter, rng = Meter(sum(body.calls for body in bodies)), self.rng(target, count)
         plain = [body.text for body in bodies]
         usual = tuple(
             Draft(t if contains_answer(t, target.incorrect) else template_claim(self, target, i))

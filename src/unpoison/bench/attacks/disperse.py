@@ -1,8 +1,12 @@
-"""Semantic dispersion (RAGDefender, Section 6.5): poisons that resemble each other as little as possible."""
+"""Semantic dispersion, alone and mixed with rewriting (RAGDefender, Section 6.5).
+
+The poisons resemble each other as little as possible.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.algorithms.cosine import cosine
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.claims import claim_failure, claims
-from unpoison.bench.attacks.paraphrase import paraphrases
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.bench.attacks.options import RetrievalOptions
+from unpoison.bench.attacks.paraphrase import paraphrases, synonyms
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 
-__all__ = ["Disperse", "mean_pairwise", "select_diverse", "threshold"]
+__all__ = ["Disperse", "Mixed", "mean_pairwise", "select_diverse", "threshold"]
 
 
 class Disperse(Attack):
@@ -39,19 +42,10 @@ class Disperse(Attack):
     summary = "adaptive: the set of texts with the least mutual similarity"
     wording = "data"
     needs = ("encoder",)
+    usual_encoder = "lexical"
 
-    def __init__(
-        self,
-        *,
-        pool: int = 6,
-        top: int = 10,
-        prefix: bool = False,
-        encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        seed: int = 0,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(seed=seed, prefix=prefix, encoder=encoder or "lexical", generator=generator, limits=limits)
+    def __init__(self, *, pool: int = 6, top: int = 10, **common: Unpack[RetrievalOptions]) -> None:
+        super().__init__(**common)
         self.pool = at_least("pool", pool, 1)
         self.top = at_least("top", top, 1)
 
@@ -85,10 +79,26 @@ class Disperse(Attack):
 
     def _candidates(self, target: Target, wanted: int, meter: Meter) -> Flow[list[str]]:
         """Claims, half of them rewritten, each once."""
-        bodies = yield from claims(self, target, wanted - wanted // 2, meter)
+        bodies = yield from claims(self, target, wanted - wanted // 2)
+        meter.llm_calls += sum(body.calls for body in bodies)
         texts = [body.text for body in bodies]
         again = yield from paraphrases(self, target, texts[: wanted // 2], [meter] * (wanted // 2))
         return list(dict.fromkeys([*texts, *again]))
+
+
+class Mixed(Disperse):
+    """`disperse` over texts that were paraphrased and then given synonyms; the same options."""
+
+    name = "mixed"
+    summary = "adaptive: paraphrase, synonyms and dispersion together"
+    offline = "rules and a table of words"
+
+    def _candidates(self, target: Target, wanted: int, meter: Meter) -> Flow[list[str]]:
+        bodies = yield from claims(self, target, wanted)
+        meter.llm_calls += sum(body.calls for body in bodies)
+        again = yield from paraphrases(self, target, [body.text for body in bodies], [meter] * wanted)
+        rewritten = yield from synonyms(self, target, again, [meter] * wanted, 0.3)
+        return list(dict.fromkeys(new.text for new in rewritten))
 
 
 def select_diverse(similarity: NDArray[np.float64], allowed: ArrayLike, count: int) -> list[int]:

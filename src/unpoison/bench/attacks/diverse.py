@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
+from typing import Unpack
+
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each
 from unpoison.bench.attacks.claims import STYLES, claim_failure, passage_prompt, strip_quotes, template_claim
+from unpoison.bench.attacks.options import WriterOptions
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 
 __all__ = ["Diverse", "style_prompt"]
@@ -29,19 +30,12 @@ class Diverse(Attack):
     summary = "adaptive: every text in another style"
     offline = "templates"
 
-    def __init__(
-        self,
-        *,
-        words: int = 60,
-        prefix: bool = False,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+    def __init__(self, *, words: int = 60, **common: Unpack[WriterOptions]) -> None:
+        super().__init__(**common)
         self.words = at_least("words", words, 1)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        meters = [Meter() for _ in range(count)]
         order = self.rng(target).permutation(len(STYLES))
         styles = [STYLES[order[i % len(STYLES)]] for i in range(count)]
         if self.writer is None:
@@ -51,15 +45,12 @@ class Diverse(Attack):
                 style_prompt(target.question, target.incorrect, style, words=self.words, variant=i + 1)
                 for i, style in enumerate(styles)
             ]
-            replies = yield from Meter().generate(prompts, "misinformation")
-            texts = [strip_quotes(reply.text) for reply in replies]
+            replies = yield from ask_each(prompts, meters, "misinformation")
+            texts = [strip_quotes(reply) for reply in replies]
         poisons = []
-        for i, (text, style) in enumerate(zip(texts, styles, strict=True)):
-            meter = Meter()
-            meter.llm_calls = int(self.writer is not None)
-            source = "template" if self.writer is None else "generator"
+        for i, (text, style, meter) in enumerate(zip(texts, styles, meters, strict=True)):
+            meta = {"source": "template"} if self.writer is None else {"source": "generator", "style": style}
             reason = claim_failure(text, [target.incorrect])
-            meta = {"source": source} if self.writer is None else {"source": source, "style": style}
             poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, **meta))
         return poisons
 

@@ -11,19 +11,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.causal import CausalModel
+from unpoison.bench.attacks.options import RetrievalOptions
 from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.prompts import answer_prompt
-from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
 from unpoison.models.sentences import STOP_WORDS
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least, within
 
 __all__ = [
@@ -99,6 +99,8 @@ class Garag(Attack):
     summary = "genetic search for typos in the golden passage that break reading"
     wording = "data"
     needs = ("encoder", "generator")
+    usual_encoder = "lexical"
+    usual_generator = "extractive"
     requires = ("gold", "correct")
     uses_gold = True
 
@@ -112,22 +114,16 @@ class Garag(Attack):
         mutation: float = 0.4,
         parents: int = 10,
         reader: Reader | str | None = None,
-        encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        seed: int = 0,
-        prefix: bool = False,
-        limits: Limits | None = None,
+        **common: Unpack[RetrievalOptions],
     ) -> None:
-        super().__init__(
-            seed=seed, prefix=prefix, encoder=encoder or "lexical", generator=generator or "extractive", limits=limits
-        )
+        super().__init__(**common)
         self.share = within("share", share, 0.0, 1.0)
         self.population = at_least("population", population, 2)
         self.iterations = at_least("iterations", iterations, 0)
         self.crossover = within("crossover", crossover, 0.0, 1.0)
         self.mutation = within("mutation", mutation, 0.0, 1.0)
         self.parents = at_least("parents", parents, 1)
-        self.reader = _reader(reader)
+        self.reader = CausalModel(reader) if isinstance(reader, str) else reader
 
     def target_answers(self, target: Target) -> tuple[str, ...]:
         return ()  # untargeted
@@ -349,11 +345,3 @@ def _tournament(values: NDArray[np.float64], lonely: NDArray[np.float64], rng: n
     if dominates(values[second], values[first]) or lonely[second] > lonely[first]:
         return second
     return first
-
-
-def _reader(reader: Reader | str | None) -> Reader | None:
-    if not isinstance(reader, str):
-        return reader
-    from unpoison.bench.attacks.causal import CausalModel
-
-    return CausalModel(reader)

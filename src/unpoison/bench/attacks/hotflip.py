@@ -6,18 +6,18 @@ Transformers encoder, and needs torch.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.bench.attacks.claims import claims
+from unpoison.bench.attacks.options import ModelOptions
 from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_encoder
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 
@@ -174,12 +174,10 @@ class HotFlip(Attack):
         start: Literal["question", "mask"] = "question",
         similarity: Literal["dot", "cosine"] = "dot",
         max_tokens: int = 128,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
+        **common: Unpack[ModelOptions],
     ) -> None:
         self.encoder = encoder
-        super().__init__(seed=seed, generator=generator, limits=limits)
+        super().__init__(**common)
         self.iterations = at_least("iterations", iterations, 1)
         self.candidates = at_least("candidates", candidates, 1)
         self.start = among("start", start, ("question", "mask"))
@@ -188,14 +186,12 @@ class HotFlip(Attack):
         self.box = as_white_box(encoder, self.similarity, self.max_tokens)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        meters = [Meter() for _ in range(count)]
-        writing = Meter()
-        bodies = yield from claims(self, target, count, writing)
+        bodies = yield from claims(self, target, count)
         box = self.box
         direction = question_vectors(box, [target.question])[0]
         poisons = []
-        for i, (claim, meter) in enumerate(zip(bodies, meters, strict=True)):
-            meter.llm_calls = int(claim.source == "generator")
+        for i, claim in enumerate(bodies):
+            meter = Meter(claim.calls)
             head = (box.tokens(f"{target.question}.") if self.start == "question" else [box.mask] * 30)[
                 : box.window - 1
             ]

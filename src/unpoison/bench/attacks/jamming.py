@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, with_question
+from unpoison.bench.attacks.options import SearchOptions
 from unpoison.errors import OptionError
 from unpoison.models.prompts import answer_prompt, informative
-from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["REFUSALS", "Jamming"]
@@ -68,6 +67,7 @@ class Jamming(Attack):
     name = "jamming"
     summary = "a blocker document that makes the system refuse to answer"
     needs = ("encoder",)
+    usual_encoder = "lexical"
     requires = ()
 
     def __init__(
@@ -80,12 +80,9 @@ class Jamming(Attack):
         candidates: int = 32,
         patience: int = 100,
         top: int = 5,
-        encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        seed: int = 0,
-        limits: Limits | None = None,
+        **common: Unpack[SearchOptions],
     ) -> None:
-        super().__init__(seed=seed, encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(**common)
         self.refusal = among("refusal", refusal, tuple(REFUSALS))
         among("mode", mode, ("auto", "search", "proxy"))
         self.mode = mode if mode != "auto" else ("search" if self.models.generator is not None else "proxy")

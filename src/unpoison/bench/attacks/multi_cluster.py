@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each, contains_answer
 from unpoison.bench.attacks.claims import claim_failure, misinformation_prompt, strip_quotes, template_claim
+from unpoison.bench.attacks.options import WriterOptions
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least
 
 __all__ = ["MultiCluster", "decoys", "wrong_answers_prompt"]
@@ -52,17 +52,8 @@ class MultiCluster(Attack):
     name = "multi-cluster"
     summary = "adaptive: several wrong answers, a group of texts for each"
 
-    def __init__(
-        self,
-        *,
-        clusters: int = 3,
-        words: int = 30,
-        prefix: bool = False,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+    def __init__(self, *, clusters: int = 3, words: int = 30, **common: Unpack[WriterOptions]) -> None:
+        super().__init__(**common)
         self.clusters = at_least("clusters", clusters, 1)
         self.words = at_least("words", words, 1)
 
@@ -85,18 +76,16 @@ class MultiCluster(Attack):
             few = f"{self.clusters} wrong answers were asked for and {len(answers)} are known"
         group = [i * len(answers) // count for i in range(count)]
         texts = [template_claim(self, target, i, answers[group[i]]) for i in range(count)]
+        meters = [shared if i == 0 else Meter() for i in range(count)]  # the first carries the cost of the answers
         if self.writer is not None:
             prompts = [
                 misinformation_prompt(target.question, answers[group[i]], words=self.words, variant=i + 1)
                 for i in range(count)
             ]
-            replies = yield from Meter().generate(prompts, "misinformation")
-            texts = [strip_quotes(reply.text) or text for reply, text in zip(replies, texts, strict=True)]
+            replies = yield from ask_each(prompts, meters, "misinformation")
+            texts = [strip_quotes(reply) or text for reply, text in zip(replies, texts, strict=True)]
         poisons = []
-        for i, text in enumerate(texts):
-            # The first text carries the cost of finding the answers.
-            meter = shared if i == 0 else Meter()
-            meter.llm_calls += int(self.writer is not None)
+        for i, (text, meter) in enumerate(zip(texts, meters, strict=True)):
             reason = few or claim_failure(text, [answers[group[i]]])
             meta = {"cluster": group[i], "claims": answers[group[i]], "answers": answers}
             poisons.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each, contains_answer
 from unpoison.bench.attacks.claims import WRITER, claim_failure, misinformation_prompt, strip_quotes, template_claim
+from unpoison.bench.attacks.options import ModelOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import Prompt, answer_prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["PoisonedRag", "each", "one_shot_prompt", "read_one_shot"]
+__all__ = ["PoisonedRag", "one_shot_prompt", "read_one_shot"]
 
 
 class PoisonedRag(Attack):
@@ -50,11 +49,9 @@ class PoisonedRag(Attack):
         words: int = 30,
         trials: int = 50,
         prefix: bool = True,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
+        **common: Unpack[ModelOptions],
     ) -> None:
-        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+        super().__init__(prefix=prefix, **common)
         among("mode", mode, ("auto", "verified", "one-shot", "template"))
         self.mode = mode if mode != "auto" else ("template" if self.writer is None else "verified")
         if self.mode in ("verified", "one-shot") and self.writer is None:
@@ -110,14 +107,14 @@ class PoisonedRag(Attack):
             misinformation_prompt(target.question, target.incorrect, words=self.words, variant=variant)
             for variant in variants
         ]
-        replies = yield from each(prompts, pending, meters, "misinformation")
+        replies = yield from ask_each(prompts, [meters[i] for i in pending], "misinformation")
         for i, reply in zip(pending, replies, strict=True):
             texts[i] = strip_quotes(reply)
 
     def _trials(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
         """What a reader answers from each text alone."""
         prompts = [answer_prompt(target.question, [texts[i]], abstain=False) for i in pending]
-        return (yield from each(prompts, pending, meters, "trial"))
+        return (yield from ask_each(prompts, [meters[i] for i in pending], "trial"))
 
     def _one_shot(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         if not count:
@@ -182,14 +179,6 @@ def read_one_shot(reply: str) -> tuple[str, list[str]]:
         listed = [value for key, value in document.items() if str(key).lower().startswith(("corpus", "text"))]
     texts = [strip_quotes(text) for text in listed if isinstance(text, str) and text.strip()]
     return (incorrect.strip() if isinstance(incorrect, str) else ""), texts
-
-
-def each(prompts: list[Prompt], pending: list[int], meters: list[Meter], purpose: str) -> Flow[list[str]]:
-    """Ask all prompts at the same time, each on its own account."""
-    for i in pending:
-        meters[i].llm_calls += 1
-    replies = yield from Meter().generate(prompts, purpose)
-    return [reply.text for reply in replies]
 
 
 def _trial_failure(reply: str, wanted: str) -> str:

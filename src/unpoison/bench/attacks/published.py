@@ -1,15 +1,16 @@
-"""The poison texts that come with a data set, as they were published."""
+"""The poison texts that come with a data set: as they were published, or the first of them many times over."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Unpack
 
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
-from unpoison.bench.attacks.claims import claim_failure
+from unpoison.bench.attacks.claims import claim_failure, template_claim
+from unpoison.bench.attacks.options import DirectOptions
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["Published"]
+__all__ = ["Copies", "Published"]
 
 
 UNTARGETED = ("tan", "garag")
@@ -49,10 +50,9 @@ class Published(DirectAttack):
         *,
         repeat: int = 1,
         form: Literal["text", "prompt"] = "text",
-        prefix: bool = False,
-        seed: int = 0,
+        **common: Unpack[DirectOptions],
     ) -> None:
-        super().__init__(prefix=prefix, seed=seed)
+        super().__init__(**common)
         self.attack = attack
         self.repeat = at_least("repeat", repeat, 1, MAX_COPIES)
         self.form = among("form", form, ("text", "prompt"))
@@ -81,3 +81,23 @@ class Published(DirectAttack):
             end = _END.format(question=target.question, answer=text[:_OPENING])
             return f"{end}\n\n{copies(_SECTION.format(text=text) + end, self.repeat)}\n\n{_SECTION.format(text=text)}"
         return copies(text, self.repeat)
+
+
+class Copies(DirectAttack):
+    """Plant the first published text of the question, else a template, as often as texts are asked for.
+
+    With `--owned each` every copy stands under a name of its own: what counts passages, or names, is outvoted.
+
+    Args:
+        prefix: Put the question in front.
+        seed: For the template.
+    """
+
+    name = "copies"
+    summary = "one text many times over; with --owned each under many domains"
+    wording = "data"
+
+    def write(self, target: Target, count: int) -> list[PoisonText]:
+        source = "published" if target.texts else "template"
+        text = target.texts[0] if target.texts else template_claim(self, target, 0)
+        return [self.poison(target, i, text, source=source) for i in range(count)]

@@ -3,58 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 
 from unpoison.bench.attacks.base import contains_answer
 from unpoison.models.sentences import STOP_WORDS, split
 
 __all__ = ["Rewritten", "paraphrase_text", "sentences", "typo", "with_synonyms"]
 
-_GROUPS = """accounts/reports/descriptions accurate/correct/exact agree/concur also/likewise amount/quantity ancient/old
-annual/yearly answer/reply appear/emerge appeared/emerged area/region/zone author/writer award/prize
-awarded/granted band/group became/turned began/started begin/start believed/thought big/large/sizeable
-book/volume born/delivered build/construct building/edifice built/constructed/erected called/named/termed
-capital/seat captured/seized century/epoch certain/sure character/figure chief/main/principal child/youngster
-city/town/metropolis claim/assertion claims/asserts collected/gathered common/usual/frequent
-company/firm/enterprise complete/full completed/finished confirmed/verified/attested considered/regarded/deemed
-contains/holds/includes country/nation/state created/made/devised current/present/existing date/day
-dead/deceased decided/resolved defeated/beat designed/planned/conceived details/particulars developed/evolved
-died/perished difficult/hard directed/led discovered/found/uncovered early/initial earlier/previous/prior
-effect/impact ended/concluded/closed enough/sufficient entire/whole established/founded/instituted
-event/occasion evidence/proof exact/precise experts/specialists/authorities famous/renowned/celebrated/noted
-fast/quick/rapid featured/showcased fight/battle film/movie/picture final/last first/initial followed/succeeded
-foreign/overseas formed/shaped former/previous found/located further/additional game/match gave/granted
-given/granted grew/expanded held/kept help/aid high/tall historic/historical home/residence house/dwelling
-huge/enormous/vast idea/notion important/significant/major increase/rise increased/rose information/data
-job/position joined/entered journal/periodical killed/slain kind/type/sort known/recognised language/tongue
-largest/biggest later/subsequent/afterwards launched/introduced leader/head leading/foremost learn/discover
-listed/recorded/registered listing/register little/small located/situated/based long/lengthy main/primary/chief
-maker/producer many/numerous/several matter/question/issue meaning/sense method/procedure/technique
-modern/contemporary moved/shifted/relocated movie/film music/tunes near/close/beside needed/required
-new/recent/novel next/following note/remark number/figure/count obtained/acquired/gained
-official/formal/authorised often/frequently oldest/earliest only/solely opened/inaugurated
-origin/source/beginning original/initial outside/beyond part/portion people/persons/folk
-performed/played/presented period/era person/individual place/spot/location played/performed
-popular/well-liked/favoured position/post/role possible/feasible power/force present/current price/cost
-produced/made/manufactured published/issued/printed question/query quickly/swiftly/rapidly quiz/trivia
-reached/attained readers/audiences real/genuine/actual received/obtained recent/latest record/entry
-records/files/archives recorded/registered/documented released/issued/published remains/stays report/account
-reports/accounts reviewed/examined/assessed rich/wealthy river/stream road/route said/stated/declared
-scene/setting season/series selected/chosen/picked separate/distinct series/sequence settled/decided/resolved
-several/various/multiple shown/displayed significant/notable similar/alike/comparable simple/plain/basic
-singer/vocalist situated/located sold/marketed song/tune/track source/reference sources/references
-south/southern speak/talk special/particular starred/appeared stated/declared stories/tales story/tale/narrative
-strong/powerful/robust study/investigation subject/topic/theme successful/prosperous summaries/digests
-surprised/astonished taken/seized team/squad/side term/expression today/nowadays tour/trip town/settlement
-travel/journey true/factual/genuine turned/became type/kind/variety updated/revised/refreshed
-usually/normally/typically version/edition/variant victory/win/triumph war/conflict/hostilities whole/entire
-wide/broad widely/broadly withdrawn/retracted won/secured/gained word/term work/labour works/publications
-world/globe written/penned/authored wrote/penned wrong/mistaken/incorrect year/twelvemonth young/youthful"""
-
+_WORDS = yaml.safe_load(files("unpoison").joinpath("data", "rewriting.yaml").read_text(encoding="utf-8"))
 _TABLE: dict[str, tuple[str, ...]] = {}
-for _group in _GROUPS.split():
+for _group in _WORDS["synonyms"].split():
     _members = tuple(_group.split("/"))
     for _word in _members:
         _TABLE.setdefault(_word, tuple(m for m in _members if m != _word))
@@ -72,11 +34,19 @@ _OPENINGS = (
 
 
 class Rewritten(NamedTuple):
-    """A rewritten text, how many words were replaced, and how many content words could have been."""
+    """A rewritten text, and where words were replaced, how many, and how many content words could have been."""
 
     text: str
-    replaced: int
-    content: int
+    replaced: int | None = None
+    content: int | None = None
+
+    @property
+    def meta(self) -> dict[str, int]:
+        return (
+            {}
+            if self.replaced is None or self.content is None
+            else {"replaced": self.replaced, "content_words": self.content}
+        )
 
 
 def with_synonyms(text: str, keep: Sequence[str], rng: np.random.Generator, rate: float) -> Rewritten:
@@ -138,32 +108,7 @@ def sentences(text: str) -> list[str]:
 _MARKS = ".,;:!?()[]{}\"'"
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
-_PAIRS = """absence/absense accept/acept achieve/acheive across/accross address/adress again/agian
-    against/agianst almost/allmost already/allready also/aslo although/altough always/allways american/amercian
-    among/amoung another/anohter apparent/apparant argument/arguement around/arround beautiful/beatiful because/becuase
-    become/becom before/befor began/begain beginning/begining behind/behing believe/beleive between/betwen
-    british/brittish business/buisness calendar/calender called/caled category/catagory century/centruy
-    certain/certian character/charachter children/childern city/ciy college/collage committee/comittee
-    company/compnay complete/compleate country/contry course/couse definitely/definately described/decribed
-    different/diffrent during/durring early/ealry eight/eigth english/englsih environment/enviroment
-    especially/especialy exist/exsist experience/experiance family/familly famous/famuos february/febuary first/frist
-    following/folowing foreign/foriegn former/fomer friend/freind from/form general/genral government/goverment
-    great/graet group/gruop guard/gaurd height/heigth history/histroy however/howver immediately/immediatly
-    important/importent including/incuding independent/independant interest/intrest island/iland knowledge/knowlege
-    known/konwn language/langauge large/lagre later/latter leave/leav library/libary located/loacted made/mad
-    maintenance/maintainance many/mnay million/milion minute/minuet music/musci national/natinal necessary/neccessary
-    never/nevr north/noth number/nubmer occasion/ocassion occurred/occured official/offical often/offen
-    original/orignal other/ohter parliament/parliment people/poeple performance/performence place/palce
-    played/plaied popular/populer population/popluation possible/posible president/presidant probably/probly
-    produced/produed public/publick published/publised really/realy receive/recieve recommend/recomend
-    record/recrod released/relased right/rigth river/rivr school/shcool season/seson second/secound
-    separate/seperate series/seires should/shoud similar/similiar since/sicne single/singel south/sourth
-    special/speical started/strated state/satte states/staes still/stil successful/succesful system/sytem
-    their/thier there/ther these/thees third/thrid three/thre through/throught together/togther tomorrow/tommorow
-    truly/truely under/undre united/untied university/univeristy until/untill usually/usualy version/verison
-    village/villiage water/watter weather/wether where/were which/wich while/whlie with/wiht without/whitout
-    world/wrold would/woudl write/wriet written/writen years/yaers"""
-_MISSPELLINGS = dict(pair.split("/") for pair in _PAIRS.split())
+_MISSPELLINGS = dict(pair.split("/") for pair in _WORDS["misspellings"].split())
 
 
 def typo(word: str, rng: np.random.Generator) -> str:

@@ -6,17 +6,17 @@ Natural passages that mislead on the point asked, in several styles, often witho
 
 from __future__ import annotations
 
-import re
+from typing import Unpack
 
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import STYLES, Claim, passage_prompt, strip_quotes, template_claim
+from unpoison.bench.attacks.clean_passages import substitute_answers
+from unpoison.bench.attacks.options import ModelOptions
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.utils.checks import at_least, flag
 
-__all__ = ["Tan", "misleading_prompt", "substitute_answers"]
+__all__ = ["Tan", "misleading_prompt"]
 
 
 class Tan(Attack):
@@ -42,16 +42,9 @@ class Tan(Attack):
     uses_gold = True
 
     def __init__(
-        self,
-        *,
-        targeted: bool = True,
-        trials: int = 3,
-        prefix: bool = True,
-        seed: int = 0,
-        generator: Generator | str | None = None,
-        limits: Limits | None = None,
+        self, *, targeted: bool = True, trials: int = 3, prefix: bool = True, **common: Unpack[ModelOptions]
     ) -> None:
-        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+        super().__init__(prefix=prefix, **common)
         self.targeted = flag("targeted", targeted)
         self.trials = at_least("trials", trials, 1)
 
@@ -105,11 +98,3 @@ def misleading_prompt(question: str, passage: str, answer: str, style: str, *, v
         100,
         {"Genuine passage": passage} if passage else None,
     )
-
-
-def substitute_answers(text: str, target: Target) -> str:
-    """The text with every right answer replaced by the wrong one, longest alias first, case aside."""
-    for answer in sorted(target.correct, key=len, reverse=True):
-        if answer.strip():
-            text = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", lambda _: target.incorrect, text, flags=re.IGNORECASE)
-    return text

@@ -31,6 +31,7 @@ from unpoison.bench.evaluation.injection import (
 )
 from unpoison.bench.evaluation.owners import with_owners
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.core.codec import from_row, to_row
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.io.journal import Journal, read_rows
 from unpoison.models.protocols import Encoder
@@ -53,22 +54,6 @@ class Crafted:
     example: str
     texts: tuple[PoisonText, ...] = ()
     error: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; `from_dict` reads them back."""
-        return {"example": self.example, "texts": [text.to_dict() for text in self.texts], "error": self.error}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            InputError: A field is missing or malformed.
-        """
-        try:
-            return cls(values["example"], tuple(map(PoisonText.from_dict, values["texts"])), values["error"])
-        except (KeyError, TypeError) as error:
-            raise InputError(f"not saved poison: {error}; pass what Crafted.to_dict() wrote") from None
 
 
 def craft_all(
@@ -95,7 +80,7 @@ def craft_all(
     Returns:
         By the example's id.
     """
-    earlier = {crafted.example: crafted for crafted in map(Crafted.from_dict, read_rows(path))}
+    earlier = {crafted.example: crafted for crafted in (from_row(Crafted, row) for row in read_rows(path))}
     crafted = {
         name: new for name, new in earlier.items() if name in targets and not (retry_failed and new.error is not None)
     }
@@ -104,7 +89,7 @@ def craft_all(
         return crafted
     with Journal(path) as journal:
         for new in parallel_map(lambda name: craft_one(attack, name, targets[name], count), missing, jobs):
-            journal.append(new.to_dict())
+            journal.append(to_row(new))
             crafted[new.example] = new
             step()
     return crafted
