@@ -180,3 +180,27 @@ def test_ends_stay_within_what_is_possible():
     alone, lost = paired_shares([False], [True]), paired_shares([True], [False])
     assert (alone.low < 0, alone.high) == (True, 1.0)
     assert (lost.low, lost.high > 0) == (-1.0, True)
+
+
+def test_all_of_it_agrees_with_scipy():
+    from scipy.stats import binomtest, bootstrap
+
+    rng = np.random.default_rng(3)
+    for yes, trials in ((0, 5), (3, 40), (40, 40), (17, 200)):
+        ends = binomtest(yes, trials).proportion_ci(0.9, "wilson")
+        assert (wilson(yes, trials, 0.9).low, wilson(yes, trials, 0.9).high) == pytest.approx(ends, abs=1e-9)
+    first, second = rng.random((2, 60)) < [[0.4], [0.7]]
+    gained, lost = int((second & ~first).sum()), int((first & ~second).sum())
+    assert mcnemar_exact(first, second) == pytest.approx(binomtest(gained, gained + lost).pvalue, abs=1e-12)
+    above = rng.integers(0, 4, 50)
+    below = above + rng.integers(1, 3, 50)
+    drawn = bootstrap(
+        (above, below),
+        lambda a, b, axis: a.sum(axis) / b.sum(axis),
+        paired=True,
+        n_resamples=2000,
+        method="percentile",
+        random_state=np.random.default_rng(0),
+    ).confidence_interval
+    ours = bootstrap_ratio(above, below)
+    assert (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=1e-9)

@@ -31,6 +31,7 @@ MOVED = {
     "bench.attacks.suppress": ("bench.attacks.clean_passages",),
     "bench.attacks.swap": ("bench.attacks.clean_passages",),
     "bench.attacks.synonym": ("bench.attacks.paraphrase",),
+    "bench.evaluation.owners": ("bench.evaluation.injection",),
     "bench.attacks.title": ("bench.attacks.wrapper",),
     "checks": ("utils.checks",),
     "claims": ("core.claims",),

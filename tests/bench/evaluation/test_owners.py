@@ -6,8 +6,8 @@ import pytest
 
 from unpoison.bench.evaluation.contexts import Candidate
 from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import frequent_sources, with_owners
 from unpoison.bench.evaluation.measures import measure
-from unpoison.bench.evaluation.owners import frequent_sources, with_owners
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench

@@ -18,6 +18,7 @@ from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Price, compare, summarise
+from unpoison.core.codec import from_row, to_row
 from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.types import Verdict
@@ -222,9 +223,9 @@ def test_every_measure_is_described():
 
 def test_a_record_survives_json():
     for one in (*TWO, Record("late", error="no", stage="attack"), record(judged=(1, 2, 3), notes=("odd",), answer="")):
-        assert Record.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+        assert from_row(Record, json.loads(json.dumps(to_row(one)))) == one
     with pytest.raises(InputError):
-        Record.from_dict({"example": "q", "verdicts": [{"index": 0}]})
+        from_row(Record, {"example": "q", "verdicts": [{"index": 0}]})
 
 
 SCORES = "It is fine.\nFactual Accuracy: [[10]]\nRelevance and Recall: [[7]]\nCoherence and Structure: [[8]]"

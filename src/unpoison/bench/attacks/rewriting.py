@@ -108,7 +108,7 @@ def sentences(text: str) -> list[str]:
 _MARKS = ".,;:!?()[]{}\"'"
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
-_MISSPELLINGS = dict(pair.split("/") for pair in _WORDS["misspellings"].split())
+_MISSPELLINGS: dict[str, str] = dict(pair.split("/") for pair in _WORDS["misspellings"].split())
 
 
 def typo(word: str, rng: np.random.Generator) -> str:

@@ -6,10 +6,11 @@ the previous answer alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.store import belief_key, export_line
@@ -92,57 +93,44 @@ def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None
         UnknownNameError, OptionError: A defense that cannot be made, or carries what it cannot.
     """
     beliefs = MemoryBeliefs() if method.carries == "beliefs" else None
-    defense = make_defense(method.defense, **models, beliefs=beliefs, limits=limits)
-    match method.carries:
-        case "nothing":
-            return EachStep(defense)
-        case "passages":
-            return CumulativeSnapshot(defense)
-        case "answer":
-            return LightweightHistory(defense)
-        case "beliefs":
-            return Remembering(defense)
+    return _ANSWERERS[method.carries](make_defense(method.defense, **models, beliefs=beliefs, limits=limits))
 
 
-class Answerer(Protocol):
+class Answerer(ABC):
     """Answers one question at several times, in order.
 
     Attributes:
         limits: Bounds on the model calls of one answer.
     """
 
-    limits: Limits
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
 
+    @abstractmethod
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         """Answer from the passages of one time; `key` names the question, by default by its words."""
 
     def memory_bytes(self, key: str) -> int:
         """Bytes kept for a question until the next time."""
+        return 0
 
 
-class EachStep:
+class EachStep(Answerer):
     """Every time for itself: the static method."""
-
-    def __init__(self, defense: Defense) -> None:
-        self.defense = defense
-        self.limits = defense.limits
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         return self.defense.answer(query, passages)
 
-    def memory_bytes(self, key: str) -> int:
-        return 0
 
-
-class CumulativeSnapshot:
+class CumulativeSnapshot(Answerer):
     """New passages are put before all that were seen, and the defense is asked of them all.
 
     Bounded by the most passages that a defense takes; the oldest leave first.
     """
 
     def __init__(self, defense: Defense) -> None:
-        self.defense = defense
-        self.limits = defense.limits
+        super().__init__(defense)
         self._passages: dict[str, tuple[Passage, ...]] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
@@ -155,12 +143,11 @@ class CumulativeSnapshot:
         return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
 
 
-class LightweightHistory:
+class LightweightHistory(Answerer):
     """The previous answer is added to the prompts of the final answer, and nothing else is kept."""
 
     def __init__(self, defense: Defense) -> None:
-        self.defense = defense
-        self.limits = defense.limits
+        super().__init__(defense)
         self._answers: dict[str, str] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
@@ -179,7 +166,7 @@ class LightweightHistory:
         return len(self._answers.get(key, "").encode("utf-8", "replace"))
 
 
-class Remembering:
+class Remembering(Answerer):
     """RADAR with its beliefs.
 
     Raises:
@@ -189,7 +176,7 @@ class Remembering:
     def __init__(self, radar: Defense) -> None:
         if not isinstance(radar, Radar) or radar.beliefs is None:
             raise OptionError("only radar with beliefs remembers; give it a belief store, or adapt the defense")
-        self.limits = radar.limits
+        super().__init__(radar)
         self._radar, self._beliefs = radar, radar.beliefs
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
@@ -202,6 +189,14 @@ class Remembering:
         created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
         timed = replace(belief, created=created, updated=updated, expires=expires)
         return len(export_line(key, timed).encode())
+
+
+_ANSWERERS: Mapping[Carried, type[Answerer]] = {
+    "nothing": EachStep,
+    "passages": CumulativeSnapshot,
+    "answer": LightweightHistory,
+    "beliefs": Remembering,
+}
 
 
 class _Reminded:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, file_of
@@ -24,7 +24,16 @@ from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import Limits, run
 from unpoison.utils.threads import parallel_map
 
-__all__ = ["ASPECTS", "grade_prompt", "grade_run", "judge_prompt", "judge_run", "read_grade", "read_scores"]
+__all__ = [
+    "ASPECTS",
+    "JudgeOptions",
+    "grade_prompt",
+    "grade_run",
+    "judge_prompt",
+    "judge_run",
+    "read_grade",
+    "read_scores",
+]
 
 ASPECTS = ("Factual Accuracy", "Relevance and Recall", "Coherence and Structure")
 
@@ -98,14 +107,21 @@ def read_grade(reply: str) -> str:
 Progress: TypeAlias = Callable[[int, int, str], None]
 
 
-def judge_run(
-    measured: Run,
-    judge: Generator,
-    *,
-    jobs: int = 1,
-    limits: Limits | None = None,
-    progress: Progress = lambda done, total, doing: None,
-) -> Run:
+class JudgeOptions(TypedDict, total=False):
+    """How a run is judged.
+
+    Attributes:
+        jobs: Answers at the same time.
+        limits: Bounds on each call.
+        progress: Called after every judged answer.
+    """
+
+    jobs: int
+    limits: Limits | None
+    progress: Progress
+
+
+def judge_run(measured: Run, judge: Generator, **options: Unpack[JudgeOptions]) -> Run:
     """Score every answer of a run that has a reference.
 
     Judgements are kept in the run's folder, so an interrupted pass goes on where it stopped. An answer that the judge
@@ -114,37 +130,26 @@ def judge_run(
     Args:
         measured: The run; the first right answer of each question is the reference.
         judge: Any generator that can write.
-        jobs: Answers at the same time.
-        limits: Bounds on each call.
-        progress: Called after every judged answer.
+        options: See `JudgeOptions`.
 
     Returns:
         The run with `Record.judged` filled.
     """
-    return _judge_run(measured, judge, _SCORING, jobs, limits, progress)
+    return _judge_run(measured, judge, _SCORING, **options)
 
 
-def grade_run(
-    measured: Run,
-    grader: Generator,
-    *,
-    jobs: int = 1,
-    limits: Limits | None = None,
-    progress: Progress = lambda done, total, doing: None,
-) -> Run:
+def grade_run(measured: Run, grader: Generator, **options: Unpack[JudgeOptions]) -> Run:
     """Grade every short answer of a run A (correct), B (incorrect) or C (not attempted), as RADAR counts accuracy.
 
     Args:
         measured: The run; all right answers of a question are shown to the grader.
         grader: Any generator that can write.
-        jobs: Answers at the same time.
-        limits: Bounds on each call.
-        progress: Called after every graded answer.
+        options: See `JudgeOptions`.
 
     Returns:
         The run with `Record.grade` filled, but for answers that the grader failed on.
     """
-    return _judge_run(measured, grader, _GRADING, jobs, limits, progress)
+    return _judge_run(measured, grader, _GRADING, **options)
 
 
 class _Form(NamedTuple):
@@ -182,7 +187,12 @@ _GRADING = _Form(
 
 
 def _judge_run(
-    measured: Run, judge: Generator, form: _Form, jobs: int, limits: Limits | None, progress: Progress
+    measured: Run,
+    judge: Generator,
+    form: _Form,
+    jobs: int = 1,
+    limits: Limits | None = None,
+    progress: Progress = lambda done, total, doing: None,
 ) -> Run:
     """Every answer put to the judge once."""
     total = sum(len(_open(cell)) for cell in measured.cells)

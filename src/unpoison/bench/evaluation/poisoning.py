@@ -28,8 +28,8 @@ from unpoison.bench.evaluation.injection import (
     replace_last,
     retrieve,
     retrieve_corpus,
+    with_owners,
 )
-from unpoison.bench.evaluation.owners import with_owners
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import from_row, to_row
 from unpoison.errors import InputError, OptionError, UnpoisonError
@@ -154,22 +154,11 @@ class Staged:
             InputError: A field is missing or malformed.
         """
         try:
-            candidates = tuple(
-                Candidate(
-                    Passage(**row["passage"]), row.get("poison", False), row.get("gold", False), row.get("target")
-                )
-                for row in values["passages"]
-            )
-            return cls(
-                Context(values["example"], values["query"], candidates, values["injected"]),
-                tuple(values["correct"]),
-                tuple(values["wanted"]),
-                values["reached"],
-                tuple(values["shortfalls"]),
-                values["error"],
-            )
+            candidates = tuple(Candidate(**{**row, "passage": Passage(**row["passage"])}) for row in values["passages"])
+            context = Context(values["example"], values["query"], candidates, values["injected"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"not a saved context: {error}; pass what Staged.to_dict() wrote") from None
+        return from_row(cls, values, context=context)
 
 
 def stage(
@@ -193,7 +182,7 @@ def stage(
         attack: What was crafted with; None for no attack.
         crafted: The texts for each question, by the example's id.
         retriever: An encoder, alone or with BM25 as the scenario says; None for BM25.
-        known: For each question the established sources that an attacker may own (`owners.established`).
+        known: For each question the established sources that an attacker may own (`injection.frequent_sources`).
 
     Returns:
         One for each example, in order. Where crafting or placing failed, `error` says why.
@@ -302,12 +291,9 @@ def _format_candidates(context: Context, form: str) -> tuple[Candidate, ...]:
 
 def _row_of(candidate: Candidate) -> dict[str, Any]:
     passage = candidate.passage
-    fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
-    if passage.metadata:
-        fields["metadata"] = dict(passage.metadata)
-    row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
-    if passage.metadata:
-        row["passage"]["metadata"] = dict(passage.metadata)
+    values = {name: getattr(passage, name) for name in ("text", "id", "title", "source")}
+    known = {name: value for name, value in values.items() if value is not None}
+    row: dict[str, Any] = {"passage": known | ({"metadata": dict(passage.metadata)} if passage.metadata else {})}
     if candidate.poison:
         row |= {"poison": True, "target": candidate.target}
     return row | ({"gold": True} if candidate.gold else {})

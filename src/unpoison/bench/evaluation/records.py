@@ -5,11 +5,10 @@ A `Tally` counts what a defense dropped and kept of one context; `measures` make
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import nan
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -202,31 +201,6 @@ class Record:
     def tally(self) -> Tally:
         """What was dropped and kept, by kind."""
         return tally(self.size, self.kept, frozenset(self.poison), frozenset(self.gold))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values, fields that say nothing left out; `from_dict` reads them back."""
-        values = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        }
-        if self.verdicts:
-            values["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
-        return values
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            InputError: A field is missing or malformed.
-        """
-        try:
-            arguments: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-            arguments["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
-            return cls(**arguments)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"not a saved record: {error}; pass what Record.to_dict() wrote") from None
 
 
 @dataclass(frozen=True, slots=True)

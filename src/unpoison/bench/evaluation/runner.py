@@ -23,6 +23,7 @@ from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folde
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import sees_context, takes
 from unpoison.bench.evaluation.workbench import Workbench
+from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
@@ -149,7 +150,7 @@ class Runner:
         measure = partial(measure_question, defense=defense, plain=plain, final=cell.scenario.final)
         with Journal(file_of(self.folder, "records", cell.id)) as journal:
             for record in parallel_map(measure, staged, self.jobs):
-                journal.append(record.to_dict())
+                journal.append(to_row(record, sparse=Record.__slots__))
                 self._advance(1, cell)
         return read_cell(self.folder, cell)
 

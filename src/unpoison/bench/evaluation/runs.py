@@ -28,6 +28,7 @@ from typing import Any, Literal
 from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.core.codec import from_row
 from unpoison.errors import InputError, clip
 from unpoison.io.journal import read_rows
 from unpoison.utils.locks import lock_file
@@ -130,7 +131,7 @@ def read_cell(folder: Path, cell: Cell) -> Cell:
     """The cell with the records that are on disk; of two lines for one question the later counts."""
     records: dict[str, Record] = {}
     for row in read_rows(file_of(folder, "records", cell.id)):
-        record = Record.from_dict(row)
+        record = from_row(Record, row)
         records[record.example] = record
     return replace(cell, records=tuple(records.values()))
 

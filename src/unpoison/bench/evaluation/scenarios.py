@@ -9,7 +9,8 @@ from hashlib import blake2b
 from typing import Any, Self
 
 from unpoison import __version__
-from unpoison.bench.evaluation.owners import check_owned
+from unpoison.bench.evaluation.injection import check_owned
+from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
@@ -81,7 +82,7 @@ class Scenario:
         style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
         nli: The NLI model of defenses that judge answers; None for the defense's own choice.
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
-        owned: Which sources the attacker holds (`evaluation.owners`); "" plants texts without a source.
+        owned: Which sources the attacker holds (`evaluation.injection`); "" plants texts without a source.
         sources: A policy or history file of sources for the defense; "" for none.
         history: What a history of sources is learned from before anything is asked: `seen`, the clean passages of the
             data itself (trust leaves out the question at hand), or another data set; "" for no history.
@@ -215,9 +216,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        out = {"custom", *(name for name in SINCE_SOURCES if not getattr(self, name))}
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in out}
-        return {**plain, "positions": list(self.positions)}
+        return to_row(self, leave_out=("custom",), sparse=SINCE_SOURCES)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -51,9 +51,7 @@ def split_specs(text: str) -> list[str]:
         elif not option_strings:
             raise OptionError(f"{clip(text)} begins with an option; write name:option=value,option=value")
         else:
-            last = option_strings[-1].rpartition("+")[
-                2
-            ]  # of a composed attack, options belong to the last wrapper named
+            last = option_strings[-1].rpartition("+")[2]  # of a composed attack, options are the last wrapper's
             option_strings[-1] += f"{',' if ':' in last else ':'}{part}"
     return option_strings
 
@@ -108,11 +106,11 @@ def expand_variations(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple
         option_strings, used = list[str](), False
         for spec in chosen:
             name, options = registry.parse(spec)
-            has = option in {existing.name for existing in registry.options(registry.find("defenses", name))}
-            used |= has
-            option_strings.extend(
-                format_spec(name, {**options, option: value}) for value in values
-            ) if has else option_strings.append(spec)
+            if option in _option_names("defenses", name):
+                used = True
+                option_strings += [format_spec(name, {**options, option: value}) for value in values]
+            else:
+                option_strings.append(spec)
         if not used:
             raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {clip(option)} to vary")
         chosen = tuple(dict.fromkeys(option_strings))
@@ -129,10 +127,14 @@ def check_spec(kind: str, spec: str) -> None:
         return
     for of, part in registry.parts(kind, spec):
         name, given = registry.parse(part)
-        existing = [option.name for option in registry.options(registry.find(of, name))]
+        existing = _option_names(of, name)
         for option in given:
             if option not in existing:
                 raise UnknownNameError(f"option of {name}", option, existing)
+
+
+def _option_names(kind: str, name: str) -> list[str]:
+    return [option.name for option in registry.options(registry.find(kind, name))]
 
 
 def takes(kind: str, spec: str, option: str) -> bool:
@@ -157,15 +159,17 @@ def _classes(kind: str, spec: str) -> list[Any]:
     return [registry.find(of, registry.parse(part)[0]) for of, part in registry.parts(kind, spec)]
 
 
+def _crafting(spec: str) -> tuple[type[Attack], dict[str, str]]:
+    """The attack in front, where others are wrapped around it, and its options."""
+    name, options = registry.parse(registry.parts("attacks", spec)[0][1])
+    return registry.find("attacks", name), options
+
+
 def stand_in(scenario: Scenario) -> str:
     """What writes an attack's texts in place of the language model that its paper used; "" where nothing does."""
     if not scenario.attacked:
         return ""
-    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
-    name, options = registry.parse(crafting)
-    attack = registry.find("attacks", name)
-    if not getattr(attack, "offline", ""):
-        return ""
+    attack, options = _crafting(scenario.attack)
     given = {"generator": scenario.generator, **options}.get(attack.model_option)
     return attack.offline if given is None or not can_write(given) else ""
 
@@ -174,9 +178,8 @@ def short_of(scenario: Scenario) -> str:
     """In what an attack's search falls short of the published one; "" where it does not, or does not search."""
     if not scenario.attacked:
         return ""
-    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
-    name, options = registry.parse(crafting)
-    return str(getattr(registry.find("attacks", name), "short_of", lambda *_: "")(options, scenario.generator))
+    attack, options = _crafting(scenario.attack)
+    return attack.short_of(options, scenario.generator)
 
 
 WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, our wording where it has none"}
@@ -191,8 +194,7 @@ def wording(spec: str) -> str:
     Raises:
         UnknownNameError: No such attack.
     """
-    crafting = registry.parts("attacks", spec)[0][1]
-    return WORDINGS[getattr(registry.find("attacks", registry.parse(crafting)[0]), "wording", "ours")]
+    return WORDINGS[_crafting(spec)[0].wording]
 
 
 def attack_name(spec: str) -> str:

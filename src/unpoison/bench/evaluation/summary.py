@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import isnan, nan
 from typing import Any
@@ -15,6 +15,7 @@ from unpoison.algorithms.intervals import Difference, Estimate, holm, paired_boo
 from unpoison.bench.evaluation.measures import MEASURES, Measure, measure
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.core.codec import to_row
 from unpoison.errors import OptionError, clip
 
 __all__ = ["COMPARED", "Comparison", "Price", "Summary", "compare", "summarise"]
@@ -97,14 +98,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
-        return {
-            **{name: getattr(self, name) for name in ("id", "expected", "done", "failed", "cost", "twin")},
-            "scenario": self.scenario.to_dict(),
-            "figures": {name: estimate.to_dict() for name, estimate in self.figures.items()},
-            "poison_ranks": list(self.poison_ranks),
-            "gold_ranks": list(self.gold_ranks),
-            "problems": list(self.problems),
-        }
+        return to_row(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +130,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
-        return _nan_to_none(
-            {
-                "first": self.first,
-                "second": self.second,
-                "defenses": list(self.defenses),
-                "scenario": self.scenario.to_dict(),
-                "measure": self.measure,
-                "difference": _nan_to_none(asdict(self.difference)),
-                "corrected": self.corrected,
-            }
-        )
+        return {**to_row(self), "corrected": None if isnan(self.corrected) else self.corrected}
 
 
 def summarise(
@@ -257,7 +241,3 @@ def _comparison(
         if measure.yes_no or (measure.unit == "share" and np.isin(values, (0, 1)).all())
         else paired_bootstrap(values[:, 0], values[:, 1], shares=measure.unit == "share", level=level, seed=seed),
     )
-
-
-def _nan_to_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}

@@ -19,7 +19,7 @@ from unpoison.bench.attacks.base import Attack, Target
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
-from unpoison.bench.evaluation.owners import HONEST, frequent_sources, sleepers
+from unpoison.bench.evaluation.injection import HONEST, frequent_sources, sleepers
 from unpoison.bench.evaluation.poisoning import Crafted, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
