@@ -40,7 +40,7 @@ SMOKE = {
     "plot": "import matplotlib; print(matplotlib.__version__)",
     "data": "import datasets; print(datasets.__version__)",
     "redis": "import redis; from unpoison.beliefs import redis as store; print(redis.__version__)",
-    "postgres": "import psycopg; from unpoison.beliefs import postgres; print(psycopg.pq.version())",
+    "postgres": "import psycopg; from unpoison.beliefs import PostgresBeliefs; print(psycopg.pq.version())",
     "serve": "from unpoison.serve import create_app; "
     "print(len(create_app({'guard': lambda: unpoison.Guard()}).routes), 'routes')",
     "mcp": "import mcp; from unpoison.serve.mcp import create_server; print('tools')",

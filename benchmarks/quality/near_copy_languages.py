@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unpoison import Guard
-from unpoison.core.claims import Contest
+from unpoison.core.verdicts import Contest
 
 QUESTIONS = 60
 NUMBER = re.compile(r"(?<![\d.,:/])\d{2,}(?![\d.,:/]*\d)")

@@ -17,10 +17,9 @@ from benchmarks.speed.timing import Results, measure
 from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.centrality import eigenvector_centrality, pagerank
 from unpoison.algorithms.clusters import agglomerative, two_means
-from unpoison.algorithms.concentration import concentration, top_pair_frequency
+from unpoison.algorithms.concentration import concentration, tfidf, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
-from unpoison.algorithms.tfidf import tfidf, top_terms
 from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import ENGLISH_33, stems, words
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.algorithms.tfidf import tfidf, top_terms
+from unpoison.algorithms.concentration import tfidf, top_terms
 
 token_lists = st.lists(st.lists(st.sampled_from(["ab", "cd", "ef", "gh"]), max_size=8), max_size=6)
 

@@ -11,8 +11,7 @@ from batch.rows import RAW
 from unpoison.batch import parts as parts_module
 from unpoison.batch.parts import cut
 from unpoison.io import files
-from unpoison.io.files import JsonLinesSource
-from unpoison.io.parquet import ParquetSource
+from unpoison.io.files import JsonLinesSource, ParquetSource
 
 LINES = st.lists(
     st.one_of(

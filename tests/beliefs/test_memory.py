@@ -32,7 +32,7 @@ def test_a_full_store_forgets_what_was_written_longest_ago() -> None:
 
 def test_what_expired_makes_room_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("unpoison.beliefs.memory.time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr("unpoison.beliefs.store.time", SimpleNamespace(time=lambda: now[0]))
     store = MemoryBeliefs(ttl=10)
     store.put("old", A)
     now[0] = 1005
@@ -49,7 +49,7 @@ def test_created_is_kept_when_a_belief_is_written_again_and_taken_over_by_an_imp
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("unpoison.beliefs.memory.time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr("unpoison.beliefs.store.time", SimpleNamespace(time=lambda: now[0]))
     store = MemoryBeliefs(ttl=100)
     store.put("k", A)
     now[0] = 1050

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
-from unpoison.beliefs import postgres as postgres_module
 from unpoison.beliefs import redis as redis_module
-from unpoison.beliefs import sqlite as sqlite_module
+from unpoison.beliefs import sql as sql_module
 from unpoison.errors import InputError, StoreError
 from unpoison.utils import sqlite as shared
 
@@ -57,16 +56,16 @@ class Switching:
 def test_a_file_that_another_process_opens_at_the_same_moment_is_waited_for(monkeypatch):
     monkeypatch.setattr(shared, "RETRY", 0.0)
     connection = Switching(3, sqlite3.SQLITE_BUSY_RECOVERY)
-    shared.write_ahead(connection, sqlite_module.BUSY)
+    shared.write_ahead(connection, sql_module.BUSY)
     assert connection.tries == 4
 
 
 @pytest.mark.parametrize(("busy", "code"), [(10.0, sqlite3.SQLITE_READONLY), (0.0, sqlite3.SQLITE_BUSY)])
 def test_what_waiting_does_not_mend_is_raised(monkeypatch, busy, code):
-    monkeypatch.setattr(sqlite_module, "BUSY", busy)
+    monkeypatch.setattr(sql_module, "BUSY", busy)
     connection = Switching(1, code)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
-        shared.write_ahead(connection, sqlite_module.BUSY)
+        shared.write_ahead(connection, sql_module.BUSY)
     assert connection.tries == 1
 
 
@@ -156,7 +155,7 @@ class TestFiles:
             SqliteBeliefs(tmp_path / "absent" / "beliefs.db")
 
     def test_a_locked_file(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(sqlite_module, "BUSY", 0.05)
+        monkeypatch.setattr(sql_module, "BUSY", 0.05)
         store = SqliteBeliefs(tmp_path / "beliefs.db")
         with sqlite3.connect(tmp_path / "beliefs.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -176,7 +175,7 @@ class TestMigration:
         def second(connection):
             connection.execute("ALTER TABLE beliefs ADD COLUMN language TEXT NOT NULL DEFAULT 'en'")
 
-        monkeypatch.setattr(sqlite_module, "MIGRATIONS", [*sqlite_module.MIGRATIONS, second])
+        monkeypatch.setattr(sql_module, "SQLITE_MIGRATIONS", [*sql_module.SQLITE_MIGRATIONS, second])
         new = SqliteBeliefs(path)
         assert new.get("k") == A
         with sqlite3.connect(path) as connection:
@@ -197,7 +196,7 @@ class TestMigration:
             connection.execute("INSERT INTO nowhere VALUES (1)")
 
         with monkeypatch.context() as patched:
-            patched.setattr(sqlite_module, "MIGRATIONS", [*sqlite_module.MIGRATIONS, broken])
+            patched.setattr(sql_module, "SQLITE_MIGRATIONS", [*sql_module.SQLITE_MIGRATIONS, broken])
             with pytest.raises(StoreError):
                 SqliteBeliefs(path)
         store = SqliteBeliefs(path)
@@ -216,7 +215,9 @@ class TestMigration:
         old.close()
         added = "ALTER TABLE unpoison_beliefs ADD COLUMN language text NOT NULL DEFAULT 'en'"
         monkeypatch.setattr(
-            postgres_module, "MIGRATIONS", [*postgres_module.MIGRATIONS, lambda connection: connection.execute(added)]
+            sql_module,
+            "POSTGRES_MIGRATIONS",
+            [*sql_module.POSTGRES_MIGRATIONS, lambda connection: connection.execute(added)],
         )
         new = open_beliefs(url)
         assert new.get("k") == A

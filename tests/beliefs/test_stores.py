@@ -131,7 +131,7 @@ class StoppedClock:
 @pytest.fixture
 def clock(monkeypatch):
     stopped = StoppedClock()
-    for module in ("memory", "sql", "redis"):
+    for module in ("store", "sql", "redis"):
         monkeypatch.setattr(f"unpoison.beliefs.{module}.time", stopped)
     return stopped
 

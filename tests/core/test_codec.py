@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.core.belief import Belief, BeliefUpdate, Weights
+from unpoison.core.answers import Belief, BeliefUpdate, Weights
 from unpoison.core.codec import json_entries, to_row
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError

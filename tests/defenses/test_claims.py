@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.core.claims import Claim, disagreement
+from unpoison.core.verdicts import Claim, disagreement
 from unpoison.defenses.claims import DOUBT, UNLIKELY, Findings, Statement, claims_of, read_statements
 from unpoison.defenses.voices import Voice
 from unpoison.models import ScriptedGenerator

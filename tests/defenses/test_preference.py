@@ -3,7 +3,7 @@
 import pytest
 
 from unpoison import Guard, Passage, Sources
-from unpoison.core.claims import Claim
+from unpoison.core.verdicts import Claim
 from unpoison.defenses.claims import sort_by_preference
 from unpoison.models import ScriptedGenerator
 

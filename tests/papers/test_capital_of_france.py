@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender
-from unpoison.algorithms.tfidf import tfidf, top_terms
+from unpoison.algorithms.concentration import tfidf, top_terms
 from unpoison.text.tokens import ENGLISH_318, words
 
 QUERY = "Where is the capital of France?"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unpoison.algorithms.clusters import agglomerative, two_means
+from unpoison.algorithms.concentration import tfidf, top_terms
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.tfidf import tfidf, top_terms
 from unpoison.text.tokens import ENGLISH_318, words
 
 pytest.importorskip("sklearn")

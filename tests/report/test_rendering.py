@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from unpoison.core.claims import Claim
+from unpoison.core.verdicts import Claim
 from unpoison.report.graph_picture import EDGES_PER_NODE, MAX_DRAWN
 from unpoison.report.rendering import excerpt, explain, page, plain
 from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening

@@ -18,7 +18,7 @@ from unpoison.io.journal import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog, parts_of
 from unpoison.types import Passage, Query, Screening
-from unpoison.utils.locks import lock_file
+from unpoison.utils.files import lock_file
 
 
 def screening(query: str) -> Screening:

@@ -216,12 +216,12 @@ def test_an_origin_is_its_own_origin(origin: str) -> None:
 
 def test_a_source_longer_than_is_read_is_not_remembered():
     from unpoison import Passage, Sources
-    from unpoison.sources import origins, patterns
+    from unpoison.sources import origins, policy
 
     long = f"https://a.example/{'x' * 1_000_000}"
-    kept = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._origin_place)]
+    kept = [cache.cache_info().currsize for cache in (origins._place, origins._origin, policy._origin_place)]
     assert origin_of(long) == ""
     assert Sources({"known": ["a.example"]}).standings("q", [Passage("t", source=long)])[0].level == "unknown"
     assert Sources({"known": ["a.example"]}).trust(long) == 0.05
-    now = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._origin_place)]
+    now = [cache.cache_info().currsize for cache in (origins._place, origins._origin, policy._origin_place)]
     assert [after - before for before, after in zip(kept, now, strict=True)] == [0, 0, 0]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
 from unpoison.sources.origins import origin_of
-from unpoison.sources.patterns import Pattern, parse_pattern
-from unpoison.sources.policy import Policy
+from unpoison.sources.policy import Pattern, Policy, parse_pattern
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_many_stars_take_no_time() -> None:
 
 
 WRONG = {
-    "trustd: [a.example]": "no key 'trustd'; did you mean trusted?",
+    "trustd: [a.example]": "no key 'trustd'; did you mean 'trusted'?",
     "origin: page": "origin must be domain, host, path:N",
     "fresh: soon": "fresh must be a number of days such as 30 or '30 days', got 'soon'",
     "fresh: -1": "fresh must be a number of days",

@@ -11,7 +11,7 @@ from unpoison import Guard
 from unpoison.cli import app
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError
-from unpoison.utils.old_options import RENAMED, new_name
+from unpoison.utils.checks import RENAMED, new_name
 
 ROW = '{"query": "who", "passages": ["he", "she"]}\n'
 

@@ -20,8 +20,7 @@ from unpoison.batch.screener import RowResults, Screener
 from unpoison.core.registry import own_code
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow, Source, json_line, line_text, read_line
-from unpoison.io.files import JsonLinesSource
-from unpoison.io.parquet import ParquetSource, arrow_rows
+from unpoison.io.files import JsonLinesSource, ParquetSource, arrow_rows
 from unpoison.io.rows import with_results
 from unpoison.utils.extras import require
 

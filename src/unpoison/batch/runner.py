@@ -17,9 +17,8 @@ from unpoison.batch.screener import Screener
 from unpoison.batch.tables import beside_input, write_lines, write_table
 from unpoison.errors import InputError, OptionError
 from unpoison.io.file_rows import Source
-from unpoison.io.files import open_source
+from unpoison.io.files import ParquetSource, open_source
 from unpoison.io.output import check_rows_name, not_the_input
-from unpoison.io.parquet import ParquetSource
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 

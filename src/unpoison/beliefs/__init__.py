@@ -11,22 +11,20 @@ from unpoison.errors import OptionError, clip
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.beliefs.memory import MemoryBeliefs
-    from unpoison.beliefs.postgres import PostgresBeliefs
     from unpoison.beliefs.redis import RedisBeliefs
-    from unpoison.beliefs.sqlite import SqliteBeliefs
-    from unpoison.beliefs.store import BeliefStore, belief_key, export_lines, import_lines, update
-    from unpoison.core.belief import Belief, BeliefUpdate, Weights
+    from unpoison.beliefs.sql import PostgresBeliefs, SqliteBeliefs
+    from unpoison.beliefs.store import BeliefStore, MemoryBeliefs, belief_key, export_lines, import_lines, update
+    from unpoison.core.answers import Belief, BeliefUpdate, Weights
 
 _HOMES = {
-    "Belief": "unpoison.core.belief",
+    "Belief": "unpoison.core.answers",
     "BeliefStore": "store",
-    "BeliefUpdate": "unpoison.core.belief",
-    "MemoryBeliefs": "memory",
-    "PostgresBeliefs": "postgres",
+    "BeliefUpdate": "unpoison.core.answers",
+    "MemoryBeliefs": "store",
+    "PostgresBeliefs": "sql",
     "RedisBeliefs": "redis",
-    "SqliteBeliefs": "sqlite",
-    "Weights": "unpoison.core.belief",
+    "SqliteBeliefs": "sql",
+    "Weights": "unpoison.core.answers",
     "belief_key": "store",
     "export_lines": "store",
     "import_lines": "store",
@@ -52,10 +50,9 @@ def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = N
         StoreError: The store cannot be reached.
         InputError: The file is damaged or not a store of beliefs.
     """
-    from unpoison.beliefs.memory import MemoryBeliefs
-    from unpoison.beliefs.postgres import PostgresBeliefs
     from unpoison.beliefs.redis import RedisBeliefs
-    from unpoison.beliefs.sqlite import SqliteBeliefs
+    from unpoison.beliefs.sql import PostgresBeliefs, SqliteBeliefs
+    from unpoison.beliefs.store import MemoryBeliefs
 
     kind, colon, rest = spec.partition(":")
     if spec == "memory":

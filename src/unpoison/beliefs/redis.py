@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
-from unpoison.core.belief import Belief
+from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require
 

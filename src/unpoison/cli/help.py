@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from unpoison.errors import OptionError
-from unpoison.utils.old_options import new_name
+from unpoison.utils.checks import new_name
 
 __all__ = ["Command"]
 

@@ -113,7 +113,7 @@ def questions(
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     import csv
 
-    from unpoison.io.delimited import as_cells
+    from unpoison.io.file_rows import as_cells
     from unpoison.io.output import Writer
 
     if path.suffix == ".csv":

@@ -15,7 +15,7 @@ from unpoison.cli.help import Command
 
 if TYPE_CHECKING:
     from unpoison.cli.common import RowCounts
-    from unpoison.sources.retrievals import Retrieval
+    from unpoison.sources.history import Retrieval
     from unpoison.sources.sources import Sources, Tally
 
 __all__ = ["sources"]
@@ -120,7 +120,7 @@ def learn(
     from unpoison.errors import OptionError
     from unpoison.io.rows import Row
     from unpoison.models.loading import load_generator
-    from unpoison.sources.retrievals import retrieval_of
+    from unpoison.sources.history import retrieval_of
 
     if method is How.AGREEMENT and generator is None:
         raise OptionError("--method agreement reads passages: give what reads them, such as -g reader")
@@ -175,7 +175,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
     from unpoison.scan.documents import Failure
     from unpoison.scan.sources import read_documents
     from unpoison.scan.stores import is_store
-    from unpoison.sources.retrievals import Retrieval, retrieval_of
+    from unpoison.sources.history import Retrieval, retrieval_of
 
     def count_failure(failure: Failure) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)

@@ -1,17 +1,28 @@
-"""What `answer` returns, and the model calls behind it."""
+"""What `answer` returns, the model calls behind it, and what RADAR remembers of it until the next time step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from unpoison.core.belief import BeliefUpdate
-from unpoison.core.claims import Claim, Contest, Status
-from unpoison.core.codec import from_row, json_entries, to_row
+from unpoison.core.codec import Row, from_row, json_entries, to_row
 from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Claim, Contest, Status
+from unpoison.errors import InputError, clip
+from unpoison.utils.checks import within
 
-__all__ = ["Answer", "Call", "Reply", "guarantee_sentence"]
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_QUERY",
+    "Answer",
+    "Belief",
+    "BeliefUpdate",
+    "Call",
+    "Reply",
+    "Weights",
+    "guarantee_sentence",
+]
 
 SPARSE = ("details", "belief", "proof", "status")
 """Fields that are not in an answer's row where they hold nothing."""
@@ -36,7 +47,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Row):
     """The account of one model call.
 
     Attributes:
@@ -60,14 +71,6 @@ class Call:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return to_row(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        return from_row(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +152,160 @@ def guarantee_sentence(guarantee: int | None, count: int, unit: Literal["passage
             "those that do not count say. It may still be wrong: sources that agree can err together."
         )
     return f"This answer holds even if {some} of the {count} passages {verb} planted."
+
+
+MAX_ANSWER = 400
+"""Bytes of an answer that are remembered, in UTF-8; a belief with its key and times stays below 1 KB in every store."""
+
+MAX_QUERY = 120
+"""Bytes of a question that are remembered, so that a person can tell beliefs apart."""
+
+CUT = "\u2026"
+"""Stands at the end of what was cut."""
+
+
+class Weights(NamedTuple):
+    """How far an answer is supported and how far it is contradicted, each in [0, 1]; they need not add up to 1."""
+
+    support: float
+    conflict: float
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """About half a kilobyte: the last answer to a query and its two priors for the next step (RADAR, Eq. 11 and 12).
+
+    Attributes:
+        answer: Cut to `MAX_ANSWER` bytes, control characters and white space as single spaces. What was cut ends
+            with an ellipsis; the weights belong to the whole answer.
+        support: Mean agreement of the answer with the passages it came from, in [0, 1].
+        conflict: Mean contradiction, in [0, 1].
+        query: The question, cut to `MAX_QUERY` bytes; for people only.
+        version: What the store calls this state; no two writes share one, "" has never been stored.
+        created, updated, expires: Unix seconds, set by the store; None where unknown, or where nothing expires.
+
+    Raises:
+        InputError: The answer is no text, or a weight is no number in [0, 1].
+    """
+
+    answer: str
+    support: float
+    conflict: float
+    query: str = field(default="", compare=False)
+    version: str = field(default="", compare=False)
+    created: float | None = field(default=None, compare=False)
+    updated: float | None = field(default=None, compare=False)
+    expires: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, limit in (("answer", MAX_ANSWER), ("query", MAX_QUERY)):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise InputError(f"belief.{name} must be a text, got {clip(text)}")
+            object.__setattr__(self, name, _shorten(text, limit))
+        for name in ("support", "conflict"):
+            object.__setattr__(self, name, _share(name, getattr(self, name)))
+        for name in ("created", "updated", "expires"):
+            object.__setattr__(self, name, _moment(name, getattr(self, name)))
+
+    @property
+    def weights(self) -> Weights:
+        return Weights(self.support, self.conflict)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the answer was longer than what is remembered of it."""
+        return self.answer.endswith(CUT)
+
+    def expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, without the version; `from_dict` reads them back."""
+        fields = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
+        names = ("query", "created", "updated", "expires")
+        return fields | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        if not {"answer", "support", "conflict"} <= values.keys():
+            raise InputError(f"a belief needs answer, support and conflict, got the fields {clip(sorted(values))}")
+        return cls(
+            values["answer"],
+            values["support"],
+            values["conflict"],
+            values.get("query", ""),
+            version,
+            values.get("created"),
+            values.get("updated"),
+            values.get("expires"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefUpdate:
+    """What memory did in one answer.
+
+    Attributes:
+        previous: The answer of the step before; None at the first step, as are the four fields that follow.
+        prior: What was remembered with it (the paper's pi).
+        likelihood: What this step's passages say of it (Eq. 13 and 15).
+        posterior: Both together, the capacities of the memory node (Eq. 14 and 16).
+        kept: Whether the previous answer stayed trusted.
+        reason: Why, in a sentence.
+        belief: What is remembered from now on; None while there is nothing to remember.
+        saved: Whether the store has it.
+    """
+
+    previous: str | None
+    prior: Weights | None
+    likelihood: Weights | None
+    posterior: Weights | None
+    kept: bool | None
+    reason: str
+    belief: Belief | None
+    saved: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; what is remembered from now on stands as `now`, without its version and its question."""
+        now = None if self.belief is None else {"answer": self.belief.answer, **self.belief.weights._asdict()}
+        return {**to_row(self, leave_out=("belief",)), "now": now}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        now = values.get("now")
+        return from_row(cls, values, belief=None if now is None else Belief.from_dict(now))
+
+
+def _shorten(text: str, limit: int) -> str:
+    """One line of at most `limit` bytes that every store can hold; where something was cut it ends with `CUT`."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * limit]).split())
+    whole = line.encode("utf-8", "replace")
+    if len(whole) <= limit and not text[2 * limit :].strip():
+        return whole.decode("utf-8")
+    return whole[: limit - len(CUT.encode())].decode("utf-8", "ignore").rstrip() + CUT
+
+
+def _share(name: str, value: Any) -> float:
+    try:
+        return float(within(f"belief.{name}", value, 0.0, 1.0))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _moment(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
+        raise InputError(f"belief.{name} must be Unix seconds or None, got {clip(value)}")
+    return float(value)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,26 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
 
-__all__ = ["array_row", "from_row", "json_entries", "read_array", "to_row"]
+__all__ = ["Row", "array_row", "from_row", "json_entries", "read_array", "to_row"]
 
 T = TypeVar("T")
 
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+class Row:
+    """A dataclass that is written as its fields, and read back from them."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields as JSON-ready values."""
+        return to_row(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return from_row(cls, data)
 
 
 def to_row(value: Any, *, leave_out: Collection[str] = (), sparse: Collection[str] = ()) -> dict[str, Any]:

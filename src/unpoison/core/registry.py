@@ -25,7 +25,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, clip, nearest
-from unpoison.utils.old_options import ATTACKS, new_name
+from unpoison.utils.checks import ATTACKS, new_name
 
 __all__ = [
     "BUILT_IN",

@@ -11,11 +11,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unpoison.core.claims import Claim, Contest
 from unpoison.core.codec import from_row
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.reasons import as_reason
-from unpoison.core.verdicts import Evidence, Span, Verdict, merge_spans, without
+from unpoison.core.verdicts import Claim, Contest, Evidence, Span, Verdict, merge_spans, without
 from unpoison.errors import InputError, clip
 
 __all__ = ["Screening"]

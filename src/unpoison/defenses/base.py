@@ -33,8 +33,7 @@ from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
-from unpoison.utils.checks import among, flag
-from unpoison.utils.old_options import answers_old_names
+from unpoison.utils.checks import among, answers_old_names, flag
 from unpoison.utils.tracing import Mark, span
 
 __all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "add_notes", "make_answer", "note_unfinished"]

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from unpoison.algorithms.votes import withstands
-from unpoison.core.claims import Claim, Status, disagreement
+from unpoison.core.verdicts import Claim, Status, disagreement
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
 from unpoison.models.prompts import answer_prompt, atomic_answer_reference_prompt, informative

@@ -26,7 +26,7 @@ from unpoison.algorithms.mincut import min_cut
 from unpoison.algorithms.ranking import best_first
 from unpoison.beliefs import open_beliefs
 from unpoison.beliefs.store import BeliefStore, belief_key, check_key
-from unpoison.core.belief import Belief, BeliefUpdate, Weights
+from unpoison.core.answers import Belief, BeliefUpdate, Weights
 from unpoison.defenses.base import abstention, add_notes, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
 from unpoison.defenses.options import CommonOptions

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans
-from unpoison.algorithms.concentration import concentration, top_pair_frequency
+from unpoison.algorithms.concentration import concentration, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
-from unpoison.algorithms.tfidf import top_terms
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import EQUAL, Defense
 from unpoison.defenses.embedding import embed_passages

@@ -1,17 +1,36 @@
-"""One row of a user's file: from a line of JSON, and back to one. Nothing that stands there is trusted."""
+"""One row of a user's file: from a line of JSON or a row of CSV, and back to one. Nothing that stands there is trusted.
+
+A row of CSV becomes the line of JSON that it stands for. It keeps its place in the file, so that numbers in messages
+are those of a spreadsheet: the heading is row 1. How a cell becomes a value is `docs/data.md`, section CSV.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, NoReturn, Protocol
+from typing import IO, Any, NoReturn, Protocol
 
-from unpoison.errors import clip
-from unpoison.io.delimited import UNREADABLE
+from unpoison.errors import InputError, clip
 
-__all__ = ["MAX_LINE", "FileRow", "Source", "json_line", "line_text", "parse_json", "read_line"]
+__all__ = [
+    "ANSWERS",
+    "COLUMNS",
+    "MAX_LINE",
+    "FileRow",
+    "Source",
+    "as_cells",
+    "csv_lines",
+    "dialect",
+    "json_line",
+    "line_text",
+    "looks_like_csv",
+    "parse_json",
+    "read_line",
+]
 
 MAX_LINE = 256 * 2**20
 """Bytes of one line: room for 5,000 passages with their embeddings; a longer one is refused unread."""
@@ -58,10 +77,10 @@ def read_line(number: int, line: bytes | None, position: int = 0) -> FileRow | N
     if line is None:
         return FileRow(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
     text = line_text(line)
-    return FileRow(number, *_fields(text), position) if text else None
+    return FileRow(number, *_parse_line(text), position) if text else None
 
 
-def _fields(line: bytes) -> tuple[Mapping[str, Any], str | None]:
+def _parse_line(line: bytes) -> tuple[Mapping[str, Any], str | None]:
     """The object on a line, or why there is none."""
     try:
         value = parse_json(line)
@@ -105,3 +124,216 @@ def json_line(record: Mapping[str, Any]) -> bytes:
         return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:  # a lone surrogate: JSON can only say it escaped
         return (json.dumps(record, allow_nan=False) + "\n").encode()
+
+
+ANSWERS = ("correct_answers", "correct_answer", "incorrect_answers", "incorrect_answer", "answers", "answer")
+"""Where a row keeps answers; a cell may hold several with | between them."""
+
+COLUMNS = frozenset({"id", "query", "question", "passages", "text", "content", "page_content", *ANSWERS})
+"""Headings by which a table is recognised as one of ours."""
+
+UNREADABLE = "\x00unreadable"
+"""The only key of a line that stands for a row which cannot be read; its value says why."""
+
+DELIMITERS = ",;\t"
+GUARDED = tuple(f"'{sign}" for sign in "=+-@\t\r")
+"""How a cell begins that no spreadsheet shall take for a formula; the quote is not part of the text."""
+
+_NUMBERED = re.compile(r"passage[ _]?([0-9]{1,4})\Z")
+_JSON_COLUMNS = ("passages", "query_embedding")
+
+
+def looks_like_csv(first: bytes, second: bytes | None = None) -> bool:
+    """Whether a file whose first line (or two) is this is a table: a known heading, or equally many cells twice."""
+    cells = _cells(first)
+    if len(cells) < 2:
+        return False
+    if COLUMNS & {cell.strip().lower() for cell in cells} or any(_NUMBERED.match(cell.lower()) for cell in cells):
+        return True
+    return second is not None and not second.lstrip().startswith(b"{") and len(_cells(second)) == len(cells)
+
+
+def dialect(heading: bytes) -> str:
+    """The delimiter of a heading: the one of comma, semicolon and tab that occurs most."""
+    text = heading.decode("utf-8", "replace")
+    return max(DELIMITERS, key=text.count)
+
+
+def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[bytes | None, int]]:
+    """The rows of a CSV file, each as (a line of JSON, how many bytes of the file it took).
+
+    Args:
+        stream: UTF-8, with or without a byte order mark.
+        name: What messages call the file.
+        longest: Bytes of one row; a longer one ends the reading.
+
+    Raises:
+        InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
+    """
+    taken = _Lines(stream, name, longest)
+    heading = taken.peek()
+    if not heading:
+        raise InputError(f"{name} is empty; its first row must name the columns, such as question")
+    csv.field_size_limit(max(csv.field_size_limit(), longest))  # a cell may hold all passages of a row
+    rows = csv.reader(taken, delimiter=dialect(heading), strict=True)
+    columns = _columns(_next(rows, taken, name), name)
+    yield b"\n", taken.since()
+    while True:
+        try:
+            row = _next(rows, taken, name)
+        except StopIteration:
+            return
+        yield _line(columns, row), taken.since()
+
+
+def as_cells(fields: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """A row as the cells of a table that `csv_lines` reads back; what looks like a formula is guarded."""
+    cells = list[str]()
+    for name in columns:
+        value = fields.get(name)
+        if value is None:
+            text = ""
+        elif isinstance(value, list) and name in ANSWERS and all(_plain(answer) for answer in value):
+            text = " | ".join(value)
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = text.replace("\0", "").encode("utf-8", "replace").decode()
+        cells.append(f"'{text}" if f"'{text[:1]}" in GUARDED else text)
+    return cells
+
+
+def _plain(answer: object) -> bool:
+    return isinstance(answer, str) and "|" not in answer and not answer.lstrip().startswith("[")
+
+
+def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str]:
+    try:
+        return next(rows)
+    except csv.Error as error:
+        raise InputError(
+            f"{name} cannot be read as CSV near line {taken.number}: {error}; put cells with quotes, commas or line "
+            'breaks between "quotes", and write a quote inside them twice'
+        ) from None
+
+
+class _Lines:
+    """Physical lines as text for the csv module, with an eye on how much one row takes.
+
+    Bytes that are no UTF-8 pass through as surrogates and come out as they were, so the row says so itself.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, longest: int) -> None:
+        self._stream, self._name, self._longest = stream, name, longest
+        self._ahead: bytes | None = None
+        self._bytes = 0
+        self.number = 0
+
+    def peek(self) -> bytes:
+        """The first line that is not blank."""
+        while self._ahead is None:
+            line = self._stream.readline(self._longest + 1)
+            if line.strip(b"\xef\xbb\xbf \r\n") or not line:
+                self._ahead = line
+            else:
+                self.number += 1
+                self._bytes += len(line)
+        return self._ahead
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._stream.readline(self._longest + 1) if self._ahead is None else self._ahead
+        self._ahead = None
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self._bytes += len(line)
+        if self._bytes > self._longest:
+            raise InputError(
+                f"{self._name}: the row before line {self.number} is longer than {self._longest // 2**20} MiB; "
+                "is a quote never closed?"
+            )
+        text = line.removeprefix(b"\xef\xbb\xbf") if self.number == 1 else line
+        if b"\0" in text:
+            raise InputError(f"{self._name}: line {self.number} holds a zero byte; save the file as CSV in UTF-8")
+        return text.decode("utf-8", "surrogateescape")
+
+    def since(self) -> int:
+        """Bytes read since this was last asked."""
+        taken, self._bytes = self._bytes, 0
+        return taken
+
+
+def _columns(heading: Sequence[str], name: str) -> list[str]:
+    columns = [cell.strip() for cell in heading]
+    names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
+    while names and not names[-1]:  # spreadsheets leave empty columns behind
+        names.pop()
+    doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
+    if doubled is not None:
+        raise InputError(f"{name} has the column {clip(doubled)} twice; give every column a name of its own")
+    if not COLUMNS & set(names):
+        raise InputError(
+            f"the first row of {name} names no column that we know, got {clip(names)}; "
+            "name the columns there, at least question (or text, for a collection of passages)"
+        )
+    return names
+
+
+def _line(columns: Sequence[str], row: Sequence[str]) -> bytes:
+    """The line of JSON that a row stands for, with the row's own bytes where they are no UTF-8."""
+    if not any(cell.strip() for cell in row):
+        return b"\n"
+    if any(cell.strip() for cell in row[len(columns) :]):
+        return _dump({UNREADABLE: f"the row has {len(row)} cells and the heading {len(columns)}; quote cells that "
+                        "hold a comma"})  # fmt: skip
+    cells = {column: cell for column, cell in zip(columns, row) if cell.strip() and column}
+    try:
+        return _dump(_cell_values(cells))
+    except ValueError as error:
+        return _dump({UNREADABLE: str(error)})
+
+
+def _dump(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def _cell_values(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Cells as the values of a row.
+
+    Raises:
+        ValueError: A cell that looks like JSON and is not.
+    """
+    cells = {name: cell[1:] if cell[:2] in GUARDED else cell for name, cell in cells.items()}
+    numbered = sorted((int(match[1]), name) for name in cells if (match := _NUMBERED.match(name.lower())))
+    fields: dict[str, Any] = {}
+    for name, cell in cells.items():
+        if name in ANSWERS:
+            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else _parts(cell)
+        elif name in _JSON_COLUMNS:
+            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else [cell]
+        elif not _NUMBERED.match(name.lower()):
+            fields[name] = cell
+    if numbered:
+        fields["passages"] = [*fields.get("passages", []), *(cells[name] for _, name in numbered)]
+    return fields
+
+
+def _parts(cell: str) -> list[str]:
+    return [part.strip() for part in cell.split("|") if part.strip()]
+
+
+def _list(name: str, cell: str) -> list[Any]:
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{name} begins with [ and is no JSON list, got {clip(cell)}") from None
+    return list(value)
+
+
+def _cells(line: bytes) -> list[str]:
+    text = line[:10_000].decode("utf-8", "replace").lstrip("\ufeff").strip()
+    if text.startswith(("{", "[")):
+        return []
+    return [cell.strip().strip('"') for cell in text.split(max(DELIMITERS, key=text.count))]

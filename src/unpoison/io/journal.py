@@ -19,8 +19,7 @@ from typing import Any, Self
 
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import MAX_LINE
-from unpoison.utils.locks import lock_file
-from unpoison.utils.private import private
+from unpoison.utils.files import lock_file, private
 
 __all__ = ["Journal", "is_last_line_ended", "read_lines", "read_rows", "write_all", "write_json", "write_rows"]
 

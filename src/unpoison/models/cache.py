@@ -28,8 +28,8 @@ from unpoison.models.protocols import (
     TwoTowers,
 )
 from unpoison.types import Reply
+from unpoison.utils.files import private
 from unpoison.utils.lru_cache import LRUCache
-from unpoison.utils.private import private
 from unpoison.utils.threads import on_thread
 
 __all__ = ["CachedEncoder", "CachedGenerator"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from unpoison.core.claims import Claim, Contest
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import Span, Verdict
+from unpoison.core.verdicts import Claim, Contest, Span, Verdict
 from unpoison.report.graph_picture import counts, figure
 from unpoison.report.html_page import html_page, resource
 from unpoison.utils.plain_text import escape_html, excerpt, plain

@@ -1,4 +1,11 @@
-"""BM25 over an inverted index (Robertson and Zaragoza, 2009; the variant of Lucene)."""
+"""BM25 over an inverted index (Robertson and Zaragoza, 2009; the variant of Lucene).
+
+Why not the library bm25s, which has the same formula: its index cannot change. It keeps finished scores, which hang
+on all documents, so one that is added or removed means indexing anew. Tried once with bm25s 0.3.16 on numpy, 100,000
+made-up documents of 80 words with Zipf's frequencies, 50 queries of 8 words: adding one takes 15 s there and 0.2 ms
+here; the process grows by 175 MB there and by 51 MB here; a query takes 2.2 ms there and 27 ms here. In single
+precision its scores are off by up to 9e-7, and the ten best of 5 of the 50 queries are others or in another order.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ Tokenize = Callable[[str], Sequence[str]]
 
 
 class BM25Index:
-    """For every token the documents that hold it: scores like `kernels.bm25`, without reading every document anew.
+    """For every token the documents that hold it: scores like `algorithms.bm25`, without reading every document anew.
 
     Args:
         k1: Saturation of the term frequency.

@@ -31,8 +31,7 @@ from unpoison.scan.statements import says
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.fences import digest_text
-from unpoison.utils.locks import hold_lock
-from unpoison.utils.private import private
+from unpoison.utils.files import hold_lock, private
 
 __all__ = ["VERSION", "AuditLog", "agreement", "detail", "entry", "parts_of", "terms"]
 

@@ -1,34 +1,32 @@
 """What is remembered of origins: counts and days in one SQLite file, or in memory. No text, no question.
 
+It is filled from rows of any kind, read as what was retrieved for a question (`retrieval_of`).
+
 A question is remembered for an origin as 8 bytes of a hash of its words, so that asking it again counts once.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from threading import RLock
 from typing import Any, Literal, NamedTuple
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.text.tokens import ENGLISH_318, stems
-from unpoison.utils.sqlite import connect, explain_errors, transaction
+from unpoison.utils.sqlite import Connected, connect, explain_errors, transaction
 
-__all__ = ["OUTCOMES", "History", "Outcome", "Past", "question_hash"]
+__all__ = ["OUTCOMES", "History", "Outcome", "Past", "Retrieval", "question_hash", "retrieval_of"]
 
 Outcome = Literal["seen", "agreed", "contested", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("seen", "agreed", "contested", "dropped")
 
 APPLICATION = int.from_bytes(b"unph")
 """SQLite's own mark of which application a file belongs to."""
-
-SCHEMA = 1
 
 BUSY = 2.0
 """Seconds to wait for another process: a history is not worth more of a user's time."""
@@ -40,9 +38,6 @@ MAX_ORIGINS = 1_000_000
 
 PRUNED_EVERY = 1_000
 """New origins after which it is seen whether there are too many."""
-
-_ABANDONED: list[sqlite3.Connection] = []
-"""Connections of a parent process, which a child may neither use nor close."""
 
 
 class Past(NamedTuple):
@@ -69,7 +64,7 @@ class Past(NamedTuple):
     dropped: int
 
 
-class History:
+class History(Connected):
     """Counts by origin. Safe for threads, and with a file for processes.
 
     A file is in write-ahead mode, so that readers wait for nobody; every change is one transaction. A day before the
@@ -85,10 +80,9 @@ class History:
     def __init__(self, path: str | Path | None = None) -> None:
         if path is not None and "\0" in str(path):
             raise OptionError(f"history must be the path of a file, got {clip(str(path))}")
+        super().__init__()
         self.path = None if path is None else Path(path)
-        self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
-        self._lock = RLock()
+        self.in_memory = path is None
         self._new = 0
 
     def past(self, origins: Iterable[str], but: int | None = None) -> dict[str, Past]:
@@ -177,51 +171,20 @@ class History:
         """Remember nothing of an origin any more; whether there was anything."""
         with self._open_connection() as connection, transaction(connection):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
-            return connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount > 0
+            return bool(connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount)
 
-    def close(self) -> None:
-        """Let go of the file; it is opened again when it is used again. What is in memory stays."""
-        with self._lock:
-            if self.path is None:
-                return
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+    def _connect(self) -> sqlite3.Connection:
+        return connect(
+            self.path,
+            _MIGRATIONS,
+            wait=BUSY,
+            application=APPLICATION,
+            name=self._address,
+            kind="history of sources",
+        )
 
-    @contextmanager
-    def _open_connection(self) -> Iterator[sqlite3.Connection]:
-        """The one connection of this process."""
-        if self._process != os.getpid():  # a child: the parent's connection is the parent's, and so are its threads
-            self._lock, self._process = RLock(), os.getpid()
-            if self._connection is not None and self.path is not None:
-                _ABANDONED.append(self._connection)
-                self._connection = None
-        with self._lock, explain_errors(f"the history {self._address}"):
-            if self._connection is None:
-                self._connection = connect(
-                    self.path,
-                    self._prepare,
-                    wait=BUSY,
-                    application=APPLICATION,
-                    refusal=f"{self._address} is a database, but no history of sources; give another path",
-                )
-            yield self._connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables, in one transaction; of several processes one does it."""
-        if connection.execute("PRAGMA user_version").fetchone() == (SCHEMA,):
-            return
-        with transaction(connection):
-            (schema,) = connection.execute("PRAGMA user_version").fetchone()
-            if schema not in (0, SCHEMA):
-                raise InputError(
-                    f"the history {self._address} has schema {schema}, and this version knows {SCHEMA}; "
-                    "upgrade unpoison, or give another path"
-                )
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return explain_errors(f"the history {self._address}")
 
     @property
     def _address(self) -> str:
@@ -290,13 +253,21 @@ def _prune(connection: sqlite3.Connection) -> None:
 
 
 _COLUMNS = "origin, first_day, last_day, days, questions, agreed, contested, dropped"
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS origins (origin TEXT PRIMARY KEY, first_day INTEGER NOT NULL,"
-    " last_day INTEGER NOT NULL, days INTEGER NOT NULL, questions INTEGER NOT NULL, agreed INTEGER NOT NULL,"
-    " contested INTEGER NOT NULL, dropped INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS questions (origin TEXT NOT NULL, question INTEGER NOT NULL, outcome TEXT NOT NULL,"
-    " PRIMARY KEY (origin, question)) WITHOUT ROWID",
-)
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE origins (origin TEXT PRIMARY KEY, first_day INTEGER NOT NULL, last_day INTEGER NOT NULL,"
+        " days INTEGER NOT NULL, questions INTEGER NOT NULL, agreed INTEGER NOT NULL, contested INTEGER NOT NULL,"
+        " dropped INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    connection.execute(
+        "CREATE TABLE questions (origin TEXT NOT NULL, question INTEGER NOT NULL, outcome TEXT NOT NULL,"
+        " PRIMARY KEY (origin, question)) WITHOUT ROWID"
+    )
+
+
+_MIGRATIONS = (_make_tables,)
 _PAST = f"""
 SELECT {_COLUMNS.replace("origin", "o.origin")}, q.outcome FROM origins o
 LEFT JOIN questions q ON q.origin = o.origin AND q.question = ? WHERE o.origin IN ({{}})"""  # noqa: S608
@@ -304,3 +275,60 @@ _UPSERT = """
 INSERT INTO origins VALUES (:origin, :day, :day, 1, 0, 0, 0, 0)
 ON CONFLICT (origin) DO UPDATE SET days = days + (:day > last_day), last_day = max(last_day, :day)
 RETURNING questions"""
+
+TEXTS = ("text", "content", "page_content")
+
+
+class Retrieval(NamedTuple):
+    """What was retrieved.
+
+    Attributes:
+        question: The question, or the hash that a log has in its place; None for a document that nobody asked for.
+        passages: As they were given: texts, mappings, objects.
+        dropped: Which of them a defense dropped, by position.
+    """
+
+    question: str | None
+    passages: Sequence[object]
+    dropped: frozenset[int] = frozenset()
+
+    def outcomes(self, origins: Sequence[str]) -> dict[str, Outcome]:
+        """What is to be remembered of the origins of the passages: `dropped` where all of one origin were."""
+        kept = {origin for i, origin in enumerate(origins) if i not in self.dropped}
+        return {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
+
+
+def retrieval_of(row: object, *, documents: bool = False) -> Retrieval:
+    """Read a mapping, or an object with `query` and `passages`.
+
+    Args:
+        row: A row of a question file, what `screen` or `ask` wrote, or a line of an audit log.
+        documents: Whether a row may be a document, with a text and no question.
+
+    Raises:
+        InputError: It has no question, or no passages.
+    """
+    if isinstance(row, Retrieval):
+        return row
+    names = ("query", "question", "query_hash", "passages")
+    held: Mapping[Any, Any] = row if isinstance(row, Mapping) else {n: getattr(row, n, None) for n in names}
+    passages = held.get("passages")
+    if passages is None and documents and any(isinstance(held.get(name), str) for name in TEXTS):
+        return Retrieval(None, [row])
+    question: object = next((held[name] for name in names[:3] if held.get(name) is not None), None)
+    question = getattr(question, "text", question)
+    if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
+        raise InputError(f"a row needs a question and a list of passages, got {clip(row)}")
+    return Retrieval(question, passages, _find_drops(held, passages))
+
+
+def _find_drops(row: Mapping[Any, Any], passages: Sequence[object]) -> frozenset[int]:
+    """What a saved screening, or the passages of a log themselves, say of what was dropped."""
+    screening = row.get("screening")
+    verdicts = screening.get("verdicts") if isinstance(screening, Mapping) else None
+    marks: list[tuple[object, object]] = list(enumerate(passages))
+    if isinstance(verdicts, list):
+        marks = [(one.get("index"), one) for one in verdicts if isinstance(one, Mapping)]
+    return frozenset(
+        i for i, one in marks if isinstance(i, int) and isinstance(one, Mapping) and one.get("kept") is False
+    )

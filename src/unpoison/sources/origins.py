@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
 from hashlib import blake2b
+from importlib.resources import files
+from json import loads
+from typing import NamedTuple
 
 from unpoison.errors import OptionError, clip
-from unpoison.sources.addresses import (
-    ARCHIVES,
-    CASED,
-    MAX_SOURCE_CHARS,
-    PLAIN,
-    SHARED,
-    USERS,
-    Place,
-    host_like,
-    place_of,
-    registrable,
-    visible,
-)
+from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, registrable, visible
 
-__all__ = ["MAX_ORIGIN_CHARS", "check_rule", "origin_of", "place", "source_of"]
+__all__ = ["MAX_ORIGIN_CHARS", "check_rule", "is_shared", "origin_of", "place", "source_of"]
 
 MAX_ORIGIN_CHARS = 300
 """Characters; of a longer one the end is replaced by a hash of it."""
@@ -33,7 +24,34 @@ ADDRESS_FIELDS = ("url", "uri", "link")
 """Metadata that hold a passage's address on the web."""
 
 Users = tuple[tuple[str, str], ...]
-"""More hosts where users write, as `hosts.USERS` has them."""
+"""More hosts where users write: what an address begins with, and what this is called, as in `_Tables.users`."""
+
+
+class _Tables(NamedTuple):
+    """Hosts where others than their owner write.
+
+    Attributes:
+        users: From a host and the beginning of a path, where each `*` is one name, to what this is called: "" for as
+            it stands. Of several that fit, the longest counts. `*.host` is a user who has a host of their own.
+        plain: What looks like a user and is none: the user does not stand in the address.
+        cased: Hosts where two names differ that differ in case; elsewhere names are lower-cased.
+        archives: Hosts that show pages of others: the address inside begins so many segments behind these.
+        shared: The hosts of `users`: where an address there names no user, anybody may have written it.
+    """
+
+    users: dict[str, str]
+    plain: frozenset[str]
+    cased: frozenset[str]
+    archives: dict[str, int]
+    shared: frozenset[str]
+
+
+@cache
+def _tables() -> _Tables:
+    """This package's `data/user_hosts.json`."""
+    read = loads((files("unpoison") / "data" / "user_hosts.json").read_text(encoding="utf-8"))
+    plain, cased = (frozenset(read[name].split()) for name in ("plain", "cased"))
+    return _Tables(read["users"], plain, cased, read["archives"], frozenset(map(_host_of, read["users"])))
 
 
 def origin_of(
@@ -50,7 +68,7 @@ def origin_of(
         rule: `domain` as above; `host`: the whole host; `path:N`: the host and N segments of the path, or the first N
             folders; `field:NAME`: what the metadata say under NAME, as `NAME:value`.
         metadata: Of the passage.
-        users: More hosts where users write; pairs as in `hosts.USERS`.
+        users: More hosts where users write; pairs as in the table.
 
     Returns:
         At most 300 characters, none of them a control character. "" where nobody can say: no source, one of more than
@@ -146,7 +164,7 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
     while hosts[-1] != domain and "." in hosts[-1]:
         hosts.append(hosts[-1].partition(".")[2])
     for host in hosts:
-        for prefix, skipped in ARCHIVES.items():
+        for prefix, skipped in _tables().archives.items():
             begin = tuple(prefix.split("/"))
             behind = len(begin) - 1 + skipped
             if (host, *found.segments[: len(begin) - 1]) == begin and len(found.segments) > behind:
@@ -155,8 +173,12 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
         user = _user(host, found, more)
         if user:
             return user
-    more_hosts = {_host_of(pattern) for pattern in more}
-    return next((host for host in hosts if host in SHARED or host in more_hosts), domain)
+    return next((host for host in hosts if is_shared(host, more)), domain)
+
+
+def is_shared(host: str, more: Iterable[str] = ()) -> bool:
+    """Whether users write on a host, by the table or by one of more patterns."""
+    return host in _tables().shared or any(host == _host_of(pattern) for pattern in more)
 
 
 def _archive_origin(host: str, inner: tuple[str, ...]) -> str:
@@ -175,7 +197,7 @@ def _web_host(text: str) -> str:
 
 def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
     """The longest entry of the table that the address begins with; "" for none."""
-    if found.segments and f"{host}/{found.segments[0]}" in PLAIN:
+    if found.segments and f"{host}/{found.segments[0]}" in _tables().plain:
         return ""
     best, name = "", ""
     for pattern, called in (*_entries(host), *((p, c) for p, c in more.items() if _host_of(p) == host)):
@@ -191,12 +213,12 @@ def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
             continue
         if names and (pattern.startswith("*."), len(pattern)) > (best.startswith("*."), len(best)):
             best, name = pattern, _fill_stars(called or pattern, names)
-    return name if host in CASED else name.lower()
+    return name if host in _tables().cased else name.lower()
 
 
 @lru_cache(maxsize=1024)
 def _entries(host: str) -> tuple[tuple[str, str], ...]:
-    return tuple((pattern, called) for pattern, called in USERS.items() if _host_of(pattern) == host)
+    return tuple((pattern, called) for pattern, called in _tables().users.items() if _host_of(pattern) == host)
 
 
 def _host_of(pattern: str) -> str:

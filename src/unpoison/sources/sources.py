@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from unpoison.errors import InputError, OptionError, UnpoisonError
-from unpoison.sources.addresses import SHARED
 from unpoison.sources.fields import Metadata, metadata_of, source_in
-from unpoison.sources.history import History, Outcome, Past, question_hash
-from unpoison.sources.origins import origin_of, source_of
+from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
+from unpoison.sources.origins import is_shared, origin_of, source_of
 from unpoison.sources.policy import Policy
-from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
 from unpoison.utils.lru_cache import LRUCache
@@ -286,9 +284,7 @@ class Sources:
     def _age(self, origin: str, questions: int, first: date | None) -> Level:
         if not origin:
             return "unknown"
-        if origin in SHARED or any(
-            origin == host.partition("/")[0].removeprefix("*.") for host, _ in self.policy.hosts
-        ):
+        if is_shared(origin, (pattern for pattern, _ in self.policy.hosts)):
             return "open"  # on a host where users write, and nobody can say which
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"

@@ -15,7 +15,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     Args:
         package: Its full name.
         homes: Each public name with the module that defines it: of the package (`grada`), or in full
-            (`unpoison.core.belief`).
+            (`unpoison.core.answers`).
     """
 
     def public(name: str) -> Any:

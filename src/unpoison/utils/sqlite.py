@@ -1,24 +1,81 @@
-"""SQLite files that several processes share: private to their owner, in write-ahead mode, with errors that help."""
+"""One connection to a database for each process; SQLite files for their owner alone, with errors that help."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import RLock
+from typing import Any
 
 from unpoison.errors import InputError, StoreError
-from unpoison.utils.private import private
+from unpoison.utils.files import private
 
-__all__ = ["connect", "explain_errors", "transaction", "write_ahead"]
+__all__ = ["Connected", "connect", "explain_errors", "transaction", "write_ahead"]
 
 RETRY = 0.005
 """Seconds between two tries to switch a file that another process switches at the moment."""
 
+_ABANDONED: list[Any] = []
+"""Connections of a parent process, which a child may neither use nor close."""
+
+
+class Connected(ABC):
+    """What has one connection for each process, opened when it is used, by one thread at a time.
+
+    Attributes:
+        in_memory: Whether everything is lost with the connection: then it is never let go of.
+    """
+
+    in_memory = False
+
+    def __init__(self) -> None:
+        self._connection: Any = None
+        self._process = os.getpid()
+        self._lock = RLock()
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Open it; every statement is a transaction of its own."""
+
+    @abstractmethod
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        """Raise the database's errors as ours."""
+
+    @contextmanager
+    def _open_connection(self) -> Iterator[Any]:
+        if self._process != os.getpid():  # a child: the parent's connection is the parent's, and so are its threads
+            self._lock, self._process = RLock(), os.getpid()
+            if self._connection is not None and not self.in_memory:
+                _ABANDONED.append(self._connection)
+                self._connection = None
+        with self._lock, self._translate_errors():
+            if self._connection is None:
+                self._connection = self._connect()
+            yield self._connection
+
+    def close(self) -> None:
+        """Let go of the connection; it is opened again when it is used again. What is in memory stays."""
+        with self._lock:
+            if self._connection is None or self.in_memory:
+                return
+            if self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
 
 def connect(
-    path: Path | None, prepare: Callable[[sqlite3.Connection], None], *, wait: float, application: int, refusal: str
+    path: Path | None,
+    migrations: Sequence[Callable[[sqlite3.Connection], object]],
+    *,
+    wait: float,
+    application: int,
+    name: str,
+    kind: str,
 ) -> sqlite3.Connection:
     """Open a file, made where there is none, whose statements are each a transaction of their own.
 
@@ -27,13 +84,14 @@ def connect(
 
     Args:
         path: The file; None for memory.
-        prepare: Makes the tables, or migrates them; it is called each time.
+        migrations: What makes schema 1 of an empty file, schema 2 of schema 1, and so on.
         wait: Seconds to wait for another process.
-        application: SQLite's own mark (`PRAGMA application_id`) of the files that may be opened; `prepare` sets it.
-        refusal: What is said of a database with another mark.
+        application: SQLite's own mark (`PRAGMA application_id`) of the files that may be opened.
+        name: What messages call the file.
+        kind: What it is, such as "history of sources".
 
     Raises:
-        InputError: The file is a database of something else.
+        InputError: The file is a database of something else, or was made by a newer version.
         sqlite3.Error: It is damaged, or cannot be used.
     """
     if path is not None:
@@ -44,15 +102,42 @@ def connect(
         (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         if used and owner != application:
-            raise InputError(refusal)
+            raise InputError(f"{name} is a database, but no {kind}; give another path")
         write_ahead(connection, wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA trusted_schema = OFF")
-        prepare(connection)
+        if _schema(connection) != len(migrations):
+            _migrate(connection, migrations, application, name)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _schema(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(
+    connection: sqlite3.Connection,
+    migrations: Sequence[Callable[[sqlite3.Connection], object]],
+    application: int,
+    name: str,
+) -> None:
+    """Bring a file up to the newest schema, in one transaction; of several processes one does it."""
+    with transaction(connection):
+        schema = _schema(connection)
+        if not 0 <= schema <= len(migrations):
+            raise InputError(
+                f"{name} has schema {schema}, and this version knows {len(migrations)}; upgrade unpoison, or give "
+                "another path"
+            )
+        connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
+        for number, migration in enumerate(migrations[schema:], schema + 1):
+            migration(connection)
+            connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute(f"PRAGMA application_id = {application}")
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float) -> None:

@@ -293,7 +293,7 @@ def test_cells_of_a_spreadsheet_are_no_formulas(tmp_path: Path):
 
 
 def test_guarded_cells_come_back_as_they_were(tmp_path: Path):
-    from unpoison.io.delimited import as_cells
+    from unpoison.io.file_rows import as_cells
     from unpoison.io.files import open_source
 
     row: dict[str, Any] = {"question": "=1+1", "correct_answers": ["-5 degrees"], "incorrect_answers": ["a|b", "[c"]}

@@ -31,7 +31,7 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import from_row
 from unpoison.errors import InputError, clip
 from unpoison.io.journal import read_rows
-from unpoison.utils.locks import lock_file
+from unpoison.utils.files import lock_file
 
 __all__ = [
     "Run",

@@ -20,7 +20,7 @@ from unpoison.bench.evaluation.measures import Better, Measure, parts_of
 from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.trials import Trial
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
-from unpoison.core.claims import is_disagreement
+from unpoison.core.verdicts import is_disagreement
 
 __all__ = ["FORMAT", "MEASURES", "Cell", "Results", "figures", "outcomes", "schema"]
 

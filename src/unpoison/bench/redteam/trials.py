@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.redteam.targets import Answered
-from unpoison.core.claims import is_disagreement
+from unpoison.core.verdicts import is_disagreement
 from unpoison.errors import InputError
 from unpoison.text.canonical import canonical
 

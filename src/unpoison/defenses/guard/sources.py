@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.claims import Claim, Contest, unmistakable
 from unpoison.core.reasons import Reason, quotable
+from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
 from unpoison.defenses.voices import Voice

@@ -1,11 +1,22 @@
-"""Locks between processes, which the system lets go of when a process ends, however it ends."""
+"""Files for their owner alone, and locks between processes, which the system lets go of however a process ends."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-__all__ = ["hold_lock", "lock_file"]
+__all__ = ["hold_lock", "lock_file", "private"]
+
+
+def private(path: Path) -> None:
+    """Make a file with questions, passages or replies (mode 600) where there is none; what is there is left as it is.
+
+    Whoever opens it next reports what stands in the way.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 @contextmanager
