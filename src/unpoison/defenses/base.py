@@ -28,7 +28,7 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.models.requests import Flow, generate
-from unpoison.models.styles import Style
+from unpoison.models.prompts import Style
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption

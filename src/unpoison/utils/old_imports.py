@@ -37,6 +37,7 @@ MOVED = {
     "kernels.near_copies": ("text.near_duplicates",),
     "kernels.pagerank": ("algorithms.centrality",),
     "kernels.plurality": ("algorithms.votes",),
+    "models.styles": ("models.prompts",),
     "passages": ("core.passages",),
     "prompts": ("models.prompts",),
     "questions": ("bench.questions",),
@@ -50,11 +51,11 @@ MOVED = {
     "screenings": ("core.screenings",),
     "service": ("serve",),
     "spans": ("core.verdicts",),
-    "styles": ("models.styles",),
+    "styles": ("models.prompts",),
     "tracing": ("utils.tracing",),
     "verdicts": ("core.verdicts",),
     "wire": ("serve.client",),
-    "wordings": ("models.styles",),
+    "wordings": ("models.prompts",),
 }
 """Folders and modules of `unpoison` that went elsewhere or were merged, and where what was in them may be."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.errors import InputError, clip
-from unpoison.models.styles import wording
+from unpoison.models.prompts import wording
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["OUT_OF_SERVICE", "Pia", "question_injection"]
