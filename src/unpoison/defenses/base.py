@@ -16,7 +16,7 @@ from unpoison.defenses.streaming import Event, stream_events
 from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
-from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
@@ -28,7 +28,6 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.models.requests import Flow, generate
-from unpoison.models.prompts import Style
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption

@@ -22,10 +22,9 @@ from unpoison.defenses.base import EQUAL, Defense, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.options import CommonOptions
 from unpoison.errors import OptionError, clip
-from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
+from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
-from unpoison.models.prompts import Style
 from unpoison.text.rouge import rouge_l
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import among, at_least, flag, within

@@ -37,6 +37,8 @@ MOVED = {
     "kernels.near_copies": ("text.near_duplicates",),
     "kernels.pagerank": ("algorithms.centrality",),
     "kernels.plurality": ("algorithms.votes",),
+    "models.answer_spans": ("models.questions",),
+    "models.lexical_nli": ("models.lexical",),
     "models.styles": ("models.prompts",),
     "passages": ("core.passages",),
     "prompts": ("models.prompts",),
