@@ -36,7 +36,16 @@ from unpoison.utils.checks import among, flag
 from unpoison.utils.old_options import answers_old_names
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "add_notes", "make_answer", "note_unfinished"]
+__all__ = [
+    "EQUAL",
+    "AnsweringDefense",
+    "Defense",
+    "SourcesOption",
+    "abstention",
+    "add_notes",
+    "make_answer",
+    "note_unfinished",
+]
 
 
 EQUAL = Reason.of("copies.all_equal")
@@ -287,12 +296,31 @@ class Defense(ABC):
             screening = result.screening if isinstance(result, Answer) else result
             self.sources.record(screening.query, outcomes_of(result, self.sources))
 
+    @property
+    def source_notes(self) -> tuple[str, ...]:
+        """What went on without the policy or the history of `sources`."""
+        return self.sources.notes if self.sources is not None else ()
+
     def _require_generator(self) -> None:
         if self.models.generator is None:
             raise OptionError(
                 f"{type(self).__name__} was given no generator, so it can screen but not answer; "
                 "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
             )
+
+
+class AnsweringDefense(Defense):
+    """A defense that drops no passage: it answers from all of them, in a way of its own.
+
+    Attributes:
+        keeps_for: The code of the reason that its screening gives for every passage.
+    """
+
+    keeps_for: ClassVar[str]
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, Reason.of(self.keeps_for))
 
 
 def _trace_counts(screening: Screening, mark: Mark) -> None:

@@ -62,7 +62,7 @@ class OnnxEncoder(CheckpointEncoder):
             self._questions = Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
 
     def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors = tower.run(texts, "sentence_embedding", self._pool)
+        vectors: NDArray[np.float64] = tower.run(texts, "sentence_embedding", self._pool)
         if self.similarity == "dot":
             return vectors.astype(np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -117,7 +117,7 @@ class OnnxNLI(NamedModel):
 
 def open_graph(
     folder: Path, name: str, providers: Sequence[str], *, threads: int | None = None
-) -> tuple[Any, dict[str, type[np.integer]], list[str], bool]:
+) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str], bool]:
     """An onnxruntime session over a folder's graph, which is one file beside its `tokenizer.json`.
 
     Args:
@@ -152,7 +152,9 @@ def open_graph(
         session = runtime.InferenceSession(graph, options, providers=list(providers))
     except Exception as error:  # the library raises bare exceptions of its own
         raise _unusable(name, error) from error
-    inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()}
+    inputs: dict[str, type[np.signedinteger[Any]]] = {
+        put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()
+    }
     return session, inputs, [put.name for put in session.get_outputs()], _SCALED in graph
 
 
