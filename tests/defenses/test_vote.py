@@ -12,7 +12,7 @@ from unpoison.defenses.isolation import is_isolated
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
-from unpoison.models.lexical_nli import LexicalNLI
+from unpoison.models.lexical import LexicalNLI
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 

@@ -102,9 +102,9 @@ def test_bad_folders_and_options_are_refused_in_a_sentence(tmp_path, folder):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="cannot load the checkpoint"):
         CrossEncoderNLI(tmp_path)
-    with pytest.raises(OptionError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
         CrossEncoderNLI(folder, batch_size=0)
-    with pytest.raises(OptionError, match="max_length must be at least 1, got -1"):
+    with pytest.raises(OptionError, match="max_length must be a whole number of at least 1, got -1"):
         CrossEncoderNLI(folder, max_length=-1)
 
 

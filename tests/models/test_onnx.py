@@ -136,12 +136,12 @@ def test_a_graph_that_fails_is_a_model_error(encoder_folder, tmp_path):
 def test_a_graph_of_another_kind_is_refused(encoder_folder, tmp_path):
     folder = copied(encoder_folder, tmp_path)
     (folder / "config.json").write_text(json.dumps({"id2label": dict(enumerate(LABELS))}))
-    with pytest.raises(ModelError, match="instead of \\(pairs, 3\\)"):
+    with pytest.raises(ModelError, match="instead of \\(texts, 3\\)"):
         OnnxNLI(folder).judge(PAIRS[:1])
 
 
 def test_options_out_of_range_are_refused(encoder_folder):
-    with pytest.raises(OptionError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
         OnnxEncoder(encoder_folder, batch_size=0)
 
 

@@ -89,7 +89,7 @@ def test_a_bad_folder_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match="cannot load the checkpoint"):
         SentenceTransformerEncoder(tmp_path)
-    with pytest.raises(OptionError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
         SentenceTransformerEncoder(tmp_path, batch_size=0)
 
 

@@ -10,15 +10,14 @@ import pytest
 
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.prompt_injection import Ambiguous, Pia
-from unpoison.models.prompts import consolidation_prompt
-from unpoison.models.styles import PAPERS, Style, _all, wording
+from unpoison.models.prompts import PAPERS, Style, _text_file, consolidation_prompt, wording
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
 
 
 def entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Everything that has a source: answers and consolidations, and the orders of each paper."""
-    for kind, named in _all().items():
+    for kind, named in _text_file("wordings.yaml").items():
         for name, entry in named.items():
             if kind == "orders":
                 yield from ((f"{kind} {name} {paper}", {**entry, **of}) for paper, of in entry["of"].items())
@@ -40,7 +39,7 @@ def test_the_documentation_does_not_claim_the_papers_own_words() -> None:
 
 
 def test_every_paper_has_its_way_of_asking_and_a_style_for_it() -> None:
-    assert tuple(_all()["answer"]) == PAPERS
+    assert tuple(_text_file("wordings.yaml")["answer"]) == PAPERS
     assert all(Style.of(f"plain:paper={paper}").paper == paper for paper in PAPERS)
 
 

@@ -18,13 +18,13 @@ from unpoison.algorithms.cosine import cosine
 from unpoison.defenses.base import abstention, make_answer
 from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.options import CommonOptions
-from unpoison.defenses.robustrag_decoding import MAX_PASSAGES
+from unpoison.defenses.robustrag_decoding import MAX_PASSAGES, token_model
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import InputError
 from unpoison.models.lexical import LexicalEncoder
 from unpoison.models.loading import load_encoder
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt
-from unpoison.models.protocols import Encoder, Generator, TokenByToken
+from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, next_token
 from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
@@ -74,12 +74,7 @@ class Replug(Vanilla):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The weights, then joint decoding."""
-        model = self.models.generator
-        if not isinstance(model, TokenByToken):
-            raise OptionError(
-                f"{self.name} needs a generator that says how likely the next token is; use a local model, "
-                "hf:NAME_OR_PATH"
-            )
+        model = token_model(self)
         screening = yield from self.screening(query, passages)
         kept = tuple(passages[i] for i in screening.kept_indices)
         if passages and not kept:

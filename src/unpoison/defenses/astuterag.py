@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, Unpack
 
-from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, make_answer, note_unfinished
+from unpoison.defenses.base import AnsweringDefense, make_answer, note_unfinished
 from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import (
@@ -24,13 +23,13 @@ from unpoison.models.baseline_prompts import (
 )
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Passage, Query, Screening
+from unpoison.types import Answer, Passage, Query
 from unpoison.utils.checks import among, at_least, flag
 
 __all__ = ["AstuteRag"]
 
 
-class AstuteRag(Defense):
+class AstuteRag(AnsweringDefense):
     """Answer from the best supported group of passages and own knowledge (AstuteRAG). It drops no passage.
 
     Args:
@@ -54,6 +53,7 @@ class AstuteRag(Defense):
     summary = "groups the passages and what the model knows by what they say, and selects one group's answer"
     calls = "2 (3 with merged=false), 1 more for each further round, 1 more with extract=call"
     source = "Wang et al., 2025"
+    keeps_for = "astuterag.weighed"
 
     def __init__(
         self,
@@ -68,10 +68,6 @@ class AstuteRag(Defense):
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))
-
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("astuterag.weighed"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""

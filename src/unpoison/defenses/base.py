@@ -16,7 +16,7 @@ from unpoison.defenses.streaming import Event, stream_events
 from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
-from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
@@ -28,7 +28,6 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.models.requests import Flow, generate
-from unpoison.models.styles import Style
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption
@@ -36,7 +35,16 @@ from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, a
 from unpoison.utils.checks import among, answers_old_names, flag
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "add_notes", "make_answer", "note_unfinished"]
+__all__ = [
+    "EQUAL",
+    "AnsweringDefense",
+    "Defense",
+    "SourcesOption",
+    "abstention",
+    "add_notes",
+    "make_answer",
+    "note_unfinished",
+]
 
 
 EQUAL = Reason.of("copies.all_equal")
@@ -287,12 +295,31 @@ class Defense(ABC):
             screening = result.screening if isinstance(result, Answer) else result
             self.sources.record(screening.query, outcomes_of(result, self.sources))
 
+    @property
+    def source_notes(self) -> tuple[str, ...]:
+        """What went on without the policy or the history of `sources`."""
+        return self.sources.notes if self.sources is not None else ()
+
     def _require_generator(self) -> None:
         if self.models.generator is None:
             raise OptionError(
                 f"{type(self).__name__} was given no generator, so it can screen but not answer; "
                 "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
             )
+
+
+class AnsweringDefense(Defense):
+    """A defense that drops no passage: it answers from all of them, in a way of its own.
+
+    Attributes:
+        keeps_for: The code of the reason that its screening gives for every passage.
+    """
+
+    keeps_for: ClassVar[str]
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, Reason.of(self.keeps_for))
 
 
 def _trace_counts(screening: Screening, mark: Mark) -> None:

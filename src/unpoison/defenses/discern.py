@@ -30,6 +30,7 @@ from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.baseline_prompts import discern_prompt
+from unpoison.models.checkpoints import sigmoid
 from unpoison.models.protocols import Encoder, Generator, TwoTowers
 from unpoison.models.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
@@ -258,7 +259,7 @@ class Discriminator:
                 f"the discriminator was trained on vectors of {(len(self.weights) - 1) // 2} entries, got "
                 f"{(features.shape[1] - 1) // 2}; use the encoder {clip(self.encoder)}"
             )
-        return 0.5 * (1 + np.tanh((features @ self.weights + self.bias) / 2))
+        return sigmoid(features @ self.weights + self.bias)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""

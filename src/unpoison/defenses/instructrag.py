@@ -14,14 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
-from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, make_answer, note_unfinished
+from unpoison.defenses.base import AnsweringDefense, make_answer, note_unfinished
 from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError, clip
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt, rationale_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Passage, Query, Screening
+from unpoison.types import Answer, Passage, Query
 from unpoison.utils.checks import among
 
 __all__ = ["Demonstration", "InstructRag"]
@@ -39,7 +38,7 @@ class Demonstration(NamedTuple):
     rationale: str
 
 
-class InstructRag(Defense):
+class InstructRag(AnsweringDefense):
     """Answer with a rationale that says which passages help (InstructRAG-ICL). It drops no passage.
 
     A whole rationale mentions wrong answers while it refutes them, so a metric that looks for the attacker's answer in
@@ -66,6 +65,7 @@ class InstructRag(Defense):
     summary = "has the model explain which passages help, after two demonstrations, before it answers"
     calls = "1 (2 with extract=call)"
     source = "Wei et al., 2025"
+    keeps_for = "instructrag.explained"
 
     def __init__(
         self,
@@ -83,10 +83,6 @@ class InstructRag(Defense):
         self.demonstrations = (
             None if given is None else tuple(Demonstration(*pair) for pair in given[:MAX_DEMONSTRATIONS])
         )
-
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("instructrag.explained"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The rationale, then the answer out of it."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.base import AnsweringDefense, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
@@ -22,13 +22,13 @@ from unpoison.models.prompts import answer_alone_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.normalisation import squad
-from unpoison.types import Answer, Passage, Query, Reply, Screening
+from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
 
 __all__ = ["Madam", "agents_answer", "all_correct_answers"]
 
 
-class Madam(Defense):
+class Madam(AnsweringDefense):
     """Debate between agents, one for each passage (MADAM-RAG). It drops no passage.
 
     The answer's text is the aggregator's list, joined by commas: ambiguous questions have several right answers.
@@ -50,6 +50,7 @@ class Madam(Defense):
     summary = "one agent for each passage answers and debates, an aggregator lists the answers that hold"
     calls = "k + 1 in each round, at most rounds (k + 1)"
     source = "Wang et al., 2025"
+    keeps_for = "madam.agents"
     tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
@@ -57,10 +58,6 @@ class Madam(Defense):
     ) -> None:
         super().__init__(generator=generator, **common)
         self.rounds = at_least("rounds", rounds, 1, 20)
-
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("madam.agents"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
@@ -87,7 +84,7 @@ class Madam(Defense):
             else Reason.of("sources.uncounted", answer=quotable(agents_answer(first[voice.name])))
             for voice in voices
         ]
-        notes = self.sources.notes if self.sources else ()
+        notes = self.source_notes
         screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds", *notes)
         details: dict[str, Any] = {"rounds": [list(said.values()) for said in debate], "aggregation": final.text}
         return make_answer(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)

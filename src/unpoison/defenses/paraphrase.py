@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
-from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.base import AnsweringDefense, make_answer
 from unpoison.defenses.options import CommonOptions
 from unpoison.models.baseline_prompts import paraphrases_prompt
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, retrieve
 from unpoison.text.normalisation import trim_text
-from unpoison.types import Answer, Passage, Query, Screening, as_passages
+from unpoison.types import Answer, Passage, Query, as_passages
 from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]
@@ -28,7 +27,7 @@ MAX_PARAPHRASE_CHARS = 1000
 """Characters of one paraphrase."""
 
 
-class Paraphrasing(Defense):
+class Paraphrasing(AnsweringDefense):
     """Answer paraphrases of the question, and take the answer that most of them get. It drops no passage.
 
     Args:
@@ -48,6 +47,7 @@ class Paraphrasing(Defense):
     summary = "asks in other words and takes the answer that most paraphrases get; retrieves anew if it can"
     calls = "1 + paraphrases"
     source = "Jain et al., 2023"
+    keeps_for = "paraphrase.rephrased"
 
     def __init__(
         self,
@@ -59,10 +59,6 @@ class Paraphrasing(Defense):
     ) -> None:
         super().__init__(generator=generator, retriever=retriever, **common)
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
-
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("paraphrase.rephrased"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""

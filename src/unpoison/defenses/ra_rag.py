@@ -190,7 +190,7 @@ class RaRag(Defense):
                 reasons[i], scores[i] = self._reason(name, witness, outcome), outcome.weights.get(name, 0.0)
         kept = sorted(i for name in outcome.behind for i in witnesses[name].passages)
         notes = () if kept or not passages else ("no source that can be believed answers",)
-        notes = (*notes, *(self.sources.notes if self.sources else ()))
+        notes = (*notes, *self.source_notes)
         evidence = Evidence({"weights": scores}, notes)
         return Screening.decided(
             self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence

@@ -256,7 +256,7 @@ class StaticRadar(Defense):
             notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
         elif graph.note:
             notes = (graph.note,)
-        notes = (*notes, *(self.sources.notes if self.sources else ()))
+        notes = (*notes, *self.source_notes)
         evidence = {
             "agreement": _spread(graph.agreement, reading.speaking, count),
             "conflict": _spread(graph.conflict, reading.speaking, count),

@@ -103,7 +103,7 @@ class ReliabilityRag(Defense):
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
         voices = None if self.sources is None else voices_of(self.sources, query.text, passages)
         chosen, conflict, notes = yield from self._consistent(query.reading, answers, voices)
-        notes += self.sources.notes if self.sources else ()
+        notes += self.source_notes
         kept = chosen
         if not chosen:
             kept = list(range(len(passages))) if self.fallback == "all" else []
@@ -221,7 +221,7 @@ class SampledReliabilityRag(ReliabilityRag):
             kept=kept,
             scores=[float(shown.count(i)) for i in range(len(passages))],
             reasons=[_sample_reason(i, drawn, chosen) for i in range(len(passages))],
-            evidence=Evidence(arrays, (*notes, *(self.sources.notes if self.sources else ()))),
+            evidence=Evidence(arrays, (*notes, *self.source_notes)),
         )
         return _Consistent(answers, kept if self.dedupe else shown, screening)
 

@@ -32,7 +32,7 @@ from itertools import chain, combinations, product
 from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, abstention, add_notes, make_answer
+from unpoison.defenses.base import AnsweringDefense, Defense, abstention, add_notes, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
 from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
@@ -44,10 +44,10 @@ from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import run
 from unpoison.text.keywords import empty, keywords
 from unpoison.text.normalisation import trim_text
-from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+from unpoison.types import Answer, Passage, Query, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["Certificate", "Doubt", "RobustRag", "Rule", "doubts", "sets"]
+__all__ = ["Certificate", "Doubt", "RobustRag", "Rule", "doubts", "refuse_sources", "sets"]
 
 MAX_OPTIONAL = {"short": 14, "long": 9}
 """Keywords that the attacker may let in or keep out: every subset of them is one call."""
@@ -72,7 +72,7 @@ class Certificate(NamedTuple):
     answers: tuple[str, ...] = ()
 
 
-class RobustRag(Defense):
+class RobustRag(AnsweringDefense):
     """Answer from keywords that enough passages state, each read alone (RobustRAG, keyword aggregation).
 
     It drops no passage; it limits what each can contribute. With a single passage it does not protect.
@@ -104,6 +104,7 @@ class RobustRag(Defense):
     summary = "reads each passage alone and answers from the keywords that enough of the answers share"
     calls = "k + 1"
     source = "Xiang et al., 2024"
+    keeps_for = "robustrag.votes"
     certifies = True
 
     def __init__(
@@ -131,17 +132,13 @@ class RobustRag(Defense):
         usual = MAX_TRIED if reader else 0
         self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MAX_OPTIONAL["short"])
 
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("robustrag.votes"))
-
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
         answers = yield from self._answer_each(query, passages)
         voices = voices_of(self.sources, query.text, passages)
         weights = self._weights(answers, voices)
         reasons = [self._reason(answer, weights.get(voice.name)) for answer, voice in zip(answers, voices, strict=True)]
-        screening = self.all_kept(query, passages, reasons, *(self.sources.notes if self.sources else ()))
+        screening = self.all_kept(query, passages, reasons, *self.source_notes)
         details: dict[str, Any] = {"atomic_answers": answers}
         if len(weights) < self.least:
             short = min(self.least - len(weights) - 1, len(passages))
@@ -270,10 +267,7 @@ class RobustRag(Defense):
         """The flow behind `certify`."""
         if self.gamma != 1:
             raise OptionError(f"only equal votes can be certified: gamma must be 1, got {self.gamma:g}")
-        if self.sources is not None:
-            raise OptionError(
-                "a certificate counts passages, and sources= counts who wrote them; leave out the sources"
-            )
+        refuse_sources(self)
         answers = yield from self._answer_each(query, passages[: max(0, len(passages) - poisoned)])
         voices = voices_of(None, query.text, passages[: len(answers)])
         weights = self._weights(answers, voices)
@@ -287,8 +281,7 @@ class RobustRag(Defense):
         optional = [word for word in self._above(votes, threshold - poisoned) if word not in sure]
         if len(optional) > MAX_OPTIONAL[self.form]:
             return Certificate(False, f"{len(optional)} keywords are in doubt, too many to try", tuple(optional))
-        chosen = chain.from_iterable(combinations(optional, size) for size in range(len(optional) + 1))
-        lists = [_longest_first([*sure, *words]) for words in chosen]
+        lists = list(sets(Doubt(frozenset(sure), tuple(optional)), _longest_first))
         prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
         replies = yield from generate([self._final(query.reading, hints) for hints in prompted], "certificate")
         texts = [reply.text for reply in replies] + ["I don't know."] * (len(prompted) < len(lists))
@@ -296,6 +289,16 @@ class RobustRag(Defense):
         stands = all(map(correct, texts)) if correct else len(distinct) == 1
         reason = f"{len(optional)} keywords are in doubt, and the answer {'stands' if stands else 'depends on them'}"
         return Certificate(stands, reason, tuple(optional), distinct)
+
+
+def refuse_sources(defense: Defense) -> None:
+    """Certify no votes of sources.
+
+    Raises:
+        OptionError: The defense was given sources.
+    """
+    if defense.sources is not None:
+        raise OptionError("a certificate counts passages, and sources= counts who wrote them; leave out the sources")
 
 
 def _longest_first(words: Iterable[str]) -> list[str]:

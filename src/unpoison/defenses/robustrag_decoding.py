@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, abstention, add_notes, make_answer
+from unpoison.defenses.base import AnsweringDefense, Defense, abstention, add_notes, make_answer
 from unpoison.defenses.options import CommonOptions
-from unpoison.defenses.robustrag import Certificate
+from unpoison.defenses.robustrag import Certificate, refuse_sources
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
 from unpoison.runtime.driver import run
-from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
+from unpoison.types import Answer, Passage, Query, Reply, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["DecodedToken", "RobustRagDecoding", "secure_token"]
+__all__ = ["DecodedToken", "RobustRagDecoding", "secure_token", "token_model"]
 
 MAX_PASSAGES = 100
 """Every step holds one distribution over the vocabulary for each passage."""
@@ -62,7 +62,7 @@ class _Decoded:
         return len({self.voices[i].name for i in self.retained})
 
 
-class RobustRagDecoding(Defense):
+class RobustRagDecoding(AnsweringDefense):
     """Decode jointly from passages read alone (RobustRAG, secure decoding aggregation). It drops no passage.
 
     Args:
@@ -88,6 +88,7 @@ class RobustRagDecoding(Defense):
     summary = "decodes one reply from the added next-token probabilities of passages that are read alone"
     calls = "0; each token takes a forward pass of k + 1 rows"
     source = "Xiang et al., 2024"
+    keeps_for = "robustrag.probabilities"
     certifies = True
 
     def __init__(
@@ -110,16 +111,12 @@ class RobustRagDecoding(Defense):
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
         self.mode = among("mode", mode, ("paper", "reference"))
 
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        yield from ()  # a flow without requests
-        return self.all_kept(query, passages, Reason.of("robustrag.probabilities"))
-
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Abstention probabilities, then joint decoding."""
-        model = self._model()
+        model = token_model(self)
         decoded = yield from self._decode(query, passages, model)
         reasons = [Reason.of(self._fate(i, decoded), refusal=p) for i, p in enumerate(decoded.refusal)]
-        screening = self.all_kept(query, passages, reasons, *(self.sources.notes if self.sources else ()))
+        screening = self.all_kept(query, passages, reasons, *self.source_notes)
         if not decoded.retained:
             answer = abstention(screening)
         else:
@@ -198,15 +195,6 @@ class RobustRagDecoding(Defense):
         spelled = [model.tokens(f"{space}{start}") for start in starts for space in ("", " ")]
         return tuple({tokens[0] for tokens in spelled if len(tokens) == 1})
 
-    def _model(self) -> TokenByToken:
-        model = self.models.generator
-        if not isinstance(model, TokenByToken):
-            raise OptionError(
-                f"{self.name} needs a generator that says how likely the next token is; use a local model, "
-                "hf:NAME_OR_PATH"
-            )
-        return model
-
     def certify(self, query: str | Query, passages: Iterable[Any], poisoned: int = 1) -> Certificate:
         """Whether the reply stands when the last `poisoned` passages are replaced by anything at all.
 
@@ -223,13 +211,10 @@ class RobustRagDecoding(Defense):
             InputError, ModelError, DeadlineError: As for `answer`.
         """
         at_least("poisoned", poisoned, 1)
-        if self.sources is not None:
-            raise OptionError(
-                "a certificate counts passages, and sources= counts who wrote them; leave out the sources"
-            )
+        refuse_sources(self)
         if self.aggregate != "sum":
             raise OptionError(f"only sums can be certified: aggregate must be sum, got {self.aggregate}")
-        given, model = as_passages(passages), self._model()
+        given, model = as_passages(passages), token_model(self)
         flow = self._decode(as_query(query), given[: max(0, len(given) - poisoned)], model)
         decoded, _ = run(flow, self.models, self.limits)
         if not decoded.retained:
@@ -238,6 +223,21 @@ class RobustRagDecoding(Defense):
         certified = all(lead - self.eta > poisoned or lead + poisoned <= self.eta for lead in decoded.leads)
         reason = f"{poisoned} poisoned passages can move a lead by {poisoned}; the closest decision is {margin:.2f} off"
         return Certificate(certified, reason, (), (model.text(decoded.tokens),) if certified else ())
+
+
+def token_model(defense: Defense) -> TokenByToken:
+    """The generator of what decodes by itself.
+
+    Raises:
+        OptionError: It gives no next-token probabilities.
+    """
+    model = defense.models.generator
+    if not isinstance(model, TokenByToken):
+        raise OptionError(
+            f"{defense.name} needs a generator that says how likely the next token is; use a local model, "
+            "hf:NAME_OR_PATH"
+        )
+    return model
 
 
 def _by_voice(probabilities: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:

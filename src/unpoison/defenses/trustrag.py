@@ -21,11 +21,9 @@ from unpoison.core.reasons import Reason
 from unpoison.defenses.base import EQUAL, Defense, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.options import CommonOptions
-from unpoison.errors import OptionError, clip
-from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
+from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
-from unpoison.models.styles import Style
 from unpoison.text.rouge import rouge_l
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import among, at_least, flag, within
@@ -98,9 +96,7 @@ class TrustRag(Defense):
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
-        if stages not in (1, 2):
-            raise OptionError(f"stages must be 1 or 2, got {clip(stages)}")
-        self.stages = at_least("stages", stages, 1)
+        self.stages = at_least("stages", stages, 1, 2)
         self.mode = among("mode", mode, ("paper", "reference"))
         if mode == "reference":
             self.models = replace(self.models, style=Style(safe=False, abstain=False))
@@ -147,10 +143,10 @@ class TrustRag(Defense):
 
         A poison that sits with clean passages shares little with them, so a mixture is preserved for stage 2.
         """
-        density = _mean_of_pairs(similarity[np.ix_(members, members)])
+        density = _density(members, similarity)
         if not density >= self.threshold:
             return Cluster(members, density, float("nan"), malicious=False)
-        overlap = _mean_of_pairs(rouge_l([texts[i] for i in members]))
+        overlap = _density(np.arange(len(members)), rouge_l([texts[i] for i in members]))
         return Cluster(members, density, overlap, malicious=overlap > self.overlap)
 
     def _denser(self, groups: list[NDArray[np.intp]], similarity: Matrix) -> list[Cluster]:
@@ -159,7 +155,7 @@ class TrustRag(Defense):
         The paper's Table 6 retains half of the clean passages where nothing was planted, so the threshold is not asked;
         and it finds 91 % where all five passages are poison, so the other cluster goes too where it is dense.
         """
-        densities = [_mean_of_pairs(similarity[np.ix_(group, group)]) for group in groups]
+        densities = [_density(group, similarity) for group in groups]
         highest = np.nanmax(densities) if not np.isnan(densities).all() else np.inf
         return [
             Cluster(group, density, float("nan"), malicious=density >= min(highest, self.threshold))
@@ -271,10 +267,10 @@ def _standardise(vectors: NDArray[np.float32]) -> Matrix:
     return np.asarray(scaled / np.where(length > 0, length, 1))
 
 
-def _mean_of_pairs(square: Matrix) -> float:
+def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
     """The mean over all pairs of different members; NaN without a pair."""
-    n = len(square)
-    return float((square.sum() - np.trace(square)) / (n * (n - 1))) if n > 1 else float("nan")
+    n, inner = len(members), similarity[np.ix_(members, members)]
+    return float((inner.sum() - np.trace(inner)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
 def reference_filter(
@@ -332,9 +328,7 @@ def _with_two_groups(
     overlap: float,
 ) -> tuple[list[int], list[Reason]]:
     k = len(similarity)
-    denser, looser = (first, second)
-    if _density(second, similarity) > _density(first, similarity):
-        denser, looser = second, first
+    looser, denser = sorted((second, first), key=lambda group: _density(group, similarity))
     if _density(looser, similarity) > threshold:
         return [], [Reason.of("trustrag.both_dense")] * k
     surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
@@ -360,13 +354,6 @@ def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[i
         if anchor is not None and overlaps[i, anchor] > overlap:
             deleted.add(i)
     return [i for i in members if i not in deleted]
-
-
-def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
-    """Mean cosine over all pairs of different members."""
-    n = len(members)
-    inner = similarity[np.ix_(members, members)]
-    return float((inner.sum() - np.trace(inner)) / (n * (n - 1)))
 
 
 def _add_reasons(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:

@@ -164,7 +164,7 @@ class Vote(Defense):
         scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
         k = len(passages)
         notes = (result.says, guarantee_sentence(min(result.margin, k), k, result.unit)) if passages else ()
-        notes = (*notes, *(self.sources.notes if self.sources is not None else ()))
+        notes = (*notes, *self.source_notes)
         evidence = Evidence({"votes": np.array(scores)}, notes)
         reasons = [_reason(i, ballots, result) for i in range(k)]
         return Screening.decided(

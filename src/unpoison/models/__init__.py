@@ -8,7 +8,7 @@ from __future__ import annotations
 from unpoison.utils.lazy import lazy_names
 
 _HOMES = {
-    "AnswerNLI": "lexical_nli",
+    "AnswerNLI": "lexical",
     "AnthropicGenerator": "anthropic",
     "CachedEncoder": "cache",
     "CachedGenerator": "cache",
@@ -28,7 +28,7 @@ _HOMES = {
     "HlatrScorer": "hlatr",
     "InjectionClassifier": "protocols",
     "LexicalEncoder": "lexical",
-    "LexicalNLI": "lexical_nli",
+    "LexicalNLI": "lexical",
     "Models": "protocols",
     "NLIModel": "protocols",
     "OnnxEncoder": "onnx",

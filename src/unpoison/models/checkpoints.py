@@ -5,32 +5,79 @@ The model hub is asked in seconds whether it is there: its own client waits for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, UnpoisonError, clip
 from unpoison.text.alignment import Region
+from unpoison.utils.checks import among
 from unpoison.utils.extras import require
 
 __all__ = [
     "SECONDS",
+    "CheckpointEncoder",
+    "NamedModel",
     "check_published",
     "checkpoint_errors",
     "encodable",
     "from_disk",
     "in_batches",
+    "load_pretrained",
     "model_name",
     "need_hub",
     "nli_columns",
+    "sigmoid",
     "softmax",
     "token_windows",
 ]
+
+
+class NamedModel:
+    """A model whose name is the form by which it was asked for: a kind, a colon, a checkpoint, options."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name.partition(':')[2] or self.name!r})"
+
+
+class CheckpointEncoder(NamedModel, ABC):
+    """What encoders of checkpoints share: a name that tells vectors apart, one tower or two, texts to rows."""
+
+    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
+
+    def __init__(self, name: str, pooling: str | None, similarity: str, query_encoder: str | None) -> None:
+        self.similarity = among("similarity", similarity, ("cosine", "dot"))
+        if pooling is not None:
+            among("pooling", pooling, ("mean", "cls"))
+        self.name = model_name(name, pooling=pooling, similarity=similarity, query_encoder=query_encoder)
+        self._passages: Any = None
+        self._questions: Any = None
+        if query_encoder is not None:  # on the instance, so that there are two towers exactly where two were given
+            self.encode_queries = lambda texts: self._encode(self._questions, texts)
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1, with `dot` as the model makes them. Texts longer than its window are cut.
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return self._encode(self._passages, texts)
+
+    def _encode(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._vectors(tower, texts) if texts else np.zeros((0, 1), np.float32)
+
+    @abstractmethod
+    def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The rows of at least one text."""
 
 
 @contextmanager
@@ -58,6 +105,35 @@ def checkpoint_errors(name: str) -> Iterator[None]:
     finally:
         if shows_progress:
             logging.enable_progress_bar()
+
+
+def load_pretrained(
+    kind: str, path: str, purpose: str, device: str | None = None, **options: Any
+) -> tuple[Any, Any, list[str]]:
+    """A checkpoint of the transformers library. Code that comes with it is never run.
+
+    Args:
+        kind: What the library calls it, such as "CausalLM".
+        path: A folder, or a name that the model hub knows.
+        purpose: For the error where an extra is missing.
+        device: "cpu", "cuda", ...; None for a GPU if there is one.
+        options: For the model's `from_pretrained`.
+
+    Returns:
+        The tokenizer, the model ready to be asked, and the weights that the checkpoint lacks.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded.
+    """
+    torch, library = require("torch", purpose), require("transformers", purpose)
+    with checkpoint_errors(path):
+        where = {"local_files_only": from_disk(path), "trust_remote_code": False}
+        tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
+        loader = getattr(library, f"AutoModelFor{kind}")
+        model, report = loader.from_pretrained(path, output_loading_info=True, **where, **options)
+        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    return tokenizer, model, sorted(report["missing_keys"])
 
 
 def check_published(file: Path, expected: str, name: str) -> None:
@@ -113,6 +189,11 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
     probabilities: NDArray[np.float64] = powers / powers.sum(axis=-1, keepdims=True)
     return probabilities
+
+
+def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logits to probabilities, each by itself."""
+    return 0.5 * (1 + np.tanh(logits / 2))
 
 
 def in_batches(

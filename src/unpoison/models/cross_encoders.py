@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import checkpoint_errors, from_disk, in_batches, nli_columns, softmax, token_windows
+from unpoison.errors import ModelError
+from unpoison.models.checkpoints import (
+    NamedModel,
+    in_batches,
+    load_pretrained,
+    nli_columns,
+    sigmoid,
+    softmax,
+    token_windows,
+)
 from unpoison.text.alignment import Region
+from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
 __all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "PairClassifier"]
 
 
-class CrossEncoderNLI:
+class CrossEncoderNLI(NamedModel):
     """An NLI judge: any three-way sequence-classification checkpoint.
 
     The outputs are read by the names in the checkpoint's `id2label`, never by position, for their order differs
@@ -56,11 +65,8 @@ class CrossEncoderNLI:
         """
         return softmax(self._classifier.logits(pairs))[:, self._columns]
 
-    def __repr__(self) -> str:
-        return f"CrossEncoderNLI({self.name.removeprefix('cross:')!r})"
 
-
-class CrossEncoderScorer:
+class CrossEncoderScorer(NamedModel):
     """A similarity or relevance scorer: any sequence-classification checkpoint with one output.
 
     Loading, arguments and errors are those of `CrossEncoderNLI`.
@@ -83,11 +89,7 @@ class CrossEncoderScorer:
         Raises:
             ModelError: The model made a value that is not finite.
         """
-        logits = self._classifier.logits(pairs)[:, 0]
-        return 0.5 * (1 + np.tanh(logits / 2))
-
-    def __repr__(self) -> str:
-        return f"CrossEncoderScorer({self.name.removeprefix('cross:')!r})"
+        return sigmoid(self._classifier.logits(pairs)[:, 0])
 
 
 class PairClassifier:
@@ -95,24 +97,16 @@ class PairClassifier:
 
     def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
         for option, value in (("batch_size", batch_size), ("max_length", max_length)):
-            if value < 1:
-                raise OptionError(f"{option} must be at least 1, got {value}")
-        torch = require("torch", "a cross-encoder")
-        transformers = require("transformers", "a cross-encoder")
-        with checkpoint_errors(path):
-            source: dict[str, Any] = {"local_files_only": from_disk(path), "trust_remote_code": False}
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
-            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                path, output_loading_info=True, **source
-            )
-        if report["missing_keys"]:
+            at_least(option, value, 1)
+        self._torch, self._name, self._batch_size = require("torch", "a cross-encoder"), name, batch_size
+        kind = "SequenceClassification"
+        self._tokenizer, self._model, missing = load_pretrained(kind, path, "a cross-encoder", device)
+        if missing:
             raise ModelError(
-                f"{name} has no trained classification head ({', '.join(sorted(report['missing_keys'])[:3])} missing); "
+                f"{name} has no trained classification head ({', '.join(missing[:3])} missing); "
                 "use a checkpoint that was trained on pairs of texts"
             )
-        self._torch, self._name, self._batch_size = torch, name, batch_size
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self._model = model.to(self.device).eval()
+        self.device, model = self._model.device, self._model
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
         self._max_length = min(max_length, self._tokenizer.model_max_length, positions)
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once

@@ -8,22 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
-from unpoison.models.questions import Question, read_question
+from unpoison.models.questions import AnswerSpan, Question, read_question, spans
 from unpoison.models.sentences import STOP_WORDS, Sentence, split
 from unpoison.types import Reply
 
-__all__ = [
-    "ABSTENTION",
-    "ExtractiveReader",
-    "Scored",
-    "SpanAnswer",
-    "has_injection",
-    "read",
-    "restates",
-    "score_sentences",
-]
+__all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 
 ABSTENTION = "I don't know"
 
@@ -81,9 +71,7 @@ class ExtractiveReader:
     characters in Chinese and Japanese) decide. Time is linear in the passages' length. May be shared between threads.
     """
 
-    @property
-    def name(self) -> str:
-        return "extractive"
+    name = "extractive"
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """Reply from the prompt's fields; what cannot be answered is answered with "I don't know".
@@ -96,7 +84,15 @@ class ExtractiveReader:
 
 
 def _answer(prompt: Prompt) -> str | None:
-    reading = read(read_question(prompt.question), prompt.passages)
+    return _best_statement(prompt, prompt.passages)
+
+
+def _decide(prompt: Prompt) -> str | None:
+    return _best_statement(prompt, [text for text in prompt.notes.values() if informative(text)])
+
+
+def _best_statement(prompt: Prompt, texts: Sequence[str]) -> str | None:
+    reading = read(read_question(prompt.question), texts)
     return _statement(reading[0], prompt) if reading else None
 
 
@@ -110,10 +106,6 @@ def _atomic(prompt: Prompt) -> str | None:
     return reading[0].answer if reading[0].sure else _statement(reading[0], prompt)
 
 
-def _no_answer(prompt: Prompt) -> None:
-    """It has no memory to answer from."""
-
-
 def _consolidate(prompt: Prompt) -> str | None:
     texts = [
         text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not has_injection(text)
@@ -121,11 +113,6 @@ def _consolidate(prompt: Prompt) -> str | None:
     reading = read(read_question(prompt.question), texts)
     kept = reading[:1] + [finding for finding in reading[1:] if finding.relevance > RELEVANT]
     return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])
-
-
-def _decide(prompt: Prompt) -> str | None:
-    reading = read(read_question(prompt.question), [text for text in prompt.notes.values() if informative(text)])
-    return _statement(reading[0], prompt) if reading else None
 
 
 def _synthesize(prompt: Prompt) -> str | None:
@@ -138,8 +125,7 @@ def _synthesize(prompt: Prompt) -> str | None:
         return None
     if sizes[keys[best]] > 1 or len(answers) == 1:
         return answers[best]
-    reading = read(read_question(prompt.question), answers)
-    return _statement(reading[0], prompt) if reading else answers[0]
+    return _best_statement(prompt, answers) or answers[0]
 
 
 def _key(answer: str) -> str:
@@ -149,11 +135,8 @@ def _key(answer: str) -> str:
 
 def _free(prompt: Prompt) -> str | None:
     question = read_question(prompt.question)
-    for text in (*prompt.passages, *prompt.notes.values()):
-        for sentence in split(text):
-            if sentence.distinct & question.content and not restates(sentence, question):
-                return sentence.text
-    return None
+    sentences = (sentence for text in (*prompt.passages, *prompt.notes.values()) for sentence in split(text))
+    return next((s.text for s in sentences if s.distinct & question.content and not restates(s, question)), None)
 
 
 def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
@@ -170,8 +153,8 @@ def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
 _TASKS: dict[Task, Callable[[Prompt], str | None]] = {
     "answer": _answer,
     "atomic": _atomic,
-    "answer-alone": _no_answer,
-    "knowledge": _no_answer,
+    "answer-alone": lambda _: None,  # it has no memory to answer from
+    "knowledge": lambda _: None,
     "consolidate": _consolidate,
     "decide": _decide,
     "synthesize": _synthesize,

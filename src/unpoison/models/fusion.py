@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
-from unpoison.models.checkpoints import checkpoint_errors, encodable, model_name, softmax
+from unpoison.models.checkpoints import checkpoint_errors, encodable, load_pretrained, model_name, softmax
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least, within
@@ -63,14 +63,11 @@ class FusionInDecoder:
         self.threshold = within("threshold", threshold, 0.0, 1.0)
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 1024)
         self._torch = require("torch", "FusionInDecoder")
-        library = require("transformers", "FusionInDecoder")
         path = str(folder)
         self.name = model_name(f"fid:{path}", length=length, threshold=threshold, max_tokens=max_tokens)
-        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
+        options = {"use_safetensors": True}
+        self._tokenizer, self._model, _ = load_pretrained("Seq2SeqLM", path, "FusionInDecoder", device, **options)
         with checkpoint_errors(path):
-            self._tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
-            model = library.AutoModelForSeq2SeqLM.from_pretrained(path, use_safetensors=True, **where)
-            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
             self._head = self._read_head(Path(path) / HEAD)
         self._lock = Lock()
 

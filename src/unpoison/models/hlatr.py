@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, ModelError, clip
+from unpoison.models.checkpoints import NamedModel, sigmoid
 from unpoison.models.cross_encoders import PairClassifier
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
@@ -46,7 +47,7 @@ class _Settings(NamedTuple):
     dropout: float = 0.1
 
 
-class HlatrScorer:
+class HlatrScorer(NamedModel):
     """A list-aware scorer of (query, passage) pairs, over any reranker's checkpoint.
 
     In one call of `score` the pairs with the same first text are a list, in retrieval order. Without a head the scores
@@ -97,7 +98,7 @@ class HlatrScorer:
             ModelError: The model made a value that is not finite.
         """
         if self._head is None:
-            return _sigmoid(self._pairs.logits(pairs)[:, 0])
+            return sigmoid(self._pairs.logits(pairs)[:, 0])
         lists: dict[str, list[int]] = {}
         for position, (query, _) in enumerate(pairs):
             lists.setdefault(query, []).append(position)
@@ -105,7 +106,7 @@ class HlatrScorer:
         with self._torch.inference_mode():
             for members in lists.values():
                 scores[members] = self._logits(self._tensor(embeddings[members])).cpu().double().numpy()
-        return _sigmoid(scores)
+        return sigmoid(scores)
 
     @classmethod
     def train(
@@ -220,13 +221,6 @@ class HlatrScorer:
 
     def _tensor(self, embeddings: NDArray[np.float64]) -> Any:
         return self._torch.tensor(embeddings, dtype=self._torch.float32, device=self._pairs.device)
-
-    def __repr__(self) -> str:
-        return f"HlatrScorer({self.name.removeprefix('hlatr:')!r})"
-
-
-def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 0.5 * (1 + np.tanh(logits / 2))
 
 
 @contextmanager

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import encodable, softmax
+from unpoison.models.checkpoints import NamedModel, encodable, sigmoid, softmax
 from unpoison.models.cross_encoders import PairClassifier
 from unpoison.models.onnx import Graph, labels_of
 from unpoison.text.alignment import Region
@@ -32,7 +32,35 @@ OVERLAP = 32
 """Tokens that a window repeats of the one before."""
 
 
-class TransformersInjectionClassifier:
+class WindowClassifier(NamedModel, ABC):
+    """A classifier that judges a text with more tokens than it reads in windows, of which the worst counts."""
+
+    _columns: Sequence[int]
+
+    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without a token.
+
+        Raises:
+            ModelError: The model made a value that is not finite, or not one for each label.
+        """
+        clean = [encodable(text) for text in texts]
+        owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self._windows(text)]
+        highest = np.zeros(len(texts))
+        if owned:
+            likely = probability(self._logits([window for _, window in owned]), self._columns)
+            np.maximum.at(highest, [i for i, _ in owned], likely)
+        return highest
+
+    @abstractmethod
+    def _windows(self, text: str) -> list[Region]:
+        """Where the windows of a text stand."""
+
+    @abstractmethod
+    def _logits(self, windows: list[str]) -> NDArray[np.float64]:
+        """Shape (n, labels)."""
+
+
+class TransformersInjectionClassifier(WindowClassifier):
     """Any sequence-classification checkpoint of the transformers library whose labels say which one is an injection.
 
     A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
@@ -64,23 +92,14 @@ class TransformersInjectionClassifier:
         self._classifier = PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
         self._columns = injection_columns(self._classifier.labels, self.name, label)
 
-    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """P(injection) of each text, by its worst window, shape (n,).
+    def _windows(self, text: str) -> list[Region]:
+        return self._classifier.windows(text, OVERLAP)
 
-        Raises:
-            ModelError: The model made a value that is not finite.
-        """
-        return by_worst_window(
-            texts,
-            lambda text: self._classifier.windows(text, OVERLAP),
-            lambda windows: probability(self._classifier.logits(windows), self._columns),
-        )
-
-    def __repr__(self) -> str:
-        return f"TransformersInjectionClassifier({self.name.removeprefix('hf:')!r})"
+    def _logits(self, windows: list[str]) -> NDArray[np.float64]:
+        return self._classifier.logits(windows)
 
 
-class OnnxInjectionClassifier:
+class OnnxInjectionClassifier(WindowClassifier):
     """Such a classifier in a folder with `model.onnx` (or `onnx/model.onnx`), `tokenizer.json` and `config.json`.
 
     Args:
@@ -109,28 +128,11 @@ class OnnxInjectionClassifier:
         self._columns, self._outputs = injection_columns(labels, self.name, label), len(labels)
         self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers, overlap=OVERLAP)
 
-    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """P(injection) of each text, by its worst window, shape (n,).
+    def _windows(self, text: str) -> list[Region]:
+        return self._graph.windows(text)
 
-        Raises:
-            ModelError: The graph made a value that is not finite, or not one value for each label.
-        """
-        return by_worst_window(
-            texts,
-            self._graph.windows,
-            lambda windows: probability(self._graph.run(windows, "logits", self._check_output), self._columns),
-        )
-
-    def _check_output(self, output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
-        if output.ndim != 2 or output.shape[1] != self._outputs:
-            raise ModelError(
-                f"{self.name} made an output of shape {output.shape} instead of (texts, {self._outputs}); export the "
-                "whole classifier"
-            )
-        return output
-
-    def __repr__(self) -> str:
-        return f"OnnxInjectionClassifier({self.name.removeprefix('onnx:')!r})"
+    def _logits(self, windows: list[str]) -> NDArray[np.float64]:
+        return self._graph.logits(windows, self._outputs)
 
 
 def injection_columns(labels: Mapping[int, str], name: str, label: str | None = None) -> list[int]:
@@ -169,20 +171,6 @@ def injection_columns(labels: Mapping[int, str], name: str, label: str | None = 
 def probability(logits: NDArray[np.float64], columns: Sequence[int]) -> NDArray[np.float64]:
     """Logits of shape (n, labels) to the probability of the chosen outputs, shape (n,); of one output its sigmoid."""
     if logits.shape[1] == 1:
-        return 0.5 * (1 + np.tanh(logits[:, 0] / 2))
+        return sigmoid(logits[:, 0])
     summed: NDArray[np.float64] = softmax(logits)[:, list(columns)].sum(axis=1)
     return np.minimum(summed, 1.0)
-
-
-def by_worst_window(
-    texts: Sequence[str],
-    windows: Callable[[str], Sequence[Region]],
-    judge: Callable[[list[str]], NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """The highest probability of each text's windows, shape (n,); 0 for a text without a token."""
-    clean = [encodable(text) for text in texts]
-    owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in windows(text)]
-    highest = np.zeros(len(texts))
-    if owned:
-        np.maximum.at(highest, [i for i, _ in owned], judge([window for _, window in owned]))
-    return highest

@@ -47,8 +47,8 @@ GENERATORS = {
 }
 NLI_MODELS = {
     "reader": "reader:load_reader",
-    "answers": "lexical_nli:AnswerNLI",
-    "lexical": "lexical_nli:LexicalNLI",
+    "answers": "lexical:AnswerNLI",
+    "lexical": "lexical:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
     "onnx:FOLDER": "onnx:OnnxNLI",
 }

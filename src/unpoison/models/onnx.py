@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -11,16 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import in_batches, model_name, nli_columns, softmax, token_windows
+from unpoison.errors import ModelError, clip
+from unpoison.models.checkpoints import CheckpointEncoder, NamedModel, in_batches, nli_columns, softmax, token_windows
 from unpoison.text.alignment import Region
-from unpoison.utils.checks import among
+from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
-__all__ = ["Graph", "OnnxEncoder", "OnnxNLI", "labels_of", "open_session"]
+__all__ = ["Graph", "OnnxEncoder", "OnnxNLI", "labels_of", "open_graph"]
 
 
-class OnnxEncoder:
+class OnnxEncoder(CheckpointEncoder):
     """A sentence encoder in a folder with `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`.
 
     A graph whose output is one vector per token is pooled by the mean over the text's tokens, or as
@@ -42,8 +42,6 @@ class OnnxEncoder:
         ModelError: A file is missing or unusable.
     """
 
-    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
-
     def __init__(
         self,
         folder: str | Path,
@@ -56,32 +54,15 @@ class OnnxEncoder:
         providers: Sequence[str] = ("CPUExecutionProvider",),
         threads: int | None = None,
     ) -> None:
-        self.similarity = among("similarity", similarity, ("cosine", "dot"))
-        if pooling is not None:
-            among("pooling", pooling, ("mean", "cls"))
-        self.name = model_name(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
+        super().__init__(f"onnx:{folder}", pooling, similarity, query_encoder)
+        self._passages = Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
             self._questions = Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
-            self.encode_queries = self._encode_queries
 
-    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1, with `dot` as the graph makes them.
-
-        Raises:
-            ModelError: The graph made a value that is not finite.
-        """
-        return self._vectors(self._graph, texts)
-
-    def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        return self._vectors(self._questions, texts)
-
-    def _vectors(self, graph: Graph, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, 1), np.float32)
-        vectors = graph.run(texts, "sentence_embedding", self._pool)
+    def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors: NDArray[np.float64] = tower.run(texts, "sentence_embedding", self._pool)
         if self.similarity == "dot":
             return vectors.astype(np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -96,11 +77,8 @@ class OnnxEncoder:
         pooled: NDArray[Any] = (output * weight).sum(axis=1) / weight.sum(axis=1)
         return pooled
 
-    def __repr__(self) -> str:
-        return f"OnnxEncoder({self.name.removeprefix('onnx:')!r})"
 
-
-class OnnxNLI:
+class OnnxNLI(NamedModel):
     """A three-way NLI judge in a folder with `model.onnx` (or `onnx/model.onnx`), `tokenizer.json` and `config.json`.
 
     The outputs are read by the names in the config's `id2label`, never by position.
@@ -134,36 +112,32 @@ class OnnxNLI:
         Raises:
             ModelError: The graph made a value that is not finite, or not three values per pair.
         """
-        if not pairs:
-            return np.zeros((0, 3))
-        return softmax(self._graph.run(pairs, "logits", self._three))[:, self._columns]
-
-    def _three(self, output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
-        if output.ndim != 2 or output.shape[1] != 3:
-            raise ModelError(
-                f"{self.name} made an output of shape {output.shape} instead of (pairs, 3); export the whole classifier"
-            )
-        return output
-
-    def __repr__(self) -> str:
-        return f"OnnxNLI({self.name.removeprefix('onnx:')!r})"
+        return softmax(self._graph.logits(pairs, 3))[:, self._columns] if pairs else np.zeros((0, 3))
 
 
-def open_session(file: Path, name: str, providers: Sequence[str], *, threads: int | None = None) -> Any:
-    """An onnxruntime session over one self-contained file.
+def open_graph(
+    folder: Path, name: str, providers: Sequence[str], *, threads: int | None = None
+) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str], bool]:
+    """An onnxruntime session over a folder's graph, which is one file beside its `tokenizer.json`.
 
     Args:
-        file: The graph.
+        folder: It holds `model.onnx`, or `onnx/model.onnx`.
         name: What messages call it.
         providers: onnxruntime's execution providers, the preferred first.
         threads: Threads of one run; None for the library's own choice.
 
+    Returns:
+        The session, the type of each input, the names of the outputs, and whether the graph is an int8 one.
+
     Raises:
         MissingExtraError: onnxruntime is not installed.
-        ModelError: The file is missing, cut, no graph, or names further files: a graph from somebody else must not
+        ModelError: A file is missing, cut, no graph, or names further files: a graph from somebody else must not
             choose what is read from this machine.
     """
     runtime = require("onnxruntime", "an ONNX model")
+    file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
+    if file is None or not (folder / "tokenizer.json").is_file():
+        raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
     try:
         graph = file.read_bytes()
     except OSError as error:
@@ -175,9 +149,13 @@ def open_session(file: Path, name: str, providers: Sequence[str], *, threads: in
     if threads is not None:
         options.intra_op_num_threads = threads
     try:
-        return runtime.InferenceSession(graph, options, providers=list(providers))
+        session = runtime.InferenceSession(graph, options, providers=list(providers))
     except Exception as error:  # the library raises bare exceptions of its own
         raise _unusable(name, error) from error
+    inputs: dict[str, type[np.signedinteger[Any]]] = {
+        put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()
+    }
+    return session, inputs, [put.name for put in session.get_outputs()], _SCALED in graph
 
 
 _SCALED = b"DynamicQuantizeLinear"
@@ -206,27 +184,20 @@ class Graph:
         overlap: int = 0,
     ) -> None:
         for option, value in (("batch_size", batch_size), ("max_length", max_length), ("threads", threads or 1)):
-            if value < 1:
-                raise OptionError(f"{option} must be at least 1, got {value}")
+            at_least(option, value, 1)
         tokenizers = require("tokenizers", "an ONNX model")
-        self._name, self._batch_size = name, batch_size
-        file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
-        if file is None or not (folder / "tokenizer.json").is_file():
-            raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-        self._session = open_session(file, name, providers, threads=threads)
-        if _SCALED in file.read_bytes():
-            self._batch_size = 1
+        self._name = name
+        self._session, self._inputs, self._outputs, scaled = open_graph(folder, name, providers, threads=threads)
+        self._batch_size = 1 if scaled else batch_size
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare exceptions of its own
             raise _unusable(name, error) from error
-        self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
         unknown = set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}
         if unknown:
             raise ModelError(
                 f"{name} wants the inputs {', '.join(sorted(unknown))}, which no tokenizer makes; export a text model"
             )
-        self._outputs = [put.name for put in self._session.get_outputs()]
         length = min(max_length, _longest(name, folder))
         self._tokenizer.enable_truncation(length, stride=min(overlap, length // 4))
         self._tokenizer.enable_padding()
@@ -256,6 +227,23 @@ class Graph:
 
         with self._lock:
             return in_batches(items, self._batch_size, batch, self._name)
+
+    def logits(self, items: Sequence[Any], labels: int) -> NDArray[np.float64]:
+        """A classifier's output for all items, shape (n, labels).
+
+        Raises:
+            ModelError: The graph made something else, or a value that is not finite.
+        """
+
+        def check(output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
+            if output.ndim != 2 or output.shape[1] != labels:
+                raise ModelError(
+                    f"{self._name} made an output of shape {output.shape} instead of (texts, {labels}); export the "
+                    "whole classifier"
+                )
+            return output
+
+        return self.run(items, "logits", check)
 
     def windows(self, text: str) -> list[Region]:
         """Where the windows stand in which the graph can read a whole text; `overlap` tokens are in two of them."""

@@ -11,11 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import checkpoint_errors, from_disk
+from unpoison.models.checkpoints import checkpoint_errors
 from unpoison.models.spans import load_answerer
 from unpoison.utils.extras import require
 
 __all__ = ["INPUTS", "export", "export_encoder", "write_graph", "write_settings"]
+
+PURPOSE = "exporting a model"
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -36,16 +38,9 @@ def export(name_or_path: str, folder: Path) -> Path:
         ModelError: The checkpoint cannot be loaded, has no fast tokenizer, or cannot be exported.
     """
     _check_new(folder)
-    torch = require("torch", "exporting a model")
-    library = require("transformers", "exporting a model")
-    with checkpoint_errors(name_or_path):
-        where = {"local_files_only": from_disk(name_or_path), "trust_remote_code": False}
-        tokenizer = library.AutoTokenizer.from_pretrained(name_or_path, **where)
-        model = load_answerer(library, name_or_path, {**where, "attn_implementation": "eager"}).eval()
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ModelError(f"{name_or_path} has no fast tokenizer, which tells where words stand; use another checkpoint")
-    typed = getattr(model.config, "type_vocab_size", 0) > 1
-    inputs = INPUTS if typed else INPUTS[:2]
+    torch = require("torch", PURPOSE)
+    tokenizer, model = load_answerer(name_or_path, name_or_path, PURPOSE, "cpu", attn_implementation="eager")
+    inputs = _inputs_of(model)
 
     class Spans(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -83,7 +78,7 @@ def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
             token, or cannot be exported.
     """
     _check_new(folder)
-    torch = require("torch", "exporting a model")
+    torch = require("torch", PURPOSE)
     library = require("sentence_transformers", "exporting an encoder")
     with checkpoint_errors(str(name_or_path)):
         whole = library.SentenceTransformer(
@@ -98,7 +93,7 @@ def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
     model, tokenizer = whole[0].auto_model, whole.tokenizer
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise ModelError(f"{name_or_path} has no fast tokenizer, and no other is read without torch; use another one")
-    inputs = INPUTS if getattr(model.config, "type_vocab_size", 0) > 1 else INPUTS[:2]
+    inputs = _inputs_of(model)
 
     class Tokens(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -120,6 +115,10 @@ def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
     return graph
 
 
+def _inputs_of(model: Any) -> tuple[str, ...]:
+    return INPUTS if getattr(model.config, "type_vocab_size", 0) > 1 else INPUTS[:2]
+
+
 def _check_new(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OptionError(f"{folder} has files already; give a folder that is new or empty")
@@ -134,9 +133,9 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
         MissingExtraError: onnx or onnxruntime is not installed.
         ModelError: The exporter refused the model.
     """
-    torch = require("torch", "exporting a model")
-    require("onnx", "exporting a model")
-    quantization = require("onnxruntime.quantization", "exporting a model")
+    torch = require("torch", PURPOSE)
+    require("onnx", PURPOSE)
+    quantization = require("onnxruntime.quantization", PURPOSE)
     ones = torch.ones(2, 9, dtype=torch.long)
     feeds = tuple(ones * 0 if name == "token_type_ids" else ones for name in inputs)
     axes = {name: {0: "batch", 1: "length"} for name in (*inputs, *outputs) if name != "relation"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import softmax
-from unpoison.models.lexical_nli import judge_pairs
+from unpoison.models.lexical import judge_pairs
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.text.answers import Relation, relation
 from unpoison.text.tokens import stems

@@ -1,21 +1,55 @@
-"""Every prompt. Prompt text lives nowhere else, but for what belongs to one paper: `data/wordings.yaml`.
+"""What a prompt is, how it is put to a model, and the prompts of plain RAG, RADAR and TrustRAG.
 
 A `Prompt` is data: the task, the question, the passages and notes. It renders to chat messages in one place, in the
 style that it is given: by default with hostile passages inside markers. A reader without a model (the extractive
-reader) answers from the fields and never sees the rendering.
+reader) answers from the fields and never sees the rendering. A style says nothing of what is asked, only how. It
+travels with the models (`Models.style`), so a defense is written without it.
+
+Prompt text lives in two files: `data/prompts.yaml` has what ours ask, `data/wordings.yaml` what belongs to one paper,
+each with its source. The papers' sentences are theirs, and some of the code that holds them carries no licence; so each
+is stated as a fact (`says`), restated in our words (`text` and the like), and what is not as there is said (`differs`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, Self, TypeAlias
 
-from unpoison.models.styles import SAFE, Style, wording
+import yaml
+
+from unpoison.core.registry import parse, read_options
+from unpoison.errors import OptionError, clip
+from unpoison.utils.checks import among, flag
 from unpoison.utils.fences import marker
 
-__all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fence_texts", "informative"]
+__all__ = [
+    "ABSTAIN", "DATA", "PAPERS", "SAFE", "Message", "Prompt", "Style", "Task", "fence_texts", "fill_prompt",
+    "informative", "wording",
+]  # fmt: skip
+
+PAPERS = ("grada", "ragdefender", "trustrag", "radar")
+"""Whose way of asking a style can name."""
+
+
+@cache
+def _text_file(file: str) -> Mapping[str, Mapping[str, Any]]:
+    read: Mapping[str, Mapping[str, Any]] = yaml.safe_load(files("unpoison").joinpath("data", file).read_text("utf-8"))
+    return read
+
+
+def wording(kind: str, name: str) -> Mapping[str, Any]:
+    """One entry: `wording("answer", "grada")` or `wording("orders", "qa")`.
+
+    Raises:
+        KeyError: No such entry.
+    """
+    entry: Mapping[str, Any] = _text_file("wordings.yaml")[kind][name]
+    return entry
+
 
 Message: TypeAlias = dict[Literal["role", "content"], str]
 
@@ -24,6 +58,71 @@ Task: TypeAlias = Literal[
 ]
 """What is asked: answer from passages; answer from memory; answer from one passage; say what the model knows;
 consolidate sources; decide between sources; synthesize atomic answers; anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How prompts are put to a model.
+
+    Attributes:
+        safe: Fence what an attacker may have written, and order the model to follow nothing that stands inside. False
+            is for comparisons with published numbers only: a passage may then pose as the instructions.
+        abstain: Whether plain RAG may reply "I don't know". Methods that need abstentions ask for them anyway.
+        long: Ask for a text in place of a short answer.
+        question: Whether the question stands before or after the passages; safe prompts have it last.
+        paper: Whose rules plain RAG is asked by (`data/wordings.yaml`), in our words: the form of the reply, and when
+            it may abstain. "" for our own.
+
+    Raises:
+        OptionError: A value that cannot be used.
+    """
+
+    safe: bool = True
+    abstain: bool = True
+    long: bool = False
+    question: Literal["last", "first"] = "last"
+    paper: Literal["", "grada", "ragdefender", "trustrag", "radar"] = ""
+
+    def __post_init__(self) -> None:
+        for name in ("safe", "abstain", "long"):
+            flag(name, getattr(self, name))
+        among("question", self.question, ("last", "first"))
+        among("paper", self.paper, ("", *PAPERS))
+        if self.safe and self.question == "first":
+            raise OptionError("question=first goes with the plain style only; safe prompts have our instructions first")
+        if self.safe and self.paper:
+            raise OptionError(f"paper={self.paper} goes with the plain style only; no paper asks safely")
+
+    @classmethod
+    def of(cls, spec: str | Self) -> Self:
+        """Read a style: `safe`, `plain`, or one with options such as `plain:abstain=false,question=first,long=true`.
+
+        Raises:
+            OptionError: Neither of the two, or an option that a style does not have.
+        """
+        if isinstance(spec, cls):
+            return spec
+        name, texts = parse(str(spec))
+        if name not in ("safe", "plain") or "safe" in texts:
+            raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {clip(spec)}")
+        return cls(safe=name == "safe", **read_options(cls, texts, name))
+
+    def __str__(self) -> str:
+        """What `of` reads back."""
+        own = [field for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        given = ",".join(f"{field.name}={str(getattr(self, field.name)).lower()}" for field in own)
+        return ("safe" if self.safe else "plain") + (f":{given}" if given else "")
+
+    @property
+    def description(self) -> str:
+        """In words, for the header of a table."""
+        fence = "passages fenced and their orders forbidden" if self.safe else "no fence, no warning of orders"
+        abstain = "may abstain" if self.abstain else "no abstention offered"
+        rules = f"; by the rules of {wording('answer', self.paper)['source']}" if self.paper else ""
+        return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}{rules}"
+
+
+SAFE = Style()
 
 
 # What a safe prompt says of the texts that it fences.
@@ -125,58 +224,51 @@ def fence_texts(label: str, texts: Sequence[str], mark: str | None = None) -> st
     return "\n".join(f"<{label} {i} {mark}>\n{text}\n</{label} {i} {mark}>" for i, text in enumerate(texts, 1))
 
 
+def fill_prompt(
+    name: str, question: str, passages: Sequence[str] = (), words: Mapping[str, str] | None = None, **given: Any
+) -> Prompt:
+    """A prompt of `data/prompts.yaml`.
+
+    Args:
+        name: Its entry.
+        question: The user's question.
+        passages: The texts to answer from.
+        words: What its instructions leave open, beside the parts that several prompts share.
+        given: Fields of `Prompt` that the entry does not state, or states otherwise.
+    """
+    entries = _text_file("prompts.yaml")
+    system = entries[name]["system"].format(**{**entries["parts"], **(words or {})}).rstrip()
+    return Prompt(**{**entries[name], "system": system, "question": question, "passages": tuple(passages), **given})
+
+
 def answer_prompt(question: str, passages: Sequence[str], *, abstain: bool = True) -> Prompt:
     """Plain RAG: one question, all passages, a short answer (the "vanilla" row of every table)."""
-    short = "Be brief: give the answer itself, without explanation."
-    system = "Answer the question from the passages."
-    return Prompt("answer", system, question, tuple(passages), max_tokens=128, short=short, abstain=abstain)
+    return fill_prompt("answer", question, passages, abstain=abstain)
 
 
 def answer_alone_prompt(question: str) -> Prompt:
     """No retrieval: answer from memory in at most ten words (the "No-RAG" row)."""
-    system = 'Answer the question in at most ten words. If you are not confident, reply exactly "I don\'t know".'
-    return Prompt("answer-alone", system, question, max_tokens=64)
+    return fill_prompt("answer-alone", question)
 
 
 def atomic_answer_prompt(question: str, passage: str) -> Prompt:
     """RADAR, Appendix E: the answer that one passage alone supports, as a self-contained statement."""
-    system = (
-        "Answer the question using only the evidence in the one passage given. Add nothing that you know from "
-        "elsewhere, even if the passage looks wrong or outdated."
-    )
-    short = "Reply with one concise statement that can be understood on its own."
-    return Prompt("atomic", system, question, (passage,), max_tokens=128, short=short, abstain=True)
+    return fill_prompt("atomic", question, [passage])
 
 
 def atomic_answer_reference_prompt(question: str, passage: str) -> Prompt:
     """The single-context question-answering prompt of RADAR's released code: short answers, no full statement."""
-    system = (
-        "Answer the question, relying on evidence in the passage only; the passage is up to date. Abstain only if it "
-        "is completely irrelevant."
-    )
-    short = "Be concise."
-    return Prompt("atomic", system, question, (passage,), max_tokens=50, short=short, abstain=True)
+    return fill_prompt("atomic-reference", question, [passage])
 
 
 def synthesis_prompt(question: str, answers: Sequence[str]) -> Prompt:
     """RADAR, Appendix H: one final answer from the trusted atomic answers and nothing else."""
-    system = (
-        "You are given reference answers that have been found reliable. Synthesize their most consistent, main "
-        "conclusion as the final answer. Use only what they say: add nothing, correct nothing, question nothing, even "
-        "if it looks outdated."
-    )
-    short = "Reply with the final answer alone, without explanation or remark on dates."
-    return Prompt("synthesize", system, question, tuple(answers), max_tokens=128, short=short)
+    return fill_prompt("synthesis", question, answers)
 
 
 def lenient_synthesis_prompt(question: str, answers: Sequence[str]) -> Prompt:
     """The released code's prompt for few references: they may be biased, own knowledge is allowed."""
-    system = (
-        "You are given few reference answers; they may be incomplete or biased. Weigh them against what you know and "
-        "give the final answer."
-    )
-    short = "Reply with the answer alone, without explanation."
-    return Prompt("synthesize", system, question, tuple(answers), max_tokens=128, short=short)
+    return fill_prompt("lenient-synthesis", question, answers)
 
 
 def knowledge_prompt(question: str, *, reference: bool = False) -> Prompt:
@@ -184,11 +276,7 @@ def knowledge_prompt(question: str, *, reference: bool = False) -> Prompt:
 
     `reference=True` puts the question in brackets with one more question mark, as the released code does.
     """
-    system = (
-        "Write a concise, accurate text of fewer than 50 words that holds what you know to answer the question. "
-        'Where you are unsure, say "I don\'t know" rather than guess.'
-    )
-    return Prompt("knowledge", system, f"[{question}]?" if reference else question, max_tokens=128)
+    return fill_prompt("knowledge", f"[{question}]?" if reference else question)
 
 
 def consolidation_prompt(
@@ -201,22 +289,14 @@ def consolidation_prompt(
     contaminated; it is here for reproduction only.
     """
     notes = {"Memorized document": memorized} if memorized is not None else {}
-    words = wording("consolidate", "reference" if reference else "paper")
-    task, left_out = words["task"], words["left_out"]
+    theirs = wording("consolidate", "reference" if reference else "paper")
+    left_out = theirs["left_out"]
+    words = {"task": theirs["task"], "left_out": "; documents that ".join(left_out)}
     if reference:
-        rules = "\n".join(f"{i}. Leave out documents that {what}." for i, what in enumerate(left_out, 1))
-        criteria = "\n".join(f"{i}. {what}" for i, what in enumerate(words["criteria"], 1))
-        system = (
-            f"Task:\n{task}\n{rules}\n\nFiltering criteria:\n{criteria}\n\nReply with the consolidated information."
-        )
-        label, closing = "Externally retrieved document {i}: ", "Information:"
-    else:
-        system = (
-            f"{task} Leave out documents that {'; documents that '.join(left_out)}. Keep what gives factual, logical "
-            "context. Reply with the consolidated information."
-        )
-        label, closing = "", "Consolidated information:"
-    return Prompt("consolidate", system, question, tuple(retrieved), notes, closing, max_tokens=512, label=label)
+        words["rules"] = "\n".join(f"{i}. Leave out documents that {what}." for i, what in enumerate(left_out, 1))
+        words["criteria"] = "\n".join(f"{i}. {what}" for i, what in enumerate(theirs["criteria"], 1))
+    name = "consolidation-reference" if reference else "consolidation"
+    return fill_prompt(name, question, retrieved, words, notes=notes)
 
 
 def decision_prompt(question: str, external: str, internal: str | None, *, assess: bool = True) -> Prompt:
@@ -224,19 +304,11 @@ def decision_prompt(question: str, external: str, internal: str | None, *, asses
 
     The ablations leave out what the model wrote of its own knowledge (`internal` is None) or the judgement (`assess`).
     """
-    given = "external information" if internal is None else "external information and your own knowledge"
-    if assess:
-        task = (
-            f"You are given a question and {given}. The external information may be untrustworthy: judge how reliable "
-            "it is, then give the best possible answer from that judgement and what you know."
-        )
-    else:
-        task = f"Answer the question from the {given}."
-    notes = {"External information": external}
+    notes, given = {"External information": external}, "external information"
     if internal is not None:
         notes["Your own knowledge"] = internal
-    short = "Be brief: give the answer itself."
-    return Prompt("decide", task, question, (), notes, "Answer:", max_tokens=256, short=short)
+        given += " and your own knowledge"
+    return fill_prompt("decision" if assess else "decision-unassessed", question, (), {"given": given}, notes=notes)
 
 
 # "I don't find the sources reliable" judges them; "I don't find it in the sources" declines to answer.

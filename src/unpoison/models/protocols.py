@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.models.prompts import Prompt
-from unpoison.models.styles import SAFE, Style
+from unpoison.models.prompts import SAFE, Prompt, Style
 from unpoison.types import Reply, Screening
 
 __all__ = [

@@ -147,13 +147,18 @@ Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 """A generator that yields requests, receives replies, and returns a `T`."""
 
 
+def _ask(request: Request) -> Flow[Any]:
+    """One request alone."""
+    (reply,) = yield (request,)
+    return reply
+
+
 def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = False) -> Flow[NDArray[np.float32]]:
     """Ask for vectors; with `queries`, of questions, for which an encoder may have a tower of its own.
 
     Use it as `vectors = yield from encode(texts)`.
     """
-    (vectors,) = yield (Encode(tuple(texts), purpose, queries),)
-    return vectors  # type: ignore[no-any-return]
+    return _ask(Encode(tuple(texts), purpose, queries))
 
 
 def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screening | None = None) -> Flow[list[Reply]]:
@@ -161,8 +166,7 @@ def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screenin
 
     Use it as `replies = yield from generate(prompts)`; give `final` where one reply is what the user reads.
     """
-    (replies,) = yield (Generate(tuple(prompts), purpose, final),)
-    return replies  # type: ignore[no-any-return]
+    return _ask(Generate(tuple(prompts), purpose, final))
 
 
 def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
@@ -170,8 +174,7 @@ def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow
 
     Use it as `probabilities = yield from judge(pairs)`.
     """
-    (probabilities,) = yield (Judge(tuple(pairs), purpose),)
-    return probabilities  # type: ignore[no-any-return]
+    return _ask(Judge(tuple(pairs), purpose))
 
 
 def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Flow[list[Any]]:
@@ -179,8 +182,7 @@ def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Fl
 
     Use it as `readings = yield from read(question, passages)`.
     """
-    (readings,) = yield (Read(question, tuple(passages), purpose),)
-    return readings  # type: ignore[no-any-return]
+    return _ask(Read(question, tuple(passages), purpose))
 
 
 def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
@@ -188,8 +190,7 @@ def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "riva
 
     Use it as `relations = yield from relate(question, pairs)`.
     """
-    (relations,) = yield (Relate(question, tuple(pairs), purpose),)
-    return relations  # type: ignore[no-any-return]
+    return _ask(Relate(question, tuple(pairs), purpose))
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
@@ -197,8 +198,7 @@ def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flo
 
     Use it as `scores = yield from compare(pairs)`.
     """
-    (scores,) = yield (Compare(tuple(pairs), purpose),)
-    return scores  # type: ignore[no-any-return]
+    return _ask(Compare(tuple(pairs), purpose))
 
 
 def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[NDArray[np.float64]]:
@@ -206,8 +206,7 @@ def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[ND
 
     Use it as `probabilities = yield from classify(texts)`.
     """
-    (probabilities,) = yield (Classify(tuple(texts), purpose),)
-    return probabilities  # type: ignore[no-any-return]
+    return _ask(Classify(tuple(texts), purpose))
 
 
 def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
@@ -215,20 +214,17 @@ def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[N
 
     Use it as `log_probabilities = yield from likelihood(texts)`.
     """
-    (values,) = yield (Likelihood(tuple(texts), purpose),)
-    return values  # type: ignore[no-any-return]
+    return _ask(Likelihood(tuple(texts), purpose))
 
 
 def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray[np.float64]]:
     """Ask what comes next: one row of log-probabilities for each prompt."""
-    (values,) = yield (NextToken(tuple(prompts), tuple(tokens)),)
-    return values  # type: ignore[no-any-return]
+    return _ask(NextToken(tuple(prompts), tuple(tokens)))
 
 
 def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
     """Ask for the passages of each question."""
-    (retrieved,) = yield (Retrieve(tuple(questions)),)
-    return retrieved  # type: ignore[no-any-return]
+    return _ask(Retrieve(tuple(questions)))
 
 
 def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -11,15 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, from_disk, model_name
-from unpoison.utils.checks import among
+from unpoison.errors import ModelError
+from unpoison.models.checkpoints import CheckpointEncoder, check_published, checkpoint_errors, encodable, from_disk
+from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(CheckpointEncoder):
     """Any sentence-transformers checkpoint.
 
     A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
@@ -41,8 +41,6 @@ class SentenceTransformerEncoder:
             library would read the towers wrongly.
     """
 
-    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
-
     def __init__(
         self,
         name_or_path: str | Path,
@@ -53,37 +51,15 @@ class SentenceTransformerEncoder:
         device: str | None = None,
         batch_size: int = 32,
     ) -> None:
-        if batch_size < 1:
-            raise OptionError(f"batch_size must be at least 1, got {batch_size}")
-        self.similarity = among("similarity", similarity, ("cosine", "dot"))
-        if pooling is not None:
-            among("pooling", pooling, ("mean", "cls"))
-        self.name = model_name(
-            f"st:{name_or_path}", pooling=pooling, similarity=similarity, query_encoder=query_encoder
-        )
-        self.batch_size = batch_size
-        self._model = _load_model(str(name_or_path), pooling, device)
-        self._questions = self._model if query_encoder is None else _load_model(query_encoder, pooling, device)
-        if query_encoder is not None:
-            self.encode_queries = self._encode_queries
+        super().__init__(f"st:{name_or_path}", pooling, similarity, query_encoder)
+        self.batch_size = at_least("batch_size", batch_size, 1)
+        self._passages = _load_model(str(name_or_path), pooling, device)
+        self._questions = self._passages if query_encoder is None else _load_model(query_encoder, pooling, device)
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
 
-    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1, with `dot` as the model makes them. Texts longer than its window are cut.
-
-        Raises:
-            ModelError: The model made a vector that is not finite.
-        """
-        return self._vectors(self._model, texts)
-
-    def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        return self._vectors(self._questions, texts)
-
-    def _vectors(self, model: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, 1), np.float32)
+    def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         with self._lock:
-            vectors = model.encode(
+            vectors = tower.encode(
                 [encodable(text) for text in texts],
                 batch_size=self.batch_size,
                 show_progress_bar=False,
@@ -98,21 +74,18 @@ class SentenceTransformerEncoder:
     @property
     def longest(self) -> int | None:
         """Tokens of a text that the model reads; None where it does not say."""
-        length = getattr(self._model, "max_seq_length", None)
+        length = getattr(self._passages, "max_seq_length", None)
         return length if isinstance(length, int) else None
 
     @property
     def checkpoint(self) -> Any:
         """The library's own model, for those who need its gradients."""
-        return self._model
+        return self._passages
 
     @property
     def query_checkpoint(self) -> Any:
         """The library's own model for questions, the same where there is one only."""
         return self._questions
-
-    def __repr__(self) -> str:
-        return f"SentenceTransformerEncoder({self.name.removeprefix('st:')!r})"
 
 
 def _load_model(path: str, pooling: str | None, device: str | None) -> Any:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import check_published, checkpoint_errors, encodable, from_disk
-from unpoison.models.onnx import open_session
+from unpoison.models.checkpoints import check_published, encodable, load_pretrained
+from unpoison.models.onnx import open_graph
 from unpoison.utils.extras import require
 
 __all__ = [
@@ -269,12 +269,7 @@ class OnnxSpans:
     def __init__(self, folder: Path, name: str, threads: int) -> None:
         self.name, self._threads = name, threads
         self._pools: dict[int, ThreadPoolExecutor] = {}
-        file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
-        if file is None or not (folder / "tokenizer.json").is_file():
-            raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-        self._session = open_session(file, name, ("CPUExecutionProvider",), threads=1)
-        self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
-        outputs = [put.name for put in self._session.get_outputs()]
+        self._session, self._inputs, outputs, _ = open_graph(folder, name, ("CPUExecutionProvider",), threads=1)
         wanted = [_find_output(outputs, kind) for kind in ("start", "end")]
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
             raise ModelError(
@@ -316,15 +311,8 @@ class TorchSpans:
 
     def __init__(self, path: str, name: str, device: str | None = None, batch_size: int = 16) -> None:
         self._torch = require("torch", name)
-        library = require("transformers", name)
         self.name, self._batch_size = name, batch_size
-        with checkpoint_errors(path):
-            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
-            tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
-            model = load_answerer(library, path, where)
-            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
-        if getattr(tokenizer, "backend_tokenizer", None) is None:
-            raise ModelError(f"{name} has no fast tokenizer, which tells where words stand; use another checkpoint")
+        tokenizer, self._model = load_answerer(path, name, name, device)
         self.tokenizer: str = tokenizer.backend_tokenizer.to_str()
         self._pad = tokenizer.pad_token_id or 0
         self._typed = getattr(self._model.config, "type_vocab_size", 0) > 1
@@ -353,22 +341,24 @@ class TorchSpans:
         return [_check_marks(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
 
 
-def load_answerer(library: Any, path: str, where: dict[str, Any]) -> Any:
-    """A checkpoint's question-answering model, by the transformers library.
+def load_answerer(path: str, name: str, purpose: str, device: str | None = None, **options: Any) -> tuple[Any, Any]:
+    """A checkpoint's tokenizer and question-answering model, by the transformers library.
 
     Raises:
-        ModelError: The checkpoint was not trained to answer questions; the library would give it a random head.
+        ModelError: The checkpoint was not trained to answer questions (the library would give it a random head), or
+            has no fast tokenizer.
     """
-    model, info = library.AutoModelForQuestionAnswering.from_pretrained(
-        path, use_safetensors=True, output_loading_info=True, **where
-    )
-    if info["missing_keys"] or getattr(model.config, "num_labels", 2) != 2:
-        lacking = ", ".join(sorted(info["missing_keys"])) or "start and end"
+    options = {"use_safetensors": True, **options}
+    tokenizer, model, missing = load_pretrained("QuestionAnswering", path, purpose, device, **options)
+    if missing or getattr(model.config, "num_labels", 2) != 2:
+        lacking = ", ".join(missing) or "start and end"
         raise ModelError(
             f"{clip(path, 200)} is no extractive question-answering model: it has no weights for "
             f"{clip(lacking, 120)}; use one that was trained on data such as SQuAD 2"
         )
-    return model
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ModelError(f"{name} has no fast tokenizer, which tells where words stand; use another checkpoint")
+    return tokenizer, model
 
 
 def _find_output(outputs: Sequence[str], kind: str) -> str | None:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import ModelError, OptionError
-from unpoison.models.checkpoints import checkpoint_errors, encodable, from_disk
+from unpoison.errors import ModelError
+from unpoison.models.checkpoints import encodable, load_pretrained
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import make_reply, model_name
 from unpoison.types import Reply
+from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
 __all__ = ["Codec", "TransformersGenerator"]
@@ -129,21 +130,17 @@ class TransformersGenerator:
         batch_size: int = 8,
         max_tokens: int | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise OptionError(f"batch_size must be at least 1, got {batch_size}")
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
+        at_least("batch_size", batch_size, 1)
+        if max_tokens is not None:
+            at_least("max_tokens", max_tokens, 1)
         self._torch = require("torch", "TransformersGenerator")
         library = require("transformers", "TransformersGenerator")
         path = str(name_or_path)
         self.name = model_name("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
         self._path = path
         self.batch_size, self.max_tokens = batch_size, max_tokens
-        with checkpoint_errors(path):
-            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
-            tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
-            model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
-            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
+        options = {"dtype": dtype, "use_safetensors": True}
+        tokenizer, self._model, _ = load_pretrained("CausalLM", path, "TransformersGenerator", device, **options)
         self._codec = Codec(tokenizer)
         ends = self._model.generation_config.eos_token_id
         ends = tokenizer.eos_token_id if ends is None else ends

@@ -59,6 +59,9 @@ MOVED = {
     "kernels.pagerank": ("algorithms.centrality",),
     "kernels.plurality": ("algorithms.votes",),
     "kernels.tfidf": ("algorithms.concentration",),
+    "models.answer_spans": ("models.questions",),
+    "models.lexical_nli": ("models.lexical",),
+    "models.styles": ("models.prompts",),
     "passages": ("core.passages",),
     "prompts": ("models.prompts",),
     "questions": ("bench.questions",),
@@ -74,14 +77,14 @@ MOVED = {
     "sources.patterns": ("sources.policy",),
     "sources.retrievals": ("sources.history",),
     "spans": ("core.verdicts",),
-    "styles": ("models.styles",),
+    "styles": ("models.prompts",),
     "tracing": ("utils.tracing",),
     "utils.locks": ("utils.files",),
     "utils.old_options": ("utils.checks",),
     "utils.private": ("utils.files",),
     "verdicts": ("core.verdicts",),
     "wire": ("serve.client",),
-    "wordings": ("models.styles",),
+    "wordings": ("models.prompts",),
 }
 """Folders and modules of `unpoison` that went elsewhere or were merged, and where what was in them may be."""
 

@@ -24,7 +24,7 @@ from unpoison.bench.report import Report
 from unpoison.bench.report.paper_comparison import SAME, beside, comparison_tables, format_measurement, measure_meanings
 from unpoison.core.registry import find, parse
 from unpoison.errors import UnknownNameError
-from unpoison.models.styles import Style
+from unpoison.models.prompts import Style
 
 NAMED_IN_THE_DOCS = {
     "grada-table-1",

@@ -17,7 +17,7 @@ from typing import Any, Literal, Unpack
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.bench.attacks.options import DirectOptions
 from unpoison.errors import InputError, clip
-from unpoison.models.styles import wording
+from unpoison.models.prompts import wording
 from unpoison.utils.checks import among, at_least
 
 __all__ = [

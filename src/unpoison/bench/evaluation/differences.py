@@ -15,7 +15,7 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import format_spec, short_of, stand_in, takes
 from unpoison.core.registry import names, parse
 from unpoison.models.loading import can_write
-from unpoison.models.styles import Style, wording
+from unpoison.models.prompts import Style, wording
 
 __all__ = [
     "PAPER",

@@ -20,7 +20,7 @@ from unpoison.bench.evaluation.preset_data import DATA, PaperData, preset_file, 
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import stand_in
 from unpoison.bench.evaluation.summary import Summary
-from unpoison.models.styles import Style
+from unpoison.models.prompts import Style
 
 __all__ = ["DATA", "Preset", "PublishedNumber", "load_preset", "preset_names"]
 

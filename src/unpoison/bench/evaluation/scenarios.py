@@ -14,7 +14,7 @@ from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.models.styles import Style
+from unpoison.models.prompts import Style
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 

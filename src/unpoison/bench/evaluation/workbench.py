@@ -30,8 +30,8 @@ from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
+from unpoison.models.prompts import Style
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
-from unpoison.models.styles import Style
 from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
 from unpoison.types import Passage
