@@ -102,8 +102,7 @@ def serve(
     from unpoison.serve import Bounds, create_app
     from unpoison.serve import serve as run
     from unpoison.serve.keys import LocalRates, RedisRates
-    from unpoison.serve.sockets import close_socket, listen
-    from unpoison.serve.workers import inherit_socket, supervise
+    from unpoison.serve.sockets import close_socket, inherit_socket, listen, supervise
     from unpoison.sources import Sources
     from unpoison.utils import tracing
 
