@@ -208,12 +208,10 @@ def _letter(number: int) -> str:
 
 def presets_table() -> Table:
     """Every preset with its source."""
-    presets = [(name, load_preset(name), "") for name in preset_names()]
-    over_time = [
-        (name, load_stream_preset(name, generator="extractive", nli="lexical"), " (--stream)")
-        for name in stream_preset_names()
-    ]
-    rows = [(name, preset.source, f"{preset.title}{remark}") for name, preset, remark in (*presets, *over_time)]
+    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
+    for name in stream_preset_names():
+        over_time = load_stream_preset(name, generator="extractive", nli="lexical")
+        rows.append((name, over_time.source, f"{over_time.title} (--stream)"))
     return text_table(("preset", "source", "what it shows"), rows, box=None)
 
 
