@@ -21,7 +21,7 @@ from benchmarks.quality.embeddings import Embeddings
 from benchmarks.quality.quality_cells import CANDIDATES, WIKI
 from benchmarks.training.guard_data import held_out
 from unpoison import Guard, Passage, Query
-from unpoison.bench.attacks import corruptrag, hide, pad, prompt_injection, shape
+from unpoison.bench.attacks import corruptrag, hide, prompt_injection, wrapper
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.defense_aware import DefenseAware
 from unpoison.bench.attacks.rewriting import sentences, with_synonyms
@@ -50,9 +50,9 @@ ECHO_REMOVED = "echo removed"
 
 WRAPPERS = (
     *(f"hide:kind={kind}" for kind in hide.KINDS),
-    *(f"pad:where={where}" for where in pad.PLACES),
+    *(f"pad:where={where}" for where in wrapper.PLACES),
     "title",
-    *(f"shape:kind={kind}" for kind in shape.KINDS),
+    *(f"shape:kind={kind}" for kind in wrapper.KINDS),
 )
 """What the rows and the search do to a text."""
 

@@ -12,7 +12,7 @@ from unpoison import Grada, Guard, TrustRag
 from unpoison.defenses.admission import LONG
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.serve import Bounds
-from unpoison.serve.windows import merge_screenings, rounds
+from unpoison.serve.bounds import merge_screenings, rounds
 from unpoison.types import Passage, Query, as_passages
 
 QUERY = "where is the museum of the Vasa"

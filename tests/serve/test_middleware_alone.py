@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from unpoison.serve import Bounds, middleware
-from unpoison.serve.admission import Admission
 from unpoison.serve.keys import LocalRates
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.middleware import RequestMiddleware
+from unpoison.serve.middleware import Admission, RequestMiddleware
 
 MOST = 100
 App = Callable[[Any, Any, Any], Awaitable[None]]

@@ -8,8 +8,8 @@ from typing import Any
 
 from service_doubles import Marked, Serving, body
 from unpoison.serve import Bounds
-from unpoison.serve.admission import QUEUE, Slots
 from unpoison.serve.logs import LINES, RefusalSampler
+from unpoison.serve.middleware import QUEUE, Slots
 
 
 def test_a_request_waits_its_turn_before_it_is_refused() -> None:

@@ -11,51 +11,38 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from unpoison import __version__
-from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
-from unpoison.cli.ask import ask
-from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
-from unpoison.cli.attack import attack
-from unpoison.cli.audit import EXAMPLES as AUDIT_EXAMPLES
-from unpoison.cli.audit import audit
-from unpoison.cli.batch import EXAMPLES as BATCH_EXAMPLES
-from unpoison.cli.batch import batch
-from unpoison.cli.beliefs import beliefs
-from unpoison.cli.defenses import defenses
-from unpoison.cli.demo import demo
-from unpoison.cli.doctor import EXAMPLES as DOCTOR_EXAMPLES
-from unpoison.cli.doctor import doctor
-from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
-from unpoison.cli.evaluate import evaluate
-from unpoison.cli.guard import guard
-from unpoison.cli.help import Command
-from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
-from unpoison.cli.keys import keys
-from unpoison.cli.mcp import EXAMPLES as MCP_EXAMPLES
-from unpoison.cli.mcp import mcp
-from unpoison.cli.models import models
-from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
-from unpoison.cli.quarantine import quarantine
-from unpoison.cli.questions import EXAMPLES as QUESTIONS_EXAMPLES
-from unpoison.cli.questions import questions
-from unpoison.cli.redteam import redteam
-from unpoison.cli.scan import EXAMPLES as SCAN_EXAMPLES
-from unpoison.cli.scan import scan
-from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
-from unpoison.cli.schema import schema
-from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
-from unpoison.cli.screen import screen
-from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
-from unpoison.cli.serve import serve
-from unpoison.cli.sources import sources
-from unpoison.cli.trace import EXAMPLES as TRACE_EXAMPLES
-from unpoison.cli.trace import trace
+from unpoison.cli import (
+    ask,
+    attack,
+    audit,
+    batch,
+    beliefs,
+    defenses,
+    demo,
+    doctor,
+    evaluate,
+    guard,
+    keys,
+    mcp,
+    models,
+    quarantine,
+    questions,
+    redteam,
+    scan,
+    schema,
+    screen,
+    serve,
+    sources,
+    trace,
+)
+from unpoison.cli.options import Command, option
 from unpoison.errors import UnpoisonError
 
 __all__ = ["app", "main"]
@@ -89,33 +76,43 @@ def _fail(message: str) -> typer.Exit:
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-command = partial(app.command, cls=Command)
-command(short_help="Attack and defend the built-in sample: no key, no download.")(demo)
-command(epilog=DOCTOR_EXAMPLES, short_help="Say what works on this machine, and how to get the rest.")(doctor)
-command(epilog=SCREEN_EXAMPLES)(screen)
-command(epilog=ASK_EXAMPLES)(ask)
-command(epilog=BATCH_EXAMPLES, short_help="Screen a whole file into another, resumable and in order.")(batch)
-command(epilog=ATTACK_EXAMPLES)(attack)
-command(epilog=EVALUATE_EXAMPLES, short_help="Measure defenses under attack and without one.")(evaluate)
-command(
-    epilog=SERVE_EXAMPLES,
-    short_help="Serve defenses over HTTP, as a reranker too.",
-    context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"},
-)(serve)
-command(epilog=KEYS_EXAMPLES, short_help="Make a key for 'unpoison serve --keys'.")(keys)
-command(epilog=MCP_EXAMPLES, short_help="Serve screen and explain as tools for agents (MCP).")(mcp)
-command(epilog=QUESTIONS_EXAMPLES, short_help="Make questions with answers from your own documents.")(questions)
-command(epilog=SCHEMA_EXAMPLES)(schema)
-command(epilog=SCAN_EXAMPLES)(scan)
-command(epilog=QUARANTINE_EXAMPLES)(quarantine)
-command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over all that was asked.")(audit)
-command(epilog=TRACE_EXAMPLES)(trace)
-command(short_help="List the defenses: options, needs and sources.")(defenses)
-app.add_typer(beliefs, name="beliefs")
-app.add_typer(guard, name="guard")
-app.add_typer(models, name="models")
-app.add_typer(redteam, name="redteam")
-app.add_typer(sources, name="sources")
+
+COMMANDS: dict[ModuleType, str | None] = {
+    demo: "Attack and defend the built-in sample: no key, no download.",
+    doctor: "Say what works on this machine, and how to get the rest.",
+    screen: None,
+    ask: None,
+    batch: "Screen a whole file into another, resumable and in order.",
+    attack: None,
+    evaluate: "Measure defenses under attack and without one.",
+    serve: "Serve defenses over HTTP, as a reranker too.",
+    keys: "Make a key for 'unpoison serve --keys'.",
+    mcp: "Serve screen and explain as tools for agents (MCP).",
+    questions: "Make questions with answers from your own documents.",
+    schema: None,
+    scan: None,
+    quarantine: None,
+    audit: "Say which documents were dropped over all that was asked.",
+    trace: None,
+    defenses: "List the defenses: options, needs and sources.",
+    beliefs: None,
+    guard: None,
+    models: None,
+    redteam: None,
+    sources: None,
+}
+"""Modules with a command, or a group of them, of the same name, in the order of the help; its line there, where the
+first of the docstring is too long."""
+
+for module, short_help in COMMANDS.items():
+    name = module.__name__.rpartition(".")[2]
+    command = getattr(module, name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if module is serve else None
+        examples = getattr(module, "EXAMPLES", None)
+        app.command(name, cls=Command, epilog=examples, short_help=short_help, context_settings=settings)(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -127,7 +124,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def commands(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, option("--version", "Show the version and leave.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Keep poisoned passages out of retrieval-augmented answers.

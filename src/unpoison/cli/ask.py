@@ -23,6 +23,7 @@ from unpoison.cli.options import (
     RowsFile,
     SourcesFile,
     from_here,
+    option,
 )
 
 if TYPE_CHECKING:
@@ -62,20 +63,15 @@ def ask(
     generator: GeneratorName = None,
     defense: Annotated[
         str | None,
-        typer.Option(
-            "--defense",
-            "-d",
-            metavar="NAME[:OPTIONS]",
-            callback=from_here,
-            help="Such as trustrag or radar; see 'unpoison defenses'. By default guard, and "
+        option(
+            "--defense -d NAME[:OPTIONS]",
+            "Such as trustrag or radar; see 'unpoison defenses'. By default guard, and "
             "guard:answer=guaranteed with --guarantee.",
+            callback=from_here,
         ),
     ] = None,
     guarantee: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="M", help="Abstain unless the answer is proved to hold whatever any M of the passages are."
-        ),
+        int, option("M", "Abstain unless the answer is proved to hold whatever any M of the passages are.", min=0)
     ] = 0,
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
@@ -85,53 +81,46 @@ def ask(
     learn: Learn = False,
     on_error: Annotated[
         OnError,
-        typer.Option(
-            help="When a model call fails for good: raise stops with exit status 2; skip reports the row and goes on; "
-            "unscreened answers from all passages without a defense, and says so in the row and at the end."
+        option(
+            "",
+            "When a model call fails for good: raise stops with exit status 2; skip reports the row and goes on; "
+            "unscreened answers from all passages without a defense, and says so in the row and at the end.",
         ),
     ] = OnError.SKIP,
-    cache: Annotated[
-        str, typer.Option(metavar="FILE|memory|off", help="Where to remember the model's replies.")
-    ] = "memory",
-    rows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Answer N rows at the same time.")] = 1,
-    in_flight: Annotated[
-        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, over all rows.")
-    ] = 32,
-    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 3,
+    cache: Annotated[str, option("FILE|memory|off", "Where to remember the model's replies.")] = "memory",
+    rows: Annotated[int, option("N", "Answer N rows at the same time.", min=1, max=64)] = 1,
+    in_flight: Annotated[int, option("N", "Model calls at the same time, over all rows.", min=1, max=1024)] = 32,
+    deadline: Annotated[float, option("SECONDS", "The longest that one answer may take.")] = 120.0,
+    retries: Annotated[int, option("N", "Try a failed call again, up to N times.", min=0)] = 3,
     stream: Annotated[
         bool,
-        typer.Option(
+        option(
             "--stream",
-            help="The rows are steps in time: each has 'time', 'date' or 'year', or 'yearly_contexts' with the "
+            "The rows are steps in time: each has 'time', 'date' or 'year', or 'yearly_contexts' with the "
             "passages of every year. 'timeline' is a built-in sample.",
         ),
     ] = False,
     beliefs: Annotated[
         str | None,
-        typer.Option(
-            metavar="STORE",
+        option(
+            "STORE",
+            "Where radar remembers: memory (the default with --stream), sqlite:FILE, redis://... or postgresql://...",
             envvar="UNPOISON_BELIEFS",
-            help="Where radar remembers: memory (the default with --stream), sqlite:FILE, redis://... or "
-            "postgresql://...",
         ),
     ] = None,
     namespace: Namespace = "default",
     carry: Annotated[
         Carry,
-        typer.Option(
-            help="What a defense without a memory is given besides, with --stream: earlier passages, or the "
-            "previous answer."
+        option(
+            "",
+            "What a defense without a memory is given besides, with --stream: earlier passages, or the "
+            "previous answer.",
         ),
     ] = Carry.NOTHING,
-    calls: Annotated[
-        bool, typer.Option("--calls", help="Show every model call, and the cost of all at the end.")
-    ] = False,
-    price_in: Annotated[
-        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million prompt tokens, for the cost.")
-    ] = None,
+    calls: Annotated[bool, option("--calls", "Show every model call, and the cost of all at the end.")] = False,
+    price_in: Annotated[float | None, option("PRICE", "Price of a million prompt tokens, for the cost.", min=0)] = None,
     price_out: Annotated[
-        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million completion tokens, for the cost.")
+        float | None, option("PRICE", "Price of a million completion tokens, for the cost.", min=0)
     ] = None,
     limit: Limit = None,
     max_passages: MaxPassages = 1000,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import from_here
+from unpoison.cli.options import argument, from_here, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,73 +45,49 @@ Exit status: 0 when every question was attacked, 1 when some failed, 2 when noth
 
 
 def attack(
-    data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help="A file in the shared format, or what 'evaluate' takes.")
-    ] = None,
+    data: Annotated[str | None, argument("DATA", "A file in the shared format, or what 'evaluate' takes.")] = None,
     name: Annotated[
-        str,
-        typer.Option("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER...]", callback=from_here, help="See --list."),
+        str, option("--attack -a NAME[:OPTIONS][+WRAPPER...]", "See --list.", callback=from_here)
     ] = "poisonedrag",
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts planted per question.")] = 1,
+    count: Annotated[int, option("N", "Texts planted per question.", min=1)] = 1,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Where they go: prepend (the default), retrieve, corpus, replace-at, replace-last, middle or pool.",
+        option(
+            "POLICY",
+            "Where they go: prepend (the default), retrieve, corpus, replace-at, replace-last, middle or pool.",
         ),
     ] = None,
-    position: Annotated[
-        str, typer.Option(metavar="P+P", help="Places from 1 for replace-at, one for each text, joined by +.")
-    ] = "",
-    prefix: Annotated[
-        bool | None, typer.Option("--prefix/--no-prefix", help="Put the question before each text, or not.")
-    ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, metavar="K", help="Passages per question.")] = 10,
+    position: Annotated[str, option("P+P", "Places from 1 for replace-at, one for each text, joined by +.")] = "",
+    prefix: Annotated[bool | None, option("--prefix/--no-prefix", "Put the question before each text, or not.")] = None,
+    k: Annotated[int, option("--k K", "Passages per question.", min=1)] = 10,
     corpus: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|none", help="Clean passages that fill contexts; corpus.jsonl beside the data."),
+        str | None, option("FILE|none", "Clean passages that fill contexts; corpus.jsonl beside the data.")
     ] = None,
-    retriever: Annotated[
-        str, typer.Option(metavar="ENCODER", help="For the policies retrieve and corpus; bm25 or an encoder.")
-    ] = "bm25",
-    encoder: Annotated[
-        str, typer.Option("--encoder", "-e", metavar="ENCODER", help="For attacks that need one.")
-    ] = "lexical",
+    retriever: Annotated[str, option("ENCODER", "For the policies retrieve and corpus; bm25 or an encoder.")] = "bm25",
+    encoder: Annotated[str, option("--encoder -e ENCODER", "For attacks that need one.")] = "lexical",
     generator: Annotated[
-        str | None,
-        typer.Option("--generator", "-g", metavar="GENERATOR", help="Writes for attacks that want a language model."),
+        str | None, option("--generator -g GENERATOR", "Writes for attacks that want a language model.")
     ] = None,
     defense: Annotated[
-        str,
-        typer.Option(
-            "--defense",
-            "-d",
-            metavar="NAME[:OPTIONS]",
-            callback=from_here,
-            help="For the attack that knows the defense.",
-        ),
+        str, option("--defense -d NAME[:OPTIONS]", "For the attack that knows the defense.", callback=from_here)
     ] = "grada",
     owned: Annotated[
-        str | None,
-        typer.Option(metavar="WHO", help="Which sources the attacker holds: one, each, page or known:N; see evaluate."),
+        str | None, option("WHO", "Which sources the attacker holds: one, each, page or known:N; see evaluate.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Of the attack.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")] = 1,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the attacked rows to this file.")
-    ] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Overwrite the output instead of going on.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write the attacked rows to standard output.")] = False,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List the attacks and wrappers, their options and needs.")
-    ] = False,
+    seed: Annotated[int, option("SEED", "Of the attack.", min=0)] = 0,
+    limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
+    jobs: Annotated[int, option("N", "Questions at the same time.", min=1, max=64)] = 1,
+    output: Annotated[Path | None, option("--output -o FILE", "Write the attacked rows to this file.")] = None,
+    restart: Annotated[bool, option("--restart", "Overwrite the output instead of going on.")] = False,
+    as_json: Annotated[bool, option("--json", "Write the attacked rows to standard output.")] = False,
+    listing: Annotated[bool, option("--list", "List the attacks and wrappers, their options and needs.")] = False,
 ) -> None:
     """Plant poison into every question, as a published attack would.
 
     Writes the rows in the shared format, passages in the order that a defense would see, poison marked, and says what
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
+    options = locals()
     from unpoison.bench.evaluation.grids import Grid
     from unpoison.cli.common import progress, say
     from unpoison.cli.display import show
@@ -122,23 +98,21 @@ def attack(
         return
     if data is None:
         raise OptionError("name the data to attack: a file, or 'sample'; --list lists the attacks")
-    axes = {
-        "data": [data],
-        "attack": name,
-        "policy": policy,
-        "prefix": prefix,
-        "k": k,
-        "corpus": corpus,
-        "retriever": retriever,
-        "encoder": encoder,
-        "generator": generator,
-        "defense": defense,
-        "seed": seed,
-        "limit": limit,
-        "positions": position or None,
-        "poisons": None if position else count,
-        "owned": owned,
-    }
+    names = (
+        "policy",
+        "prefix",
+        "k",
+        "corpus",
+        "retriever",
+        "encoder",
+        "generator",
+        "defense",
+        "seed",
+        "limit",
+        "owned",
+    )
+    axes = {axis: options[axis] for axis in names} | {"data": [data], "attack": name}
+    axes |= {"positions": position} if position else {"poisons": count}
     if position and count not in (1, len(position.split("+"))):
         raise OptionError(f"--count {count} needs {count} places, got --position {position}")
     scenarios = Grid.of({**axes, "baseline": False, "clean": False}).scenarios()
@@ -267,23 +241,19 @@ class _CraftedTexts:
 
     def table(self) -> Table:
         """The first texts: whether each reached its goal, and what it cost."""
-        from rich.table import Table
-        from rich.text import Text
-
-        from unpoison.report.rendering import excerpt, plain
+        from unpoison.cli.display import text_table
+        from unpoison.report.rendering import excerpt
 
         spent = [name for name, number in self.budget.to_dict().items() if number]
-        table = Table(box=None)
-        for heading in ("question", "planted text", "goal", *(name.replace("_", " ") for name in spent)):
-            table.add_column(heading, overflow="fold")
+        rows = []
         for text in self._shown:
             goal = "reached" if text.reached else f"missed: {text.meta.get('reason', '')}"
             costs = [str(getattr(text.budget, name)) for name in spent]
             whole = text.text if text.title is None else f"{text.title} / {text.text}"
-            table.add_row(*map(Text, (plain(text.target_id), excerpt(whole, 120), excerpt(goal), *costs)))
-        if self.texts > len(self._shown):
-            table.caption = Text(f"and {self.texts - len(self._shown):,} more")
-        return table
+            rows.append((text.target_id, excerpt(whole, 120), excerpt(goal), *costs))
+        more = self.texts - len(self._shown)
+        columns = ("question", "planted text", "goal", *(name.replace("_", " ") for name in spent))
+        return text_table(columns, rows, box=None, caption=f"and {more:,} more" if more else None)
 
     def summary(self) -> str:
         """Such as "planted 3 texts for 3 questions, 1 missed its goal; 2 model calls"."""
@@ -305,15 +275,10 @@ class _CraftedTexts:
 
 def _attacks_table() -> Table:
     """Every attack, and every wrapper (`+name`): what it does, its options, needs, and wording."""
-    from rich.table import Table
-    from rich.text import Text
-
+    from unpoison.cli.display import text_table
     from unpoison.core import registry
-    from unpoison.report.rendering import plain
 
-    table = Table(show_lines=True)
-    for heading in ("name", "what it does", "options", "needs", "of the data", "wording"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
     for kind, name in kinds:
         shown = name if kind == "attacks" else f"+{name}"
@@ -321,10 +286,10 @@ def _attacks_table() -> Table:
             target = registry.find(kind, name)
             options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # somebody else's broken package must not hide the others
-            table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "", "")))
+            rows.append((shown, f"cannot be loaded: {error}", "", "", "", ""))
             continue
         needs = ", ".join(target.needs) or "nothing"
         of_data = ", ".join(target.requires) or "nothing"
         words = WORDING[target.wording] if kind == "attacks" else ""
-        table.add_row(*map(Text, (shown, target.summary, options, needs, of_data, words)))
-    return table
+        rows.append((shown, target.summary, options, needs, of_data, words))
+    return text_table(("name", "what it does", "options", "needs", "of the data", "wording"), rows, show_lines=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unpoison.cli.options import argument, option
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -37,28 +39,26 @@ Exit status: 0 when all rows were read, 1 when some could not be, 2 when none co
 def audit(
     logs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LOG",
-            help="Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
+        argument(
+            "LOG",
+            "Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
             "standard input.",
         ),
     ],
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Leave out what is older: 2026-03-01, or 24h, 7d, 2w ago.")
-    ] = None,
+    since: Annotated[str | None, option("WHEN", "Leave out what is older: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
     alert: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RULE",
-            help="Exit with status 3 where it holds: documents>=1 (flagged), questions>=1 (under attack), sources>=1, "
+        option(
+            "RULE",
+            "Exit with status 3 where it holds: documents>=1 (flagged), questions>=1 (under attack), sources>=1, "
             "drop-rate>0.05, rise>2. Give it once for each rule.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Show the N most remarkable of each.")] = 20,
+    top: Annotated[int, option("N", "Show the N most remarkable of each.", min=1, max=100_000)] = 20,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON Lines: the summary, then documents, sources, questions, ...")
+        bool, option("--json", "Write JSON Lines: the summary, then documents, sources, questions, ...")
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one page.")] = None,
+    html: Annotated[Path | None, option("FILE", "Also write one page.")] = None,
 ) -> None:
     """Say which documents were dropped over all that was asked: how often, for what, since when, from whom.
 

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.options import DefenseName, EncoderName, InjectionModel, Learn, Limit, NLIName, RowsFile, SourcesFile
+from unpoison.cli.options import (
+    DefenseName,
+    EncoderName,
+    InjectionModel,
+    Learn,
+    Limit,
+    NLIName,
+    RowsFile,
+    SourcesFile,
+    argument,
+    option,
+)
 
 __all__ = ["EXAMPLES", "batch"]
 
@@ -38,9 +49,9 @@ def batch(
     file: RowsFile,
     output: Annotated[
         str,
-        typer.Argument(
-            metavar="OUTPUT",
-            help="JSON Lines, or Parquet if it ends in .parquet; appears when all is done. - writes JSON Lines to "
+        argument(
+            "OUTPUT",
+            "JSON Lines, or Parquet if it ends in .parquet; appears when all is done. - writes JSON Lines to "
             "standard output as they are done.",
         ),
     ],
@@ -48,35 +59,25 @@ def batch(
     encoder: EncoderName = None,
     generator: Annotated[
         str | None,
-        typer.Option(
-            "--generator",
-            "-g",
-            metavar="GENERATOR",
-            help="For --answer, and for defenses that ask a model; see 'unpoison ask --help'.",
+        option(
+            "--generator -g GENERATOR", "For --answer, and for defenses that ask a model; see 'unpoison ask --help'."
         ),
     ] = None,
     nli: NLIName = None,
     injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
-    answer: Annotated[bool, typer.Option("--answer", help="Answer every row's question as well.")] = False,
+    answer: Annotated[bool, option("--answer", "Answer every row's question as well.")] = False,
     engine: Annotated[
-        Engine,
-        typer.Option(help="local: processes, or threads where models are asked over the network; ray: Ray Data."),
+        Engine, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
     ] = Engine.LOCAL,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Parts of the file at the same time; by default as many as suit the processors and models.",
-        ),
+        option("N", "Parts of the file at the same time; by default as many as suit the processors and models.", min=1),
     ] = None,
-    in_flight: Annotated[
-        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, over all workers.")
-    ] = 32,
-    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one row may take.")] = 120.0,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 3,
+    in_flight: Annotated[int, option("N", "Model calls at the same time, over all workers.", min=1, max=1024)] = 32,
+    deadline: Annotated[float, option("SECONDS", "The longest that one row may take.")] = 120.0,
+    retries: Annotated[int, option("N", "Try a failed call again, up to N times.", min=0)] = 3,
     limit: Limit = None,
 ) -> None:
     """Screen a whole file into another, on several processors or on Ray, resumable and in order.

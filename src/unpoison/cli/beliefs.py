@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.help import Command
-from unpoison.cli.options import Namespace
+from unpoison.cli.options import Command, Namespace, argument, option
 
 if TYPE_CHECKING:
     from unpoison.beliefs import Belief, BeliefStore
@@ -22,17 +21,15 @@ __all__ = ["StoreName", "beliefs"]
 
 StoreName = Annotated[
     str,
-    typer.Option(
-        "--beliefs",
-        "-b",
-        metavar="STORE",
-        envvar="UNPOISON_BELIEFS",
-        help="sqlite:FILE, redis://HOST:PORT/N or postgresql://USER@HOST/NAME. A password is safer in the environment "
+    option(
+        "--beliefs -b STORE",
+        "sqlite:FILE, redis://HOST:PORT/N or postgresql://USER@HOST/NAME. A password is safer in the environment "
         "variable.",
+        envvar="UNPOISON_BELIEFS",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")]
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, or its key from 'list'.")]
+AsJson = Annotated[bool, option("--json", "Write JSON Lines instead of a table.")]
+Question = Annotated[str, argument("QUESTION", "The question, or its key from 'list'.")]
 
 DEFAULT = "sqlite:beliefs.db"
 
@@ -50,22 +47,16 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
             for line in export_lines(opened):
                 typer.echo(line)
             return
-        from rich.table import Table
-        from rich.text import Text
-
-        from unpoison.cli.display import show
+        from unpoison.cli.display import show, text_table
         from unpoison.report.rendering import excerpt
 
-        table, count = Table(), 0
-        for heading in ("key", "question", "answer", "support", "conflict", "written", "expires"):
-            table.add_column(heading, overflow="fold")
+        rows = []
         for key, belief in opened.items():
-            count += 1
             texts = (excerpt(key), excerpt(belief.query, 60), excerpt(belief.answer, 60))
             weights = (f"{belief.support:.2f}", f"{belief.conflict:.2f}")
-            table.add_row(*map(Text, (*texts, *weights, _moment(belief.updated), _moment(belief.expires))))
-        show(table)
-        say(count_noun(count, "belief"))
+            rows.append((*texts, *weights, _moment(belief.updated), _moment(belief.expires)))
+        show(text_table(("key", "question", "answer", "support", "conflict", "written", "expires"), rows))
+        say(count_noun(len(rows), "belief"))
 
 
 @beliefs.command(cls=Command)
@@ -79,8 +70,8 @@ def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = 
 
 @beliefs.command(cls=Command)
 def forget(
-    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="The question, or its key.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Forget all beliefs of the namespace.")] = False,
+    question: Annotated[str | None, argument("QUESTION", "The question, or its key.")] = None,
+    everything: Annotated[bool, option("--all", "Forget all beliefs of the namespace.")] = False,
     store: StoreName = DEFAULT,
     namespace: Namespace = "default",
 ) -> None:
@@ -101,7 +92,7 @@ def forget(
 
 @beliefs.command("export", cls=Command)
 def export_(
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")] = None,
+    output: Annotated[Path | None, option("--output -o FILE", "Else standard output.")] = None,
     store: StoreName = DEFAULT,
     namespace: Namespace = "default",
 ) -> None:
@@ -124,7 +115,7 @@ def export_(
 
 @beliefs.command("import", cls=Command)
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - reads standard input.")],
+    file: Annotated[str, argument("FILE", "What 'export' wrote; - reads standard input.")],
     store: StoreName = DEFAULT,
     namespace: Namespace = "default",
 ) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.options import option
+
 __all__ = ["defenses"]
 
 
 def defenses(
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")] = False,
+    as_json: Annotated[bool, option("--json", "Write JSON Lines instead of a table.")] = False,
 ) -> None:
     """List the defenses: what each does, its options with their defaults, the models it needs, and its source.
 
@@ -28,21 +30,16 @@ def defenses(
         for row in described:
             typer.echo(json.dumps(row, ensure_ascii=False, default=str))
         return
-    from rich.table import Table
-    from rich.text import Text
+    from unpoison.cli.display import show, text_table
 
-    from unpoison.cli.display import show
-
-    table = Table(show_lines=True)
-    for heading in ("name", "what it does", "options", "needs"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for row in described:
         options = "\n".join(option["described"] for option in row.get("options", ()))
         what = "\n\n".join(filter(None, (row["summary"], row["source"])))
         needs = ", ".join(row["needs"]) or "nothing"
         calls = f"\n\ncalls: {row['calls']}" if row["calls"] else ""
-        table.add_row(*map(Text, (row["name"], what, options, needs + calls)))
-    show(table)
+        rows.append((row["name"], what, options, needs + calls))
+    show(text_table(("name", "what it does", "options", "needs"), rows, show_lines=True))
 
 
 def _describe(name: str) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, case_of, plant, share
+from unpoison.cli.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,11 +48,10 @@ ANSWERED_BY = {"vanilla": "vanilla", "guard": "guard", "radar": "radar"}
 
 def demo(
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all: every defense with its reasons, a miss, and tricks before guard.")
+        bool, option("--all", "Show all: every defense with its reasons, a miss, and tricks before guard.")
     ] = False,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write a page with pictures: the catch, the miss, the tricks."),
+        Path | None, option("FILE", "Also write a page with pictures: the catch, the miss, the tricks.")
     ] = None,
 ) -> None:
     """Attack and defend the built-in sample: no key, no download, a few seconds.

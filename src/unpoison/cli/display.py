@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,7 +14,10 @@ from unpoison.cli.common import count_noun
 from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Call, Screening
 
-__all__ = ["Accounts", "screening_table", "show", "show_answer"]
+if TYPE_CHECKING:
+    from unpoison.bench.report.tables import Table as TableOfReport
+
+__all__ = ["Accounts", "report_table", "screening_table", "show", "show_answer", "text_table"]
 
 
 PAGE_WIDTH = 120
@@ -41,6 +45,32 @@ def show(*items: object) -> None:
         console.width = PAGE_WIDTH
     for item in items:
         console.print(Text(plain(item)) if isinstance(item, str) else item)
+
+
+def text_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", right: Collection[str] = (), **looks: Any
+) -> Table:
+    """A table whose cells are shown as text, line by line, without markup.
+
+    Args:
+        columns: Headings.
+        rows: Cells.
+        title: Above it, at the left.
+        right: Headings of the columns with numbers.
+        looks: Of `rich.table.Table`.
+    """
+    table = Table(title=Text(plain(title), style="bold") if title else None, title_justify="left", **looks)
+    for column in columns:
+        table.add_column(Text(plain(column)), justify="right" if column in right else "left", overflow="fold")
+    for cells in rows:
+        table.add_row(*(Text("\n".join(map(plain, cell.split("\n")))) for cell in cells))
+    return table
+
+
+def report_table(table: TableOfReport) -> Table:
+    """A table of a report, for the terminal."""
+    numbers = table.columns[1:]
+    return text_table(table.columns, table.rows, title=table.title, right=numbers, box=None, padding=(0, 1))
 
 
 def screening_table(screening: Screening) -> Table:

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from unpoison.cli.options import option
+
 __all__ = ["EXAMPLES", "Check", "checks", "doctor"]
 
 EXAMPLES = """\b
@@ -65,7 +67,7 @@ class Check:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object instead.")] = False,
+    as_json: Annotated[bool, option("--json", "Write one JSON object instead.")] = False,
 ) -> None:
     """Say what works on this machine, and how to get the rest. No network is asked, and nothing is changed."""
     from unpoison import __version__

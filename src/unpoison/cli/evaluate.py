@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli import evaluate_options as options
-from unpoison.cli.evaluate_options import RUNS
-from unpoison.cli.options import Against, FailIf, Junit, Sarif
+from unpoison.cli.options import Against, FailIf, Junit, Sarif, argument, from_here, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from unpoison.bench.evaluation.runs import Run
     from unpoison.bench.report import Report
     from unpoison.cli.runs import Chosen
 
 __all__ = ["EXAMPLES", "evaluate"]
+
+RUNS = Path("unpoison-runs")
+"""Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
+
+axis_option = partial(option, rich_help_panel="Axes (several values make a grid)")
+data_option = partial(option, rich_help_panel="What else is measured, and on what")
+plan_option = partial(option, rich_help_panel="A whole plan instead of axes")
+run_option = partial(option, rich_help_panel="How it runs")
+worth_option = partial(option, rich_help_panel="What answers are worth and cost")
+output_option = partial(option, rich_help_panel="What is written")
+"""The sections of the help, in which options stand together."""
+
+Texts = list[str] | None
 
 EXAMPLES = """\b
 Examples:
@@ -44,59 +56,138 @@ or --against 1 when a gate failed, 2 for everything else.
 
 def evaluate(
     context: typer.Context,
-    data: options.Data = None,
-    defense: options.Defense = None,
-    attack: options.Attack = None,
-    poisons: options.Poisons = None,
-    rate: options.Rate = None,
-    policy: options.Policy = None,
-    positions: options.Positions = None,
-    prefix: options.Prefix = None,
-    triggered: options.Triggered = None,
-    k: options.K = None,
-    retriever: options.Retriever = None,
-    encoder: options.Encoder = None,
-    generator: options.Generator = None,
-    architecture: options.Architecture = None,
-    style: options.Style = None,
-    nli: options.Nli = None,
-    nli_noise: options.NliNoise = None,
-    owned: options.Owned = None,
-    sources: options.Sources = None,
-    history: options.History = None,
-    vary: options.Vary = None,
-    seed: options.Seed = None,
-    limit: options.Limit = None,
-    corpus: options.Corpus = None,
-    baseline: options.Baseline = True,
-    clean: options.Clean = True,
-    certified: options.Certified = False,
-    config: options.Config = None,
-    preset: options.Preset = None,
-    stream: options.Stream = None,
-    manifest: options.Manifest = None,
-    folder: options.Folder = None,
-    encoder_cache: options.EncoderCache = None,
-    jobs: options.Jobs = 1,
-    deadline: options.Deadline = 120.0,
-    retry_failed: options.RetryFailed = False,
-    judge: options.Judge = None,
-    grader: options.Grader = None,
-    price: options.Price = None,
-    report: options.Report = None,
-    markdown: options.Markdown = None,
-    csv: options.Csv = None,
+    data: Annotated[
+        list[str] | None,
+        argument(
+            "DATA",
+            "Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
+            "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
+        ),
+    ] = None,
+    defense: Annotated[
+        Texts,
+        axis_option(
+            "--defense -d NAME[:OPTIONS],...",
+            "What is measured; guard, your own as my_module:MyDefense.",
+            callback=from_here,
+        ),
+    ] = None,
+    attack: Annotated[
+        Texts,
+        axis_option("--attack -a NAME[:OPTIONS][+WRAPPER],...", "See 'unpoison attack --list'.", callback=from_here),
+    ] = None,
+    poisons: Annotated[Texts, axis_option("N,...", "Texts planted per question; 1.")] = None,
+    rate: Annotated[
+        Texts, axis_option("PAPER:AMOUNT,...", "In place of --poisons: trustrag:0.4, ragdefender:2x5.")
+    ] = None,
+    policy: Annotated[
+        Texts,
+        axis_option(
+            "POLICY,...",
+            "prepend, retrieve, corpus, replace-at, replace-last, middle, pool, or labelled (the file's own).",
+        ),
+    ] = None,
+    positions: Annotated[Texts, axis_option("P,P+P,...", "Places from 1 that poison takes, joined by +.")] = None,
+    prefix: Annotated[
+        bool | None, data_option("--prefix/--no-prefix", "Put the question before planted texts, or not.")
+    ] = None,
+    triggered: Annotated[
+        bool | None, data_option("--triggered/--untriggered", "Ask with a trigger attack's trigger, or without.")
+    ] = None,
+    k: Annotated[Texts, axis_option("--k K,...", "Passages per question; 10.")] = None,
+    retriever: Annotated[
+        Texts, axis_option("ENCODER,...", "For the policies retrieve and corpus: bm25, an encoder, hybrid.")
+    ] = None,
+    encoder: Annotated[Texts, axis_option("--encoder -e ENCODER,...", "lexical, minilm, st:NAME.")] = None,
+    generator: Annotated[
+        Texts, axis_option("--generator -g GENERATOR,...", "Answers; without one, screening only.")
+    ] = None,
+    architecture: Annotated[
+        Texts,
+        axis_option("NAME,...", "Who answers from what is kept: plain, blended (hybrid retrieval), replug, self-rag."),
+    ] = None,
+    style: Annotated[Texts, axis_option("STYLE,...", "Prompts: safe, or plain as the papers' baselines ask.")] = None,
+    nli: Annotated[Texts, axis_option("NLI,...", "lexical, cross:NAME or onnx:PATH.")] = None,
+    nli_noise: Annotated[Texts, axis_option("P,...", "Replace NLI outputs at random with this probability.")] = None,
+    owned: Annotated[
+        Texts,
+        axis_option(
+            "WHO,...",
+            "Which sources the attacker holds: one (new, for all texts), each (a new one a text), page (on a host "
+            "where anybody writes), known:N (N established ones), sleepers:N (N that were honest "
+            "before). By default planted texts have no source.",
+        ),
+    ] = None,
+    sources: Annotated[Texts, axis_option("FILE,...", "A policy or history of sources for the defenses.")] = None,
+    history: Annotated[
+        Texts,
+        axis_option(
+            "DATA,...", "Defenses know sources from other questions: seen (of the data itself), or another data set."
+        ),
+    ] = None,
+    vary: Annotated[
+        Texts, axis_option("OPTION=V,V", "An option of the defenses that have it; may be repeated.")
+    ] = None,
+    seed: Annotated[Texts, axis_option("SEED,...", "0.")] = None,
+    limit: Annotated[int | None, data_option("N", "The first N questions only.", min=1)] = None,
+    corpus: Annotated[
+        str | None, data_option("FILE|none", "Clean passages that fill contexts; corpus.jsonl beside the data.")
+    ] = None,
+    baseline: Annotated[bool, data_option("", "Also measure no defense.")] = True,
+    clean: Annotated[bool, data_option("", "Also measure without an attack.")] = True,
+    certified: Annotated[
+        bool,
+        data_option(
+            "--certify",
+            "Show how many questions are answered rightly and provably so whatever m of the passages become.",
+        ),
+    ] = False,
+    config: Annotated[Path | None, plan_option("FILE", "A grid in YAML; options given here win.")] = None,
+    preset: Annotated[
+        str | None, plan_option("NAME", "A paper's table, published numbers beside; 'list' lists them.")
+    ] = None,
+    stream: Annotated[
+        str | None,
+        plan_option(
+            "DATA",
+            "Measure over time instead, static against dynamic: timeline (built in), radar-dynamic:FILE, or a "
+            "file whose rows have a time.",
+        ),
+    ] = None,
+    manifest: Annotated[Path | None, plan_option("FILE", "Repeat the run of this manifest.json exactly.")] = None,
+    folder: Annotated[Path | None, run_option("FOLDER", f"Where the run is kept; {RUNS}/HASH by default.")] = None,
+    encoder_cache: Annotated[
+        Path | None, run_option("FILE", f"Where vectors are kept; {RUNS}/vectors.db, or in the folder.")
+    ] = None,
+    jobs: Annotated[int, run_option("N", "Questions at the same time.", min=1, max=64)] = 1,
+    deadline: Annotated[float, run_option("SECONDS", "The longest that one answer may take.")] = 120.0,
+    retry_failed: Annotated[bool, run_option("--retry-failed", "Try again what failed before.")] = False,
+    judge: Annotated[
+        str | None, worth_option("GENERATOR", "Have a model score the answers from 1 to 10, for long answers.")
+    ] = None,
+    grader: Annotated[
+        str | None, worth_option("GENERATOR", "Have a model grade short answers A, B or C, as RADAR counts accuracy.")
+    ] = None,
+    price: Annotated[Texts, worth_option("MODEL=IN/OUT", "Prices per million tokens; may be repeated.")] = None,
+    report: Annotated[
+        list[Path] | None,
+        output_option("FILE", "Write .html (one page, works offline), .md, .csv or .json; may be repeated."),
+    ] = None,
+    markdown: Annotated[Path | None, output_option("FILE", "Write Markdown.")] = None,
+    csv: Annotated[Path | None, output_option("FILE", "Write CSV, one line per scenario.")] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
     sarif: Sarif = None,
-    as_json: options.AsJson = False,
+    as_json: Annotated[bool, output_option("--json", "Write JSON to standard output instead of tables.")] = False,
 ) -> None:
     """Measure defenses under attack and without one, with 95 % intervals; by default guard on the built-in sample.
 
     Every combination of the axes is one scenario. No defense, and every defense without an attack, are measured too,
     so that what a defense saves stands beside what it damages.
     """
+    options = locals()
+    from unpoison.bench.evaluation.grids import AXES
     from unpoison.bench.evaluation.measures import MEASURES
     from unpoison.bench.evaluation.specs import parse_variations
     from unpoison.bench.evaluation.summary import Price
@@ -129,36 +220,10 @@ def evaluate(
     if preset == "list":
         show(runs.presets_table())
         return
-    axes = {
-        "data": data,
-        "defense": defense,
-        "attack": attack,
-        "poisons": poisons,
-        "rate": rate,
-        "policy": policy,
-        "positions": positions,
-        "prefix": prefix,
-        "triggered": triggered,
-        "k": k,
-        "retriever": retriever,
-        "encoder": encoder,
-        "generator": generator,
-        "architecture": architecture,
-        "style": style,
-        "nli": nli,
-        "nli_noise": nli_noise,
-        "owned": owned,
-        "sources": sources,
-        "history": history,
-        "vary": parse_variations(vary or ()),
-        "seed": seed,
-        "limit": limit,
-        "corpus": corpus,
-        "baseline": None if baseline else False,
-        "clean": None if clean else False,
-    }
     runs.check_certified(certified, clean)
-    given = {name: value for name, value in axes.items() if value not in (None, [], {})}
+    given = {name: value for name, value in options.items() if name in AXES and value not in (None, [])}
+    given |= {"vary": parse_variations(vary)} if vary else {}
+    given |= {name: False for name in ("baseline", "clean") if not options[name]}
     prices = dict(map(Price.of, price or ()))
     check_outputs(report or (), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)

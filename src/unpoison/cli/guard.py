@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.help import Command
-from unpoison.cli.options import Limit, RowsFile
+from unpoison.cli.options import Command, Limit, RowsFile, option
 from unpoison.errors import OptionError
 
 __all__ = ["EXAMPLES", "guard"]
@@ -31,11 +30,9 @@ def commands() -> None:
 @guard.command(cls=Command, epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
 def calibrate(
     file: RowsFile,
-    damage: Annotated[
-        float, typer.Option(min=0.0, max=0.5, help="The share of clean passages that may be lost.")
-    ] = 0.02,
+    damage: Annotated[float, option("", "The share of clean passages that may be lost.", min=0.0, max=0.5)] = 0.02,
     limit: Limit = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object instead of sentences.")] = False,
+    as_json: Annotated[bool, option("--json", "Write one JSON object instead of sentences.")] = False,
 ) -> None:
     """Find the threshold that drops at most a given share of your own passages; no labels are needed.
 

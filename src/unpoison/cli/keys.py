@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.options import argument, option
+
 __all__ = ["EXAMPLES", "keys"]
 
 EXAMPLES = """\b
@@ -22,15 +24,12 @@ it changes: to rotate a key, add a new one, give it to its user, and remove the 
 
 
 def keys(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is; stands in logs and metrics.")],
+    name: Annotated[str, argument("NAME", "Whose key it is; stands in logs and metrics.")],
     scope: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCOPE", help="What it allows: screen, answer or none. [default: screen and answer]"),
+        list[str] | None, option("SCOPE", "What it allows: screen, answer or none. [default: screen and answer]")
     ] = None,
-    rate: Annotated[float | None, typer.Option(metavar="N", help="Requests a second. [default: any number]")] = None,
-    burst: Annotated[
-        float | None, typer.Option(metavar="N", help="Requests at once after a pause. [default: a second's worth]")
-    ] = None,
+    rate: Annotated[float | None, option("N", "Requests a second. [default: any number]")] = None,
+    burst: Annotated[float | None, option("N", "Requests at once after a pause. [default: a second's worth]")] = None,
 ) -> None:
     """Make a key for 'unpoison serve --keys': its lines for the file, and the key itself on standard error."""
     import json

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from unpoison.cli.options import EncoderName, SourcesFile
+from unpoison.cli.options import EncoderName, SourcesFile, option
 
 __all__ = ["EXAMPLES", "mcp"]
 
@@ -26,19 +24,14 @@ Over HTTP the same tools are at /mcp of 'unpoison serve --mcp'.
 
 def mcp(
     defense: Annotated[
-        list[str] | None,
-        typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="As for 'unpoison serve'. [default: guard]"),
+        list[str] | None, option("--defense -d NAME[:OPTIONS]", "As for 'unpoison serve'. [default: guard]")
     ] = None,
     encoder: EncoderName = None,
-    generator: Annotated[
-        str | None, typer.Option("--generator", "-g", metavar="GENERATOR", help="For defenses that ask a model.")
-    ] = None,
+    generator: Annotated[str | None, option("--generator -g GENERATOR", "For defenses that ask a model.")] = None,
     sources: SourcesFile = None,
-    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of one call.")] = 1000,
-    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one text.")] = 20_000,
-    timeout: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="The longest that the model calls of one may take.")
-    ] = 60.0,
+    max_passages: Annotated[int, option("N", "Texts of one call.", min=1)] = 1000,
+    max_characters: Annotated[int, option("N", "Characters of one text.", min=1)] = 20_000,
+    timeout: Annotated[float, option("SECONDS", "The longest that the model calls of one may take.", min=0.001)] = 60.0,
 ) -> None:
     """Serve the tools screen and explain by the Model Context Protocol (MCP) over standard input and output."""
     import asyncio

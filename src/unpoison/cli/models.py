@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.help import Command
+from unpoison.cli.options import Command, argument, option
 
 __all__ = ["EXAMPLES", "models"]
 
@@ -31,14 +31,14 @@ def commands() -> None:
 def export(
     checkpoint: Annotated[
         str,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="An extractive question-answering model, or with --encoder a sentence encoder: a folder or a name.",
+        argument(
+            "CHECKPOINT",
+            "An extractive question-answering model, or with --encoder a sentence encoder: a folder or a name.",
         ),
     ],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go; new or empty.")],
+    folder: Annotated[Path, argument("FOLDER", "Where the files go; new or empty.")],
     encoder: Annotated[
-        bool, typer.Option("--encoder", help="It is a sentence encoder of the sentence-transformers library.")
+        bool, option("--encoder", "It is a sentence encoder of the sentence-transformers library.")
     ] = False,
 ) -> None:
     """Write a checkpoint as one int8 ONNX file.

@@ -1,4 +1,6 @@
-"""Options that several commands share; imports nothing that takes time.
+"""Options: those that several commands share, how help shows them, and `--config`, a file that sets them.
+
+Imports nothing that takes time.
 
 `-d my_module:MyDefense` on a command line looks in the folder where the command runs too (`from_here`). Only names on
 the command line have that right. A file, such as a manifest or a grid, names what is installed, so that nobody's file
@@ -9,19 +11,24 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from unpoison.core import registry
-from unpoison.errors import OptionError
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.utils.checks import new_name
 
 __all__ = [
     "Against",
     "AsJson",
     "Carry",
+    "Command",
     "DefenseName",
     "EncoderCache",
     "EncoderName",
@@ -36,7 +43,10 @@ __all__ = [
     "RowsFile",
     "Sarif",
     "SourcesFile",
+    "argument",
     "from_here",
+    "option",
+    "read_settings",
 ]
 
 
@@ -63,115 +73,194 @@ def _names_a_module(text: str) -> bool:
         return False  # reported where it is read
 
 
+REST = "Options"
+"""The section of options without one of their own (`rich_help_panel`)."""
+
+
+class Command(TyperCommand):
+    """A command whose help has one section for each `rich_help_panel`, in the order in which they begin.
+
+    Typer draws panels with rich only, whose help is twice as long; and it adds the type to an argument whose name
+    already says what it is.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parameters = self.get_params(ctx)
+        known = {option for parameter in parameters for option in parameter.opts}
+        for option in (arg.partition("=")[0] for arg in args):
+            if not option.startswith("-") or option in known:
+                continue
+            existing = None if "--defense" in known else ()
+            if answer := new_name(option, ctx.command_path, existing, flag="-d NAME:"):
+                raise OptionError(answer)
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        arguments, sections = list[tuple[str, str]](), dict[str, list[tuple[str, str]]]()
+        for parameter in self.get_params(ctx):
+            if ctx.auto_envvar_prefix:  # every option has a variable of its own: one sentence says how they are called
+                vars(parameter)["show_envvar"] = False
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            if parameter.param_type_name == "argument":
+                arguments.append(((parameter.metavar or parameter.name or "").upper(), record[1]))
+            else:
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or REST, []).append(record)
+        for title, records in {"Arguments": arguments, **sections}.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Bytes of a file; settings are a page."""
+
+SCALAR = (str, int, float, bool)
+
+
+def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | None:
+    """The callback of an eager `--config`: what the file sets becomes the default of the options of this command.
+
+    Args:
+        context: The command's.
+        parameter: The option itself, which the file cannot set.
+        path: The file, None for none.
+
+    Raises:
+        InputError: The file cannot be read, or is no TOML.
+        UnknownNameError: A key that is no option; the message has the nearest.
+        OptionError: A value that no option takes, such as a table.
+    """
+    if path is None:
+        return None
+    options = {p.name: p for p in context.command.params if p.name not in (parameter.name, "help")}
+    names = {_long(p): name for name, p in options.items()}
+    settings: dict[str, Any] = {}
+    for key, value in _table(path).items():
+        option = key.replace("_", "-")
+        if option not in names:
+            raise UnknownNameError(f"setting of {path.name}", key, names)
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(member, SCALAR) for member in values):
+            raise OptionError(f"{path.name}: {key} must be a text, a number, true or false, or a list of them")
+        multiple = getattr(options[names[option]], "multiple", False)
+        if isinstance(value, list) and not multiple:
+            raise OptionError(f"{path.name}: {key} takes one value, got {clip(value)}")
+        settings[names[option]] = values if multiple else value
+    context.default_map = {**(context.default_map or {}), **settings}
+    return path
+
+
+def _long(parameter: Any) -> str:
+    """`max-body` of the option --max-body."""
+    return str(max(parameter.opts, key=len)).lstrip("-").replace("_", "-")
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise InputError(f"{path} has more than {MAX_FILE_BYTES:,} bytes; settings are one short file")
+        return tomllib.loads(content.decode())
+    except OSError as error:
+        raise InputError(f"the settings {path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"the settings {path} are no TOML: {error}") from None
+
+
+def option(usage: str, help: str, **settings: Any) -> Any:
+    """An option.
+
+    Args:
+        usage: Its names, where they are not the parameter's, and what stands for its value: "--encoder -e ENCODER".
+        help: What it does.
+        **settings: Of `typer.Option`, such as `min`.
+    """
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = next((word for word in usage.split() if not word.startswith("-")), None)
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """An argument: what stands for it, and what it is."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
 RowsFile = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        help="JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
+    argument(
+        "FILE",
+        "JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
         "from standard input.",
     ),
 ]
 EncoderName = Annotated[
     str | None,
-    typer.Option(
-        "--encoder",
-        "-e",
-        metavar="ENCODER",
-        help="lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL.",
-    ),
+    option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL."),
 ]
-EncoderCache = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Keep the encoder's vectors in this file, for the next run.")
-]
+EncoderCache = Annotated[Path | None, option("FILE", "Keep the encoder's vectors in this file, for the next run.")]
 GeneratorName = Annotated[
     str | None,
-    typer.Option(
-        "--generator",
-        "-g",
-        metavar="GENERATOR",
-        help="openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
+    option(
+        "--generator -g GENERATOR",
+        "openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
         "qa:NAME_OR_PATH or extractive (built in). [default: reader where it is installed, else extractive]",
     ),
 ]
 NLIName = Annotated[
     str | None,
-    typer.Option(
-        "--nli",
-        metavar="NLI",
-        help="lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]",
+    option(
+        "--nli NLI", "lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]"
     ),
 ]
 InjectionModel = Annotated[
     str | None,
-    typer.Option(
-        "--injection-model",
-        metavar="NAME_OR_PATH",
-        help="A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH or "
-        "onnx:FOLDER.",
+    option(
+        "--injection-model NAME_OR_PATH",
+        "A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH or onnx:FOLDER.",
     ),
 ]
 DefenseName = Annotated[
     str,
-    typer.Option(
-        "--defense",
-        "-d",
-        metavar="NAME[:OPTIONS]",
+    option(
+        "--defense -d NAME[:OPTIONS]",
+        "guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
         callback=from_here,
-        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
     ),
 ]
 SourcesFile = Annotated[
     Path | None,
-    typer.Option(
-        "--sources",
-        metavar="FILE",
-        help="Who says so: a policy (YAML) or a history (SQLite) of sources; each source has one voice then. "
+    option(
+        "--sources FILE",
+        "Who says so: a policy (YAML) or a history (SQLite) of sources; each source has one voice then. "
         "See 'unpoison sources'.",
     ),
 ]
-Learn = Annotated[
-    bool, typer.Option("--learn", help="Write which sources were retrieved, and what came of it, into the history.")
-]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
+Learn = Annotated[bool, option("--learn", "Write which sources were retrieved, and what came of it, into the history.")]
+Limit = Annotated[int | None, option("N", "Read the first N rows only.", min=1)]
 MaxPassages = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Passages of one row; with more it fails: time and memory grow with their square.",
-    ),
+    int, option("N", "Passages of one row; with more it fails: time and memory grow with their square.", min=1)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")
-]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="Beliefs of other namespaces are not seen.")]
+AsJson = Annotated[bool, option("--json", "Write JSON Lines to standard output: every row with its fields.")]
+Output = Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")]
+Namespace = Annotated[str, option("NAME", "Beliefs of other namespaces are not seen.")]
 
-PIPELINES = "For pipelines"
+pipeline_option = partial(option, rich_help_panel="For pipelines")
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fail-if",
-        metavar="GATE",
-        help="Exit with 1 where this holds, such as 'asr > 5%' or 'upper(asr) > 10%'; may be repeated.",
-        rich_help_panel=PIPELINES,
+    pipeline_option(
+        "--fail-if GATE", "Exit with 1 where this holds, such as 'asr > 5%' or 'upper(asr) > 10%'; may be repeated."
     ),
 ]
 Against = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Exit with 1 where a figure is significantly worse than in the JSON of this run.",
-        rich_help_panel=PIPELINES,
-    ),
+    pipeline_option("FILE", "Exit with 1 where a figure is significantly worse than in the JSON of this run."),
 ]
-Junit = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.", rich_help_panel=PIPELINES)
-]
-Sarif = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write what failed as SARIF 2.1.0.", rich_help_panel=PIPELINES)
-]
+Junit = Annotated[Path | None, pipeline_option("FILE", "Write the gates as JUnit XML.")]
+Sarif = Annotated[Path | None, pipeline_option("FILE", "Write what failed as SARIF 2.1.0.")]
 
 
 class Carry(StrEnum):

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.options import argument, option
+
 __all__ = ["EXAMPLES", "quarantine"]
 
 EXAMPLES = """\b
@@ -20,20 +22,18 @@ Exit status: 0 when all were moved, 1 when some are in neither store, 2 when not
 
 
 def quarantine(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="Where the documents are, as for unpoison scan.")],
-    quarantine_store: Annotated[
-        str, typer.Argument(metavar="QUARANTINE", help="A store of the same kind; made if it is not there.")
-    ],
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A document; once for each.")] = None,
+    store: Annotated[str, argument("STORE", "Where the documents are, as for unpoison scan.")],
+    quarantine_store: Annotated[str, argument("QUARANTINE", "A store of the same kind; made if it is not there.")],
+    ids: Annotated[list[str] | None, option("--id ID", "A document; once for each.")] = None,
     decisions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The decisions exported from the page of unpoison scan --html.")
+        Path | None, option("FILE", "The decisions exported from the page of unpoison scan --html.")
     ] = None,
     restore: Annotated[
-        bool, typer.Option("--restore", help="Move back: those of --id, or all that the journal says were moved.")
+        bool, option("--restore", "Move back: those of --id, or all that the journal says were moved.")
     ] = False,
-    journal: Annotated[
-        Path, typer.Option(metavar="FILE", help="What was moved, when, and each document whole.")
-    ] = Path("quarantine-journal.jsonl"),
+    journal: Annotated[Path, option("FILE", "What was moved, when, and each document whole.")] = Path(
+        "quarantine-journal.jsonl"
+    ),
 ) -> None:
     """Move documents between two collections, reversibly. Nothing is ever deleted.
 

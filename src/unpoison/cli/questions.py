@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
     from unpoison.bench.questions import QuestionSet
@@ -31,32 +31,26 @@ spreadsheet, and save as CSV.
 def questions(
     corpus: Annotated[
         Path,
-        typer.Argument(
-            metavar="CORPUS",
-            help="A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, "
-            "Parquet).",
+        argument(
+            "CORPUS",
+            "A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, Parquet).",
         ),
     ],
-    count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,
+    count: Annotated[int, option("N", "How many are wanted.", min=1, max=100_000)] = 100,
     generator: Annotated[
         str | None,
-        typer.Option(
-            "--generator",
-            "-g",
-            metavar="GENERATOR",
-            help="A language model that writes them: openai:MODEL, anthropic:MODEL or hf:NAME_OR_PATH. [default: "
-            "rules]",
+        option(
+            "--generator -g GENERATOR",
+            "A language model that writes them: openai:MODEL, anthropic:MODEL or hf:NAME_OR_PATH. [default: rules]",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Draws documents and false answers.")] = 0,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where they go: .csv or .jsonl.")
-    ] = Path("questions.jsonl"),
+    seed: Annotated[int, option("SEED", "Draws documents and false answers.", min=0)] = 0,
+    output: Annotated[Path, option("--output -o FILE", "Where they go: .csv or .jsonl.")] = Path("questions.jsonl"),
     passages: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write all documents as passages; named corpus.jsonl beside the questions, 'evaluate' fills its "
+        option(
+            "FILE",
+            "Also write all documents as passages; named corpus.jsonl beside the questions, 'evaluate' fills its "
             "contexts from them.",
         ),
     ] = None,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from unpoison.cli.help import Command
-from unpoison.cli.options import Against, FailIf, Junit, Sarif
+from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
 
 if TYPE_CHECKING:
     from unpoison.algorithms.intervals import Estimate
@@ -64,11 +63,8 @@ redteam = typer.Typer(
     help="Test a running RAG system with planted documents.",
 )
 
-MayTest = Annotated[
-    list[str] | None,
-    typer.Option("--i-may-test", metavar="HOST", help="A host other than this machine that you may test."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of a table.")]
+MayTest = Annotated[list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")]
+AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
 
 
 @redteam.callback(epilog=EXAMPLES)
@@ -78,22 +74,18 @@ def commands() -> None:
 
 @redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
 def run(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What is tested, in YAML; see docs/redteam.md.")],
+    config: Annotated[Path, argument("CONFIG", "What is tested, in YAML; see docs/redteam.md.")],
     journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where everything planted is written first; CONFIG.journal.")
+        Path | None, option("FILE", "Where everything planted is written first; CONFIG.journal.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Show what would be sent, and send nothing.")] = False,
     may_test: MayTest = None,
-    in_flight: Annotated[
-        int | None, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")
-    ] = None,
-    rate: Annotated[float | None, typer.Option(metavar="N", help="Requests per second at most.")] = None,
-    budget: Annotated[int | None, typer.Option(min=1, metavar="N", help="Requests at most.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per attack.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write one page for who signs it; works offline.")
-    ] = None,
+    in_flight: Annotated[int | None, option("N", "Questions at the same time.", min=1, max=64)] = None,
+    rate: Annotated[float | None, option("N", "Requests per second at most.")] = None,
+    budget: Annotated[int | None, option("N", "Requests at most.", min=1)] = None,
+    limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
+    csv: Annotated[Path | None, option("FILE", "Write CSV, one line per attack.")] = None,
+    report: Annotated[Path | None, option("FILE.html", "Write one page for who signs it; works offline.")] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -138,10 +130,9 @@ def run(
 
 @redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
 def clean(
-    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a test.")],
+    journal: Annotated[Path, argument("JOURNAL", "The journal of a test.")],
     config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The configuration, where the target is Python code or has moved."),
+        Path | None, option("FILE", "The configuration, where the target is Python code or has moved.")
     ] = None,
     may_test: MayTest = None,
     as_json: AsJson = False,

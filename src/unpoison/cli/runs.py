@@ -24,7 +24,7 @@ from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.paper_comparison import format_measurement
 from unpoison.bench.report.tables import heading
 from unpoison.cli.common import count_noun, say
-from unpoison.cli.display import show
+from unpoison.cli.display import report_table, show, text_table
 from unpoison.errors import OptionError
 from unpoison.report.rendering import plain
 
@@ -141,10 +141,7 @@ def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
     if not tables:
         say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
     for certified in tables if to_stdout else ():
-        table = Table(*certified.columns, box=None, padding=(0, 1), title=Text(plain(certified.title), style="bold"))
-        for row in certified.rows:
-            table.add_row(*(Text(plain(cell)) for cell in row))
-        show(table, "")
+        show(report_table(certified), "")
 
 
 def figures_tables(report: Report) -> Iterator[Table]:
@@ -211,16 +208,11 @@ def _letter(number: int) -> str:
 
 def presets_table() -> Table:
     """Every preset with its source."""
-    table = Table(box=None)
-    for name in ("preset", "source", "what it shows"):
-        table.add_column(name)
-    for name in preset_names():
-        preset = load_preset(name)
-        table.add_row(*map(Text, (name, preset.source, preset.title)))
+    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
     for name in stream_preset_names():
         over_time = load_stream_preset(name, generator="extractive", nli="lexical")
-        table.add_row(*map(Text, (name, over_time.source, f"{over_time.title} (--stream)")))
-    return table
+        rows.append((name, over_time.source, f"{over_time.title} (--stream)"))
+    return text_table(("preset", "source", "what it shows"), rows, box=None)
 
 
 def say_problems(report: Report) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.cli.options import argument, option
+
 if TYPE_CHECKING:
     from unpoison.scan.documents import Document, Failure
     from unpoison.scan.engine import State
@@ -48,53 +50,33 @@ class Engine(StrEnum):
 def scan(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
+        argument(
+            "SOURCE",
+            "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
             "and DOCX files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
         ),
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write one object for each document, most suspicious first.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")
-    ] = None,
-    sarif: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the flagged documents as SARIF 2.1.0.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a page to work through: keep, quarantine, unsure.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Judge only documents added then or later, against all.")
-    ] = None,
+    as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,
+    output: Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")] = None,
+    sarif: Annotated[Path | None, option("FILE", "Also write the flagged documents as SARIF 2.1.0.")] = None,
+    html: Annotated[Path | None, option("FILE", "Also write a page to work through: keep, quarantine, unsure.")] = None,
+    since: Annotated[str | None, option("TIME", "Judge only documents added then or later, against all.")] = None,
     only_new: Annotated[
-        bool, typer.Option("--only-new", help="Judge only documents that no earlier scan has judged, against all.")
+        bool, option("--only-new", "Judge only documents that no earlier scan has judged, against all.")
     ] = False,
-    state: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER|off", help="Where the scan's state is kept. [default: SOURCE.scan]"),
-    ] = None,
+    state: Annotated[str | None, option("FOLDER|off", "Where the scan's state is kept. [default: SOURCE.scan]")] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATTERN", help="Files of a folder that are no documents, such as '*.png'; may be repeated."
-        ),
+        option("PATTERN", "Files of a folder that are no documents, such as '*.png'; may be repeated."),
     ] = None,
-    threshold: Annotated[
-        float, typer.Option(metavar="P", help="The suspicion from which a document is flagged.")
-    ] = 0.5,
-    alert: Annotated[
-        bool, typer.Option("--alert", help="Leave with exit status 3 when a document is flagged.")
-    ] = False,
+    threshold: Annotated[float, option("P", "The suspicion from which a document is flagged.")] = 0.5,
+    alert: Annotated[bool, option("--alert", "Leave with exit status 3 when a document is flagged.")] = False,
     defense: Annotated[
-        str,
-        typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="Screens each document beside its neighbours."),
+        str, option("--defense -d NAME[:OPTIONS]", "Screens each document beside its neighbours.")
     ] = "guard:prompt_injection=keep",
-    engine: Annotated[Engine, typer.Option(help="local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
+    engine: Annotated[Engine, option("", "local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Parts at the same time; by default one for each processor.")
+        int | None, option("N", "Parts at the same time; by default one for each processor.", min=1)
     ] = None,
 ) -> None:
     """Say which documents of an index are probably planted, and why. No questions are needed.

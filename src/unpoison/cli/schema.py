@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.options import argument
+
 __all__ = ["EXAMPLES", "Kind", "schema"]
 
 EXAMPLES = """\b
@@ -22,7 +24,7 @@ class Kind(StrEnum):
     ROWS = "rows"
 
 
-def schema(kind: Annotated[Kind, typer.Argument(metavar="KIND", help="rows: one row of a question file.")]) -> None:
+def schema(kind: Annotated[Kind, argument("KIND", "rows: one row of a question file.")]) -> None:
     """Print the JSON Schema of a file's rows.
 
     JSON Lines, CSV and Parquet files hold the same rows; docs/data.md has one complete row for each command.

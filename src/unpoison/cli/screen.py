@@ -20,6 +20,7 @@ from unpoison.cli.options import (
     Output,
     RowsFile,
     SourcesFile,
+    option,
 )
 
 __all__ = ["EXAMPLES", "screen"]
@@ -47,10 +48,7 @@ def screen(
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     generator: Annotated[
-        str | None,
-        typer.Option(
-            "--generator", "-g", metavar="GENERATOR", help="For defenses that ask a model; see 'unpoison ask --help'."
-        ),
+        str | None, option("--generator -g GENERATOR", "For defenses that ask a model; see 'unpoison ask --help'.")
     ] = None,
     nli: NLIName = None,
     injection_model: InjectionModel = None,
@@ -61,10 +59,7 @@ def screen(
     as_json: AsJson = False,
     output: Output = None,
     html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help=f"Also write one page with pictures of the first {MAX_PAGES} similarity graphs."
-        ),
+        Path | None, option("FILE", f"Also write one page with pictures of the first {MAX_PAGES} similarity graphs.")
     ] = None,
 ) -> None:
     """Say which retrieved passages to trust, and why.

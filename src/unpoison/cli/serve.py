@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli import serve_options as options
-from unpoison.cli.options import EncoderCache, EncoderName, InjectionModel, Learn, Namespace, NLIName, SourcesFile
+from unpoison.cli.options import (
+    EncoderCache,
+    EncoderName,
+    InjectionModel,
+    Learn,
+    Namespace,
+    NLIName,
+    SourcesFile,
+    from_here,
+    option,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
@@ -40,51 +52,152 @@ KEY": that of the environment variable {KEY}, or one of --keys; without either, 
 """
 
 
+class OnPoison(StrEnum):
+    """What /rerank does with a document that the defense drops."""
+
+    DROP = "drop"
+    DEMOTE = "demote"
+    MONITOR = "monitor"
+
+
+class Level(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Texts(StrEnum):
+    """What the audit log holds in place of texts."""
+
+    HASH = "hash"
+    KEEP = "keep"
+
+
+listen_option = partial(option, rich_help_panel="Where it listens")
+caller_option = partial(option, rich_help_panel="Who may call, and what they get")
+limit_option = partial(option, rich_help_panel="How much")
+log_option = partial(option, rich_help_panel="Logs")
+"""The sections of the help, in which options stand together."""
+
+
 def serve(
-    config: options.Config = None,
-    defense: options.Defense = None,
+    config: Annotated[
+        Path | None, option("FILE", "Options from a TOML file.", is_eager=True, callback=read_settings)
+    ] = None,
+    defense: Annotated[
+        list[str] | None,
+        option(
+            "--defense -d NAME[:OPTIONS]",
+            "Requests may name it; the first is their default. Give the option once for each. [default: guard]",
+            callback=from_here,
+        ),
+    ] = None,
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     sources: SourcesFile = None,
     learn: Learn = False,
-    generator: options.Generator = None,
+    generator: Annotated[
+        str | None,
+        option(
+            "--generator -g GENERATOR", "For /v1/answer and for defenses that ask a model; see 'unpoison ask --help'."
+        ),
+    ] = None,
     nli: NLIName = None,
     injection_model: InjectionModel = None,
-    cache: options.Cache = "memory",
-    beliefs: options.Beliefs = None,
+    cache: Annotated[str, option("FILE|memory|off", "Where to remember the model's replies.")] = "memory",
+    beliefs: Annotated[
+        str | None,
+        option(
+            "STORE",
+            "Where radar remembers: memory, sqlite:FILE, redis://... or postgresql://...; UNPOISON_BELIEFS too.",
+            envvar=["UNPOISON_SERVE_BELIEFS", "UNPOISON_BELIEFS"],
+        ),
+    ] = None,
     namespace: Namespace = "default",
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 8000,
-    unix_socket: options.UnixSocket = None,
-    root_path: options.RootPath = "",
-    workers: options.Workers = 1,
-    keys: options.Keys = None,
-    without_key: options.WithoutKey = False,
-    rates: options.Rates = None,
-    drain: options.Drain = 5.0,
-    grace: options.Grace = 20.0,
-    on_poison: options.OnPoisonOption = None,
-    allow_options: options.AllowOptions = False,
-    allow_host: options.AllowHost = None,
-    allow_origin: options.AllowOrigin = None,
-    mcp: options.Mcp = False,
-    max_body: options.MaxBody = 8 * 1024 * 1024,
-    max_passages: options.MaxPassages = 1000,
-    max_characters: options.MaxCharacters = 20_000,
-    max_dimensions: options.MaxDimensions = 8192,
-    at_once: options.AtOnce = 64,
-    wait: options.Wait = 1.0,
-    threads: options.Threads = 1,
-    timeout: options.Timeout = 60.0,
-    in_flight: options.InFlight = 16,
-    retries: options.Retries = 2,
-    otel: options.Otel = False,
-    log_level: options.LogLevel = options.Level.INFO,
-    log_dropped: options.LogDropped = False,
-    audit_log: options.AuditLog = None,
-    audit_texts: options.AuditTexts = options.Texts.HASH,
-    audit_size: options.AuditSize = 64 * 2**20,
-    audit_files: options.AuditFiles = 8,
+    host: Annotated[str, listen_option("ADDRESS", "The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, listen_option("PORT", "0 for a free one.", min=0, max=65535)] = 8000,
+    unix_socket: Annotated[
+        Path | None, listen_option("PATH", "Listen on a unix socket instead, for its owner and group.")
+    ] = None,
+    root_path: Annotated[str, listen_option("PATH", "The path under which a proxy serves it, such as /unpoison.")] = "",
+    workers: Annotated[int, listen_option("N", "Processes; each loads the models for itself.", min=1, max=256)] = 1,
+    keys: Annotated[
+        Path | None, caller_option("FILE", "Keys with names, scopes and rates; see 'unpoison keys --help'.")
+    ] = None,
+    without_key: Annotated[
+        bool,
+        caller_option(
+            "--without-key",
+            "Serve whoever reaches an address that is not of this machine alone, without asking for a key.",
+        ),
+    ] = False,
+    rates: Annotated[
+        str | None, caller_option("redis://...", "Where the requests of keys are counted. [default: in each process]")
+    ] = None,
+    drain: Annotated[
+        float, listen_option("SECONDS", "How long to serve on after SIGTERM, while /readyz says no.", min=0)
+    ] = 5.0,
+    grace: Annotated[float, listen_option("SECONDS", "How long requests in work may take then.", min=0)] = 20.0,
+    on_poison: Annotated[
+        OnPoison | None,
+        caller_option(
+            "",
+            "What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it. "
+            "By default it is left out; where `texts` are sent (TEI), put last.",
+        ),
+    ] = None,
+    allow_options: Annotated[
+        bool,
+        caller_option("--allow-options", "Let requests set some options, such as grada:keep, but only to be stricter."),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        caller_option(
+            "NAME",
+            "A name by which the service may be called; on a loopback address only that machine's names are "
+            "allowed otherwise.",
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, caller_option("URL", "A web origin whose pages may call the service (CORS).")
+    ] = None,
+    mcp: Annotated[
+        bool, caller_option("--mcp", "Offer the tools of the Model Context Protocol to agents, at /mcp.")
+    ] = False,
+    max_body: Annotated[int, limit_option("BYTES", "Bytes of one request.", min=1)] = 8 * 1024 * 1024,
+    max_passages: Annotated[int, limit_option("N", "Passages of one request.", min=1)] = 1000,
+    max_characters: Annotated[int, limit_option("N", "Characters of one passage.", min=1)] = 20_000,
+    max_dimensions: Annotated[int, limit_option("N", "Numbers of one embedding.", min=1)] = 8192,
+    at_once: Annotated[int, limit_option("N", "Requests in work, or waiting for one of the threads.", min=1)] = 64,
+    wait: Annotated[
+        float, limit_option("SECONDS", "How long more wait to be among them before they get a 503.", min=0.001)
+    ] = 1.0,
+    threads: Annotated[
+        int, limit_option("N", "Short requests computed side by side, and as many long ones.", min=1)
+    ] = 1,
+    timeout: Annotated[float, limit_option("SECONDS", "The longest that one request may take.", min=0.001)] = 60.0,
+    in_flight: Annotated[
+        int, limit_option("N", "Model calls at the same time, for one request.", min=1, max=1024)
+    ] = 16,
+    retries: Annotated[int, limit_option("N", "Try a failed call again, up to N times.", min=0)] = 2,
+    otel: Annotated[bool, log_option("--otel", "Send traces by OTLP, to OTEL_EXPORTER_OTLP_ENDPOINT.")] = False,
+    log_level: Annotated[Level, log_option("", "How much to log, as JSON lines on standard error.")] = Level.INFO,
+    log_dropped: Annotated[
+        bool, log_option("--log-dropped", "Quote the question and what was dropped of it in the log.")
+    ] = False,
+    audit_log: Annotated[
+        Path | None, log_option("FILE", "Write every verdict to this file, for 'unpoison audit'; it rotates.")
+    ] = None,
+    audit_texts: Annotated[
+        Texts, log_option("", "What stands there for questions and texts: keyed hashes, or themselves.")
+    ] = Texts.HASH,
+    audit_size: Annotated[
+        int, log_option("BYTES", "A file of the audit log that would be larger is put aside.", min=1)
+    ] = 64 * 2**20,
+    audit_files: Annotated[int, log_option("N", "Files of the audit log; the oldest is deleted.", min=1, max=1000)] = 8,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
 
@@ -102,8 +215,7 @@ def serve(
     from unpoison.serve import Bounds, create_app
     from unpoison.serve import serve as run
     from unpoison.serve.keys import LocalRates, RedisRates
-    from unpoison.serve.sockets import close_socket, listen
-    from unpoison.serve.workers import inherit_socket, supervise
+    from unpoison.serve.sockets import close_socket, inherit_socket, listen, supervise
     from unpoison.sources import Sources
     from unpoison.utils import tracing
 

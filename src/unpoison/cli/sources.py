@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from unpoison.cli.help import Command
+from unpoison.cli.options import Command, argument, option
 
 if TYPE_CHECKING:
     from unpoison.cli.common import RowCounts
@@ -51,19 +51,16 @@ class How(StrEnum):
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE",
-        help="Rows with passages, what 'screen' or 'ask' wrote, audit logs; for 'list' also documents and folders; - "
+    argument(
+        "FILE",
+        "Rows with passages, what 'screen' or 'ask' wrote, audit logs; for 'list' also documents and folders; - "
         "reads standard input.",
     ),
 ]
 Rule = Annotated[
-    str | None,
-    typer.Option(
-        "--origin", metavar="RULE", help="domain, host, path:N or field:NAME. [default: the policy's, else domain]"
-    ),
+    str | None, option("--origin RULE", "domain, host, path:N or field:NAME. [default: the policy's, else domain]")
 ]
-PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="A policy of sources, in YAML.")]
+PolicyFile = Annotated[Path | None, option("--policy FILE", "A policy of sources, in YAML.")]
 
 sources = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say who is in your data, and remember them.")
 
@@ -73,8 +70,8 @@ def list_(
     files: Files,
     origin: Rule = None,
     policy: PolicyFile = None,
-    top: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Show the N largest.")] = 30,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines: all origins, the largest first.")] = False,
+    top: Annotated[int, option("N", "Show the N largest.", min=1, max=1_000_000)] = 30,
+    as_json: Annotated[bool, option("--json", "Write JSON Lines: all origins, the largest first.")] = False,
 ) -> None:
     """List who is in your data: every origin with its passages, questions and share."""
     from unpoison.cli.common import RowCounts, say
@@ -102,15 +99,12 @@ def list_(
 @sources.command(cls=Command, epilog=LEARN_EXAMPLES)
 def learn(
     files: Files,
-    history: Annotated[Path, typer.Option(metavar="FILE", help="Where it is remembered; made where there is none.")],
+    history: Annotated[Path, option("FILE", "Where it is remembered; made where there is none.")],
     method: Annotated[
-        How, typer.Option(help="seen: who was retrieved. agreement: also who says what the others say.")
+        How, option("", "seen: who was retrieved. agreement: also who says what the others say.")
     ] = How.SEEN,
     generator: Annotated[
-        str | None,
-        typer.Option(
-            "--generator", "-g", metavar="GENERATOR", help="Reads the passages for agreement, such as reader."
-        ),
+        str | None, option("--generator -g GENERATOR", "Reads the passages for agreement, such as reader.")
     ] = None,
     origin: Rule = None,
     policy: PolicyFile = None,
@@ -191,26 +185,18 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
 
 
 def _show(tally: Tally, levels: bool, top: int) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from unpoison.cli.display import show
+    from unpoison.cli.display import show, text_table
     from unpoison.report.rendering import excerpt
 
-    table = Table()
-    table.add_column("origin", overflow="fold")
-    for heading in ("passages", "questions", "share"):
-        table.add_column(heading, justify="right")
-    if levels:
-        table.add_column("level")
+    numbers, rows = ("passages", "questions", "share"), []
     for row in tally.rows()[:top]:
         name = excerpt(row.origin, 80) or "(no source)"
         cells = [name, f"{row.passages:,}", f"{row.questions:,}", f"{row.share:.1%}"]
         if levels:
             several = len(row.levels) > 1
             cells.append(", ".join(f"{level} {count:,}" if several else level for level, count in row.levels.items()))
-        table.add_row(*map(Text, cells))
-    show(table)
+        rows.append(cells)
+    show(text_table(("origin", *numbers, *(["level"] if levels else [])), rows, right=numbers))
 
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:

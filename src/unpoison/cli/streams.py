@@ -8,8 +8,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import typer
-from rich.table import Table as Shown
-from rich.text import Text
 
 from unpoison.beliefs import belief_key
 from unpoison.bench.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory, methods_of
@@ -19,9 +17,8 @@ from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.evaluation.timelines import stream_rows
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import comparison_over_time, static_dynamic_table, study_summary, study_tables
-from unpoison.bench.report.tables import Table
 from unpoison.cli.common import check_outputs, count_noun, progress, say
-from unpoison.cli.display import show
+from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Carry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
@@ -30,7 +27,6 @@ from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.models.loading import answer_judge, best_reader
-from unpoison.report.rendering import plain
 from unpoison.runtime.driver import Limits
 
 __all__ = ["evaluate_stream", "open_stream", "options_on_command_line", "with_carry"]
@@ -189,10 +185,9 @@ def evaluate_stream(
     else:
         show(study_summary(study), "Percent, with 95 % intervals.", "")
         compared = static_dynamic_table(study)
-        for table_shown in (*([compared] if compared else []), *study_tables(study)):
-            show(_terminal_table(table_shown), "")
-        for table_shown in comparison_over_time(table, study) if table is not None else ():
-            show(_terminal_table(table_shown), "")
+        published = comparison_over_time(table, study) if table is not None else ()
+        for one in (*([compared] if compared else []), *study_tables(study), *published):
+            show(report_table(one), "")
     for line in study.left_out:
         say(f"left out: {line}")
     answers = len(study.results) * len(methods) * study.steps
@@ -206,13 +201,3 @@ def _single(name: str, given: Sequence[str] | None, default: str) -> str:
     if len(given) > 1 or "," in given[0]:
         raise OptionError(f"--stream takes one {name}, got {clip(', '.join(given))}")
     return given[0]
-
-
-def _terminal_table(table: Table) -> Shown:
-    """A table for the terminal."""
-    shown_table = Shown(box=None, padding=(0, 1), title=Text(plain(table.title), style="bold"), title_justify="left")
-    for number, name in enumerate(table.columns):
-        shown_table.add_column(Text(plain(name)), justify="right" if number else "left", overflow="fold")
-    for row in table.rows:
-        shown_table.add_row(*(Text(plain(cell)) for cell in row))
-    return shown_table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import EncoderName
+from unpoison.cli.options import EncoderName, argument, option
 
 if TYPE_CHECKING:
     from unpoison.core.passages import Passage
@@ -39,45 +39,37 @@ class How(StrEnum):
 def trace(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="Rows with passages (a log, or what 'ask' wrote), or one document on each line, or a saved index "
+        argument(
+            "FILE",
+            "Rows with passages (a log, or what 'ask' wrote), or one document on each line, or a saved index "
             "(.npz); - reads standard input.",
         ),
     ],
-    question: Annotated[str | None, typer.Option(metavar="Q", help="What was asked. [default: the row's]")] = None,
+    question: Annotated[str | None, option("Q", "What was asked. [default: the row's]")] = None,
     answer: Annotated[
-        str | None,
-        typer.Option(metavar="A", help="What the model said, or the wrong part of it. [default: the row's]"),
+        str | None, option("A", "What the model said, or the wrong part of it. [default: the row's]")
     ] = None,
-    row: Annotated[int | None, typer.Option(min=1, metavar="N", help="The row on line N is meant.")] = None,
-    id: Annotated[str | None, typer.Option("--id", metavar="ID", help="The row, or the request, of this id.")] = None,
+    row: Annotated[int | None, option("N", "The row on line N is meant.", min=1)] = None,
+    id: Annotated[str | None, option("ID", "The row, or the request, of this id.")] = None,
     generator: Annotated[
         str | None,
-        typer.Option(
-            "--generator",
-            "-g",
-            metavar="GENERATOR",
-            help="The one that gave the answer; see 'unpoison ask --help'. [default: none; passages are named by what "
+        option(
+            "--generator -g GENERATOR",
+            "The one that gave the answer; see 'unpoison ask --help'. [default: none; passages are named by what "
             "they state]",
         ),
     ] = None,
     encoder: EncoderName = None,
     k: Annotated[
-        int | None,
-        typer.Option(
-            "-k", min=1, max=1000, metavar="N", help="Passages that the model reads. [default: 10, or the row's]"
-        ),
+        int | None, option("-k N", "Passages that the model reads. [default: 10, or the row's]", min=1, max=1000)
     ] = None,
     method: Annotated[
-        How | None, typer.Option(help="How they are looked for. [default: groups with a generator, else matching]")
+        How | None, option("", "How they are looked for. [default: groups with a generator, else matching]")
     ] = None,
-    calls: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts that may be sent.")] = 64,
-    remove: Annotated[bool, typer.Option("--remove", help="Also say what would be answered without them.")] = False,
-    cache: Annotated[
-        str, typer.Option(metavar="FILE|memory|off", help="Where to remember the model's replies.")
-    ] = "memory",
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    calls: Annotated[int, option("N", "Prompts that may be sent.", min=1)] = 64,
+    remove: Annotated[bool, option("--remove", "Also say what would be answered without them.")] = False,
+    cache: Annotated[str, option("FILE|memory|off", "Where to remember the model's replies.")] = "memory",
+    as_json: Annotated[bool, option("--json", "Write one JSON object.")] = False,
 ) -> None:
     """Say which passages made the model give an answer.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, nullcontext
 
@@ -11,21 +12,22 @@ from starlette.middleware.cors import CORSMiddleware
 from unpoison import __version__
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
 from unpoison.serve import inspector, replies, rerank, routes
-from unpoison.serve.admission import Admission, normalize_root
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.keys import Key, Keys, LocalRates, Rates
 from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.middleware import RequestMiddleware
+from unpoison.serve.middleware import Admission, RequestMiddleware
 from unpoison.serve.screening_service import Auditor, Choices, OnPoison, ScreeningService
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
 
 __all__ = ["create_app"]
+
+_ROOT = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}")
 
 
 def create_app(
@@ -112,7 +114,7 @@ def create_app(
         docs_url=None,  # its page would load scripts from elsewhere; /openapi.json stays
         redoc_url=None,
         redirect_slashes=not root_path,  # it would redirect past the proxy's path
-        servers=[{"url": normalize_root(root_path)}] if root_path else None,
+        servers=[{"url": _normalize_root(root_path)}] if root_path else None,
         lifespan=lifespan,
     )
     app.state.service = service
@@ -128,7 +130,7 @@ def create_app(
         bounds=limits,
         metrics=metrics,
         admission=admission,
-        root=normalize_root(root_path),
+        root=_normalize_root(root_path),
         stopping=lambda: service.stopping,
         watched=watched,
     )
@@ -140,3 +142,17 @@ def create_app(
             allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
         )
     return app
+
+
+def _normalize_root(path: str) -> str:
+    """A root path as it is stripped: "/unpoison", or nothing.
+
+    Raises:
+        OptionError: It is no such path.
+    """
+    root = path.rstrip("/")
+    if root and not _ROOT.fullmatch(root):
+        raise OptionError(
+            f"root_path must be like /unpoison, letters, digits and .-_~ between slashes, got {clip(path)}"
+        )
+    return root

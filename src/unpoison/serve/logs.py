@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -13,13 +14,15 @@ from typing import Any
 
 from unpoison.report.rendering import plain
 
-__all__ = ["JsonLines", "Record", "RefusalSampler", "Sampler", "log_to_stderr"]
+__all__ = ["JsonLines", "Record", "RefusalSampler", "Sampler", "log_bug", "log_to_stderr"]
 
 EVERY = 60.0
 """Seconds between two lines about one thing that goes wrong with every request."""
 
 LINES = 10
 """Lines of the log for each kind of refusal and second."""
+
+log = logging.getLogger("unpoison.service")
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
@@ -138,3 +141,11 @@ def log_to_stderr(level: str, *names: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
+
+
+def log_bug(error: Exception, record: Record) -> None:
+    """Where it happened, without the error's own words: they may quote a passage."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    where = [f"{plain(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
+    fields = {"id": record.id, "error": type(error).__name__, "where": where}
+    log.error("internal error", extra={"fields": fields})

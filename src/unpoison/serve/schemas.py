@@ -108,31 +108,13 @@ class AnswerRequest(ScreenRequest):
     )
 
 
-class DocumentIn(PassageIn):
-    """A document that is to be indexed. Other fields are let be."""
-
-    model_config = ConfigDict(extra="ignore", title="Document")
-
-    author: str | None = None
-
-
-DocumentOrText = Annotated[
-    Annotated[str, Tag("<string>")] | Annotated[DocumentIn, Tag("<object>")],
-    Discriminator(
-        _form,
-        custom_error_type="document_type",
-        custom_error_message="Input should be a text, or an object with 'text'",
-    ),
-]
-
-
 class IngestRequest(BaseModel):
     """New documents, and what is in the index near them."""
 
     model_config = ConfigDict(extra="forbid")
 
-    documents: list[DocumentOrText] = Field(description="Judged beside each other and beside their neighbours.")
-    neighbours: list[DocumentOrText] = Field(
+    documents: list[PassageOrText] = Field(description="Judged beside each other and beside their neighbours.")
+    neighbours: list[PassageOrText] = Field(
         default=[],
         description="The documents of your index that are nearest to the new ones; where the service has an index of "
         "its own, they are looked up there as well.",

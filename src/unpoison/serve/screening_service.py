@@ -21,8 +21,7 @@ from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Ingest
 from unpoison.scan.scanner import scan
-from unpoison.serve import windows
-from unpoison.serve.bounds import Bounds
+from unpoison.serve.bounds import Bounds, cut, merge_screenings, rounds
 from unpoison.serve.logs import Record, Sampler
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal
@@ -125,22 +124,20 @@ log = logging.getLogger("unpoison.service")
 
 @dataclass(frozen=True, slots=True)
 class Auditor:
-    """Writes the audit log where there is one.
+    """Writes the audit log.
 
     Attributes:
-        log: None for none.
+        log: Where to.
         metrics: Where failures are counted.
         sampler: How often failures are logged.
     """
 
-    log: AuditLog | None
+    log: AuditLog
     metrics: Metrics
     sampler: Sampler = field(default_factory=Sampler)
 
     async def record(self, request: Request, result: Screening | Answer) -> None:
         """Append a line, beside the loop of the server, before the request is replied to."""
-        if self.log is None:
-            return
         names = {
             "id": request.state.record.id,
             "route": request.url.path,
@@ -207,8 +204,8 @@ class ScreeningService:
         self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:
         read, most = self._read(query, passages), self.bounds.characters
-        results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
-        screening = windows.merge_screenings(query, read, [one.screening for one in results], most)
+        results = [await self.work.screen(defense, query, part) for part in rounds(read, most)]
+        screening = merge_screenings(query, read, [one.screening for one in results], most)
         await _remember(defense, screening)
         return screening, [call for one in results for call in one.calls]
 
@@ -242,7 +239,7 @@ class ScreeningService:
     ) -> Answer:
         """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
         read = self._read(query, passages)
-        shown = windows.cut(read, self.bounds.characters)
+        shown = cut(read, self.bounds.characters)
         return await self._record_answer(request, await self.work.answer(defense, query, shown), read, shown)
 
     async def stream(
@@ -250,7 +247,7 @@ class ScreeningService:
     ) -> AsyncIterator[Event]:
         """`answer` as it comes."""
         read = self._read(query, passages)
-        shown = windows.cut(read, self.bounds.characters)
+        shown = cut(read, self.bounds.characters)
         async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
@@ -280,26 +277,24 @@ class ScreeningService:
         self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
     ) -> list[dict[str, Any]]:
         """Read, bound, and judge new documents; nothing is added anywhere."""
-        new = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
-        indexed = [Document.of(_fields(one), position) for position, one in enumerate(beside)]
-        self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
-        self._check_lengths(new)
-        cut = [
+        new, indexed = _documents(documents), _documents(beside)
+        self._check_documents(new, indexed)
+        beginnings = [
             replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
             for one in indexed
         ]
-        report = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        report = await self.work.compute(lambda: self.ingest.check(new, beside=beginnings))
         return [decision.to_dict() for decision in report.decisions]
 
     async def scan(self, documents: Sequence[str | PassageIn]) -> dict[str, Any]:
         """Read, bound, and judge documents against each other: rows of a scan, most suspicious first, and its notes."""
-        read = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
-        self.bounds.check(Query(""), tuple(one.passage for one in read))
-        self._check_lengths(read)
+        read = _documents(documents)
+        self._check_documents(read)
         report = await self.work.compute(lambda: scan(read))
         return {"findings": [finding.to_dict() for finding in report.findings], "notes": list(report.notes)}
 
-    def _check_lengths(self, documents: Sequence[Document]) -> None:
+    def _check_documents(self, documents: Sequence[Document], beside: Sequence[Document] = ()) -> None:
+        self.bounds.check(Query(""), tuple(one.passage for one in (*documents, *beside)))
         for position, one in enumerate(documents):
             if len(one.passage.raw) > self.bounds.characters:
                 raise InputError(
@@ -308,7 +303,7 @@ class ScreeningService:
                 )
 
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
-        read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])
+        read = as_passages(list(map(_fields, passages)))
         self.bounds.check(query, read)
         return read
 
@@ -332,6 +327,10 @@ async def _remember(defense: Defense, result: Screening | Answer) -> None:
     """Write the history of sources beside the server's loop: another process may hold its file."""
     if defense.learn:
         await asyncio.to_thread(defense.remember, result)
+
+
+def _documents(given: Iterable[str | PassageIn]) -> list[Document]:
+    return [Document.of(_fields(one), position) for position, one in enumerate(given)]
 
 
 def _fields(one: str | PassageIn) -> object:

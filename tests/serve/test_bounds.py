@@ -14,7 +14,7 @@ from unpoison import Contest, Guard, Passage, Query, Rival
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
-from unpoison.serve.windows import MAX_WINDOWS, cut, merge_screenings, rounds
+from unpoison.serve.bounds import MAX_WINDOWS, cut, merge_screenings, rounds
 
 LONG = "clean " * 3334  # 20,004 characters
 ENDLESS = "clean " * 20_000
