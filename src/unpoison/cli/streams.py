@@ -19,7 +19,6 @@ from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.evaluation.timelines import stream_rows
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import comparison_over_time, static_dynamic_table, study_summary, study_tables
-from unpoison.bench.report.tables import Table
 from unpoison.cli.common import check_outputs, count_noun, progress, say
 from unpoison.cli.display import show
 from unpoison.cli.options import Carry
@@ -30,6 +29,7 @@ from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.models.loading import answer_judge, best_reader
+from unpoison.report.document import Table
 from unpoison.report.rendering import plain
 from unpoison.runtime.driver import Limits
 
