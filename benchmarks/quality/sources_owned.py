@@ -13,8 +13,7 @@ import argparse
 from pathlib import Path
 
 from unpoison.algorithms.intervals import wilson
-from unpoison.bench.report.charts import svg
-from unpoison.bench.report.figures import Lines, Series
+from unpoison.report.charts import Lines, Series, svg
 
 QUESTIONS = 46
 OWNED = (0, 1, 2, 3, 5)

@@ -58,8 +58,8 @@ def test_key_is_not_asked_for_where_there_is_none(client: TestClient) -> None:
     assert 'id="key"' not in client.get("/").text
 
 
-def test_assets_are_those_three(client: TestClient) -> None:
-    for name, kind in (("inspector.js", "text/javascript"), ("inspector.css", "text/css"), ("page.css", "text/css")):
+def test_assets_are_those_two(client: TestClient) -> None:
+    for name, kind in (("inspector.js", "text/javascript"), ("page.css", "text/css")):
         reply = client.get(f"/assets/{name}")
         assert reply.headers["content-type"].startswith(kind)
         assert len(reply.text) > 500

@@ -21,7 +21,7 @@ def test_nothing_is_imported_before_it_is_used() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "jinja2", "prometheus_client", "uvicorn"])
+@pytest.mark.parametrize("missing", ["fastapi", "httptools", "prometheus_client", "uvicorn"])
 def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"run: pip install 'unpoison\[serve\]'"):

@@ -88,7 +88,7 @@ def audit(
     else:
         _show(report, top)
     if html is not None:
-        from unpoison.scan.audit_page import audit_page
+        from unpoison.scan.audit_report import audit_page
 
         html.write_text(audit_page(report, f"{', '.join(logs)}: {count_noun(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
@@ -160,7 +160,7 @@ def _show(report: AuditReport, top: int) -> None:
 
     from unpoison.cli.common import count_noun
     from unpoison.cli.display import show
-    from unpoison.scan.audit_page import day
+    from unpoison.scan.audit_report import day
 
     show(
         f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "
@@ -185,7 +185,7 @@ def _show(report: AuditReport, top: int) -> None:
 def _tables(report: AuditReport, top: int) -> Iterator[tuple[str, Sequence[str], list[list[str]]]]:
     """Title, headings and rows of each table; the first cell of a flagged row is "!", of any other empty."""
     from unpoison.report.rendering import excerpt
-    from unpoison.scan.audit_page import day
+    from unpoison.scan.audit_report import day
 
     def named(document: AuditedDocument) -> str:
         return f"{excerpt(document.id, 40)}  {excerpt(document.label, 60)}".rstrip()

@@ -1,16 +1,18 @@
-"""The picture of a screening's similarity graph, as SVG; nodes, names and reasons are hostile and are escaped."""
+"""The picture of a screening's similarity graph, as what stands where; `graph.svg` draws it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.screenings import Screening
-from unpoison.utils.plain_text import escape_html
+from unpoison.core.verdicts import Verdict
 
-__all__ = ["counts", "figure"]
+__all__ = ["Edge", "Graph", "Node", "similarity_graph"]
 
 MAX_DRAWN = 60
 """More nodes than this cannot be told apart in the picture."""
@@ -25,38 +27,66 @@ WIDTH, HEIGHT = 560, 480
 """The picture's size in SVG units."""
 
 
-def counts(screening: Screening) -> str:
-    """Such as "3 kept, 2 dropped"."""
-    return f"{len(screening.kept_indices)} kept, {len(screening.dropped_indices)} dropped"
+class Edge(NamedTuple):
+    """A line between the points of two passages, as drawn."""
+
+    passages: tuple[int, int]
+    start: tuple[float, float]
+    end: tuple[float, float]
+    width: float
+    opacity: float
+    weight: float
 
 
-def figure(screening: Screening, owner: str) -> str:
-    """The picture as HTML, escaped, with its legend and what it leaves out; nodes link to `#OWNER-passage-INDEX`."""
-    graph, name = _graph(screening), screening.evidence.graph or ""
+class Node(NamedTuple):
+    """A passage as drawn: a circle of this radius where it is kept, a square of about that size where it is dropped."""
+
+    verdict: Verdict
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What is drawn of a similarity graph.
+
+    Attributes:
+        name: What its weights are called.
+        nodes: The kept passages first.
+        edges: The weakest first, so that the strongest lie on top.
+        of: How many nodes and edges there are in all.
+        highest: The highest weight.
+    """
+
+    name: str
+    nodes: Sequence[Node]
+    edges: Sequence[Edge]
+    of: tuple[int, int]
+    highest: float
+
+    @property
+    def crowded(self) -> bool:
+        """Whether it is drawn finer."""
+        return len(self.nodes) > CROWDED
+
+
+def similarity_graph(screening: Screening) -> Graph | None:
+    """The picture of a screening; None where no passages were compared."""
+    graph = _graph(screening)
     if graph is None:
-        return (
-            "<figure><figcaption>No pairs of passages were compared: there is no graph to draw.</figcaption></figure>"
-        )
+        return None
     nodes = np.array(sorted((*screening.kept_indices, *screening.dropped_indices)[:MAX_DRAWN]), dtype=int)
     weights = graph[np.ix_(nodes, nodes)]
     first, second = np.nonzero(np.triu(weights, 1))
-    strongest = np.argsort(-weights[first, second], kind="stable")[: EDGES_PER_NODE * len(nodes)]
+    strongest = np.argsort(-weights[first, second], kind="stable")[: EDGES_PER_NODE * len(nodes)][::-1]
     points = _points(weights)
-    edges = "".join(_edges(first[strongest], second[strongest], weights, points, nodes))
-    dots = "".join(_nodes(screening, nodes, points, owner))
-    left_out = (
-        f" {len(nodes)} of {len(graph)} passages are drawn, the kept ones first." if len(nodes) < len(graph) else ""
-    )
-    if len(strongest) < len(first):
-        left_out += f" The {len(strongest)} strongest of {len(first)} edges are drawn."
-    crowded = ' class="crowded"' if len(nodes) > CROWDED else ""
-    label = f"Similarity graph of {len(nodes)} passages: {counts(screening)}"
-    return (
-        f'<figure>\n<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{label}"{crowded}>\n'
-        f"{edges}\n{dots}\n</svg>\n"
-        '<figcaption><span class="kept">● kept</span> <span class="dropped">■ dropped</span> '
-        f"A larger node has a higher score; a thicker line is a higher value of “{escape_html(name)}”, at most "
-        f"{weights.max(initial=0):.4g} here. Similar passages stand close together.{left_out}</figcaption>\n</figure>"
+    return Graph(
+        screening.evidence.graph or "",
+        list(_nodes(screening, nodes, points)),
+        list(_edges(first[strongest], second[strongest], weights, points, nodes)),
+        (len(graph), len(first)),
+        float(weights.max(initial=0)),
     )
 
 
@@ -101,37 +131,21 @@ def _edges(
     weights: NDArray[np.float64],
     points: NDArray[np.float64],
     nodes: NDArray[np.int64],
-) -> Iterator[str]:
-    """The weakest first, so that the strongest lie on top."""
+) -> Iterator[Edge]:
     thickness, darkness = (5.0, 0.6) if len(nodes) <= CROWDED else (2.0, 0.3)
     top = weights.max(initial=0) or 1.0
-    for i, j in zip(first[::-1].tolist(), second[::-1].tolist(), strict=True):
-        share = weights[i, j] / top
-        (x1, y1), (x2, y2) = points[i], points[j]
-        yield (
-            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke-width="{0.5 + thickness * share:.2f}" '
-            f'stroke-opacity="{0.15 + darkness * share:.2f}">'
-            f"<title>{nodes[i]} and {nodes[j]}: {weights[i, j]:.4g}</title></line>\n"
-        )
+    places = [(x, y) for x, y in points.tolist()]
+    for i, j in zip(first.tolist(), second.tolist(), strict=True):
+        share, passages = weights[i, j] / top, (int(nodes[i]), int(nodes[j]))
+        width, opacity = 0.5 + thickness * share, 0.15 + darkness * share
+        yield Edge(passages, places[i], places[j], round(width, 2), round(opacity, 2), float(weights[i, j]))
 
 
-def _nodes(screening: Screening, nodes: NDArray[np.int64], points: NDArray[np.float64], owner: str) -> Iterator[str]:
-    """Circles for kept, squares for dropped: the picture does not rest on colour alone."""
-    scores = np.nan_to_num([screening.verdicts[i].score for i in nodes.tolist()], nan=0.0, posinf=0.0, neginf=0.0)
-    spread = np.ptp(scores) or 1.0
+def _nodes(screening: Screening, nodes: NDArray[np.int64], points: NDArray[np.float64]) -> Iterator[Node]:
+    verdicts = [screening.verdicts[i] for i in nodes.tolist()]
+    scores = np.nan_to_num([verdict.score for verdict in verdicts], nan=0.0, posinf=0.0, neginf=0.0)
     smallest, growth = (11.0, 9.0) if len(nodes) <= CROWDED else (9.0, 5.0)
-    for index, score, (x, y) in zip(nodes.tolist(), scores.tolist(), points.tolist(), strict=True):
-        verdict = screening.verdicts[index]
-        radius = smallest + growth * (score - scores.min()) / spread
-        if verdict.kept:
-            shape = f'<circle cx="{x}" cy="{y}" r="{radius:.1f}"/>'
-        else:
-            side = 1.8 * radius
-            shape = (
-                f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}" rx="3"/>'
-            )
-        title = f"passage {index}, {'kept' if verdict.kept else 'dropped'}: {escape_html(verdict.reason)}"
-        yield (
-            f'<a href="#{owner}-passage-{index}" class="{"kept" if verdict.kept else "dropped"}"><title>{title}</title>'
-            f'{shape}<text x="{x}" y="{y}">{index}</text></a>\n'
-        )
+    spread = np.ptp(scores) or 1.0
+    radii = smallest + growth * (scores - scores.min()) / spread
+    for verdict, radius, (x, y) in zip(verdicts, radii.tolist(), points.tolist(), strict=True):
+        yield Node(verdict, x, y, round(radius, 1))

@@ -1,33 +1,22 @@
 """Screenings as people read them: plain text for a terminal, and one self-contained page with the picture of the graph.
 
-Passages are hostile. `plain` takes out what could steer a terminal or turn text around; the page escapes everything
-and forbids itself scripts, requests and foreign styles.
+Passages are hostile: `plain` takes out what could steer a terminal or turn text around, the templates escape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from itertools import zip_longest
+from typing import NamedTuple
 
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
-from unpoison.report.graph_picture import counts, figure
-from unpoison.report.html_page import html_page, resource
-from unpoison.utils.plain_text import escape_html, excerpt, plain
+from unpoison.report.graph_picture import similarity_graph
+from unpoison.report.pages import render
+from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = [
-    "STATUS",
-    "claim_line",
-    "cut_of",
-    "excerpt",
-    "explain",
-    "figure",
-    "highlight_spans",
-    "page",
-    "plain",
-    "sides",
-]
+__all__ = ["STATUS", "claim_line", "excerpt", "explain", "inspection", "page", "plain", "sides"]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -99,83 +88,33 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
         kinds: For each screening what its passages are, where that is known: "gold" holds the truth, "poison" was
             planted.
     """
-    links = "".join(
-        f'<li><a href="#screening-{number}" dir="auto">{escape_html(screening.query, 120)}</a> '
-        f"<small>{escape_html(screening.defense)}: {counts(screening)}</small></li>"
-        for number, screening in enumerate(screenings, 1)
-    )
-    index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
-    remarks = f"<p>{escape_html(remark, 1000)}</p>" if remark else ""
-    if kinds:
-        remarks += f"<p>{LEGEND}</p>"
-    body = "\n".join(
-        _section(screening, number, kinds[number - 1] if kinds else ())
-        for number, screening in enumerate(screenings, 1)
-    )
-    return html_page(
-        "which passages to trust",
-        f"<header><h1>Which passages to trust</h1>{remarks}</header>\n{index}\n<main>\n{body}\n</main>",
-        style=resource("page.css"),
-    )
+    shown = list(zip_longest(screenings, map(similarity_graph, screenings), kinds, fillvalue=()))
+    return render("screenings.html", screenings=shown, remark=remark, legend=bool(kinds), **HELPERS)
 
 
-LEGEND = (
-    'Texts with the truth are <span class="truth">green</span>, planted ones are <span class="poison">red and crossed '
-    "out</span>. What matters is the edge of each box: a planted text should be dropped (red edge), the truth kept "
-    "(green edge)."
-)
+def inspection(screening: Screening, **more: object) -> str:
+    """One screening with every number, as the inspector shows it below its form.
+
+    Args:
+        screening: What is shown.
+        more: `answer`, or None; `threshold` and `probability` (shape (k,)), or None for both; `status`.
+    """
+    return render("inspection.html", screening=screening, graph=similarity_graph(screening), **HELPERS, **more)
 
 
-def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> str:
-    owner = f"screening-{number}"
-    order = (*screening.kept_indices, *screening.dropped_indices)
-    cards = "\n".join(
-        _card(screening.verdicts[i], screening.passages[i], owner, kinds[i] if kinds else "") for i in order
-    )
-    claims = "".join(f"<li>{escape_html(claim_line(claim), 500)}</li>" for claim in screening.claims)
-    contested = "".join(
-        f"<li>{escape_html(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
-    )
-    notes = "".join(f"<li>{escape_html(note)}</li>" for note in screening.evidence.notes)
-    return (
-        f'<section id="{owner}" aria-labelledby="{owner}-query">\n'
-        f'<h2 id="{owner}-query" dir="auto">{escape_html(screening.query)}</h2>\n'
-        f'<p class="counts"><strong>{escape_html(screening.defense)}</strong> '
-        f'<span class="kept">{len(screening.kept_indices)} kept</span> '
-        f'<span class="dropped">{len(screening.dropped_indices)} dropped</span></p>\n'
-        + (f'<ul class="notes contested" dir="auto">{contested}</ul>\n' if contested else "")
-        + (f'<ol class="notes claims" dir="auto" aria-label="Claims">{claims}</ol>\n' if claims else "")
-        + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
-        + f'<div class="columns">\n{figure(screening, owner)}\n<ol class="verdicts">\n{cards}\n</ol>\n</div>\n'
-        + "</section>"
-    )
+class Piece(NamedTuple):
+    """A stretch of a passage as it is shown: in a span `mark` is "cut" or "suspicious", and `title` says why."""
+
+    text: str
+    mark: str = ""
+    title: str = ""
+    length: int = 0
 
 
-def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
-    numbers = ""
-    if verdict.reason.code:
-        numbers = f'<details class="numbers"><summary>the numbers</summary>{escape_html(verdict.reason)}</details>'
-    emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
-    state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
-    origin = " · ".join(escape_html(text, 120) for text in (passage.title, passage.source, passage.id) if text)
-    return (
-        f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
-        f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{escape_html(verdict.reason.plain)}</p>{numbers}'
-        + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
-        + "".join(
-            f'<p class="reason"><mark class="suspicious">the title</mark> {escape_html(span.reason)}</p>'
-            for span in verdict.spans
-            if span.field == "title"
-        )
-        + f'<blockquote dir="auto"{emphasis}>{highlight_spans(passage.text, verdict, 400)}</blockquote></li>'
-    )
+def pieces_of(text: str, verdict: Verdict, limit: int) -> list[Piece]:
+    """The beginning of a text with the verdict's spans; with spans, what is near them.
 
-
-def highlight_spans(text: str, verdict: Verdict, limit: int) -> str:
-    """The beginning of a hostile text as HTML, escaped, the verdict's spans highlighted; with spans, what is near them.
-
-    A span is a `mark` element: `cut` where the passage is kept without it, with probability and reason as its title.
+    A span is `cut` where the passage is kept without it. All its characters may be invisible: then its text is empty.
 
     Args:
         text: The passage's.
@@ -184,34 +123,31 @@ def highlight_spans(text: str, verdict: Verdict, limit: int) -> str:
     """
     spans = [span for span in verdict.spans if span.field == "text"][:MAX_MARKED]
     if not spans:
-        return escape(excerpt(text, limit))
-    pieces, end = list[str](), 0
+        return [Piece(excerpt(text, limit))]
+    pieces, end = list[Piece](), 0
     around = max(limit // (2 * len(spans)), 40)
     for span in spans:
-        pieces.append(_between(text[end : span.start], around, first=end == 0))
-        name = "cut" if span in verdict.cuts else "suspicious"
-        title = f"{span.probability:.2f}: {escape_html(span.reason)}"
-        shown = _span_excerpt(text[span.start : span.end], limit)
-        pieces.append(f'<mark class="{name}" title="{title}">{shown}</mark>')
+        pieces.append(Piece(_between(text[end : span.start], around, first=end == 0)))
+        mark, title = "cut" if span in verdict.cuts else "suspicious", f"{span.probability:.2f}: {span.reason}"
+        shown = excerpt(text[span.start : span.end], limit)
+        pieces.append(Piece(shown, mark, excerpt(title, 400), span.end - span.start))
         end = span.end
-    pieces.append(escape(excerpt(text[end:], around)) if text[end:].strip() else "")
-    return " ".join(filter(None, pieces))
+    return [*pieces, Piece(excerpt(text[end:], around) if text[end:].strip() else "")]
 
 
 def _between(text: str, limit: int, *, first: bool) -> str:
     """What stands before a span: its end, and behind another span its beginning too."""
     if len(text) <= 2 * limit:
-        return escape(plain(text))
+        return plain(text)
     start = "" if first else plain(text[:limit])
-    return escape(f"{start} … {plain(text[-limit:])}".strip())
+    return f"{start} … {plain(text[-limit:])}".strip()
 
 
-def _span_excerpt(text: str, limit: int) -> str:
-    """A span whose characters may all be invisible."""
-    return escape(excerpt(text, limit)) or f"<i>{len(text):,} characters that nobody sees</i>"
-
-
-def cut_of(verdict: Verdict) -> str:
+def cuts_of(verdict: Verdict) -> str:
     """What a kept passage is read without: ", without 1 span", or nothing."""
     count = len(verdict.cuts)
     return f", without {count} {'span' if count == 1 else 'spans'}" if count else ""
+
+
+HELPERS = {"claim_line": claim_line, "sides": sides, "pieces_of": pieces_of, "cuts_of": cuts_of}
+"""What the templates of a screening call."""

@@ -1,18 +1,32 @@
-"""What an audit comes to, as data, and the rules by which it raises an alarm, such as drop-rate>0.05."""
+"""What an audit comes to, as data and as a page, and the rules by which it raises an alarm, such as drop-rate>0.05."""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Self
 
 from unpoison.errors import OptionError, clip
+from unpoison.report.document import Table
+from unpoison.report.pages import render
+from unpoison.report.rendering import excerpt
 from unpoison.scan.onset import DropTimeline, Onset
 
-__all__ = ["MEASURES", "AlertRule", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin"]
+__all__ = [
+    "MEASURES",
+    "AlertRule",
+    "AuditReport",
+    "AuditedDocument",
+    "AuditedQuestion",
+    "FalseAlarm",
+    "Origin",
+    "audit_page",
+    "day",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +197,7 @@ class AuditReport:
 
 
 MEASURES = ("documents", "questions", "sources", "drop-rate", "rise")
-"""What a rule may name; see `Report.measures`."""
+"""What a rule may name; see `AuditReport.measures`."""
 
 _COMPARE = {">=": operator.ge, ">": operator.gt}
 _RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9.]{1,20})")
@@ -231,3 +245,136 @@ class AlertRule:
 
     def __str__(self) -> str:
         return f"{self.measure} {self.comparison} {self.limit:g}"
+
+
+WIDTH, HEIGHT = 900, 160
+"""The size of the picture over time, in SVG units."""
+
+
+def audit_page(report: AuditReport, remark: str = "") -> str:
+    """The whole report on one page.
+
+    Args:
+        report: What `Audit.report` returned.
+        remark: A sentence under the heading, such as which file was read.
+    """
+    times = report.timeline.points
+    return render(
+        "audit.html",
+        report=report,
+        remark=remark,
+        totals=[
+            ("answers", f"{report.rows:,}"),
+            ("documents dropped, of those retrieved", _share(report.dropped, report.seen)),
+            ("different documents", f"{report.totals['documents']:,}"),
+            ("documents flagged", f"{report.totals['flagged']:,}"),
+            ("questions under attack", f"{report.totals['attacked']:,}"),
+            ("perhaps false alarms", f"{report.totals['false_alarms']:,}"),
+        ],
+        onset_time=day(report.onset.time) if report.onset else "",
+        bars=list(_bars(report.timeline)) if len(times) > 1 else [],
+        caption=_caption(report.timeline) if len(times) > 1 else "",
+        tables=[
+            ("Documents", "the most remarkable first", _documents(report.documents)),
+            ("Sources and authors", "", _origins(report.origins)),
+            ("Questions under attack", "", _questions(report.questions)),
+            (
+                "Perhaps false alarms",
+                "dropped for unrelated questions, and saying what the kept passages say",
+                _alarms(report.false_alarms),
+            ),
+        ],
+    )
+
+
+def day(time: float | None) -> str:
+    """A moment to the minute in UTC, "" for none."""
+    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}"
+
+
+def _flags(entries: Sequence[AuditedDocument | Origin | AuditedQuestion]) -> frozenset[int]:
+    return frozenset(i for i, entry in enumerate(entries) if entry.flagged)
+
+
+def _documents(documents: Sequence[AuditedDocument]) -> Table:
+    figures = ("dropped", "expected", "questions", "suspicion", "source, author", "first seen", "first dropped")
+    rows = tuple(
+        (
+            one.id,
+            _share(one.dropped, one.seen) + (f" [{one.orders:,} for prompt injection]" if one.orders else ""),
+            f"{one.expected:.1f}",
+            f"{one.questions:,}",
+            f"{one.suspicion:.2f}",
+            ", ".join(filter(None, (excerpt(one.source, 80), excerpt(one.author, 80)))),
+            day(one.first),
+            day(one.first_dropped),
+        )
+        for one in documents
+    )
+    labels = tuple(one.label for one in documents)
+    return Table("", ("document", *figures), rows, quotes=labels, flagged=_flags(documents), breadth=len(figures))
+
+
+def _origins(origins: Sequence[Origin]) -> Table:
+    columns = ("source or author", "kind", "documents dropped", "times dropped", "expected", "first dropped")
+    rows = tuple(
+        (
+            one.name,
+            one.kind,
+            _share(one.dropped_documents, one.documents),
+            _share(one.dropped, one.seen),
+            f"{one.expected:.1f}",
+            day(one.first_dropped),
+        )
+        for one in origins
+    )
+    return Table("", columns, rows, flagged=_flags(origins))
+
+
+def _questions(questions: Sequence[AuditedQuestion]) -> Table:
+    columns = ("question", "asked", "attacked", "documents dropped", "first attacked")
+    rows = tuple(
+        (one.asked or one.id, f"{one.rows:,}", f"{one.attacked:,}", f"{one.documents:,}", day(one.first_attacked))
+        for one in questions
+    )
+    return Table("", columns, rows, flagged=_flags(questions))
+
+
+def _alarms(alarms: Sequence[FalseAlarm]) -> Table:
+    columns = ("document", "topics", "agrees with the others", "dropped")
+    rows = tuple(
+        (
+            one.document.id,
+            f"{one.topics:,}",
+            "unknown" if one.agrees is None else f"{one.agrees:.0%}",
+            _share(one.document.dropped, one.document.seen),
+        )
+        for one in alarms
+    )
+    return Table("", columns, rows, quotes=tuple(one.document.label for one in alarms))
+
+
+def _ends(line: DropTimeline) -> tuple[int, int, float]:
+    """The first and the last moment, and the highest share."""
+    highest = max(point.dropped / max(point.seen, 1) for point in line.points) or 1.0
+    return line.points[0].start, line.points[-1].start + line.width, highest
+
+
+def _caption(line: DropTimeline) -> str:
+    first, last, highest = _ends(line)
+    return f"{day(first)} to {day(last)} UTC; the highest bar is {highest:.1%} of the documents retrieved"
+
+
+def _bars(line: DropTimeline) -> Iterator[tuple[float, float, float, float, str]]:
+    """The share of dropped documents in each stretch of time: x, y, width, height and what it says."""
+    first, last, highest = _ends(line)
+    scale = WIDTH / (last - first)
+    for point in line.points:
+        height = HEIGHT * point.dropped / max(point.seen, 1) / highest
+        title = f"{day(point.start)}: {_share(point.dropped, point.seen)} documents, {point.rows:,} answers"
+        x, width = scale * (point.start - first), max(scale * line.width - 1, 0.5)
+        yield round(x, 1), round(HEIGHT - height, 1), round(width, 1), round(height, 1), title

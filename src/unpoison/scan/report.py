@@ -1,19 +1,17 @@
 """What a scan found, as a page to work through and as SARIF 2.1.0 for code hosts and security dashboards.
 
-On the page each document is kept, quarantined, or unsure; decisions stay in the browser and are exported as JSON. It is
-self-contained. Everything a document holds is escaped; the page's policy lets one script run, ours, known by its hash,
-and lets nothing be loaded or sent anywhere.
+On the page each document is kept, quarantined, or unsure; decisions stay in the browser and are exported as JSON.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
-from html import escape
 from typing import Any
 
 from unpoison import __version__
-from unpoison.report.html_page import html_page, resource
-from unpoison.report.rendering import excerpt, plain
+from unpoison.report.pages import render
+from unpoison.report.rendering import plain
 from unpoison.report.sarif import Location, Result, Rule, sarif_log
 from unpoison.scan.findings import Finding, Scan
 
@@ -34,73 +32,23 @@ def page(scan: Scan, source: str) -> str:
         source: What was scanned, as it may be shown.
     """
     shown = scan.findings[: min(MAX_DOCUMENTS, max(10, 2 * len(scan.flagged)))]
-    name = blake2b(
-        f"{source} {[finding.id for finding in scan.findings[:MAX_DOCUMENTS]]}".encode("utf-8", "replace"),
-        digest_size=8,
-    )
-    notes = "".join(f"<p class='note'>{escape(plain(note))}</p>" for note in scan.notes)
-    body = f"""<header><h1>Scan of {escape(excerpt(source, 120))}</h1>
-<p>{len(scan.flagged):,} of {len(scan.findings):,} judged documents are flagged; {scan.documents:,} documents in all.
-{len(shown):,} are shown, the most suspicious first.</p>{notes}
-<div class="bar"><span id="progress" role="status"></span>
-<label>Show <select id="filter"><option value="all">all</option><option value="open">undecided</option>
-<option value="flagged">flagged</option><option value="quarantine">quarantine</option><option value="keep">keep</option>
-<option value="unsure">unsure</option></select></label>
-<button id="export" type="button">Export decisions</button>
-<button id="clear" type="button">Forget decisions</button></div>
-<p class="help">Keys: <kbd>j</kbd> next, <kbd>p</kbd> previous, <kbd>q</kbd> quarantine, <kbd>k</kbd> keep,
-<kbd>u</kbd> unsure. Decisions stay in this browser; export them for <code>unpoison quarantine</code>.</p></header>
-<main>{"".join(_article(finding) for finding in shown) or "<p>No documents were judged.</p>"}</main>"""
-    return html_page(
-        f"scan of {escape(excerpt(source, 80))}",
-        body,
-        style=resource("scan.css"),
-        script=resource("scan.js"),
-        attributes=f' data-scan="{name.hexdigest()}"',
-    )
+    ids = [finding.id for finding in scan.findings[:MAX_DOCUMENTS]]
+    name = blake2b(f"{source} {ids}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+    findings = [(finding, list(_pieces(finding))) for finding in shown]
+    return render("scan.html", scan=scan, source=source, name=name, findings=findings)
 
 
-def _article(finding: Finding) -> str:
-    reasons = "".join(f"<li>{escape(plain(reason))}</li>" for reason in finding.reasons)
-    about = [f"group {finding.group}" if finding.group else "", finding.source or "", finding.author or "",
-             finding.added_at.isoformat() if finding.added_at else ""]  # fmt: skip
-    origin = " · ".join(escape(excerpt(part, 100)) for part in about if part)
-    near = ", ".join(escape(excerpt(name, 60)) for name in finding.neighbours)
-    state = "flagged" if finding.flagged else "not flagged"
-    name = escape(finding.id.encode("utf-8", "replace").decode(), quote=True)
-    field = blake2b(finding.id.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    choices = "".join(
-        f'<label><input type="radio" name="{field}" value="{value}"> {value}</label>'
-        for value in ("keep", "quarantine", "unsure")
-    )
-    return f"""<article tabindex="0" data-id="{name}" data-flagged="{str(finding.flagged).lower()}">
-<h2><span class="suspicion">{finding.suspicion:.2f}</span> {escape(excerpt(finding.id, 100))}
-<small>{state}</small></h2>
-{f"<p class='origin'>{origin}</p>" if origin else ""}<ul>{reasons}</ul>
-<pre>{_mark_spans(finding)}</pre>{f"<p class='near'>Compare with: {near}</p>" if near else ""}
-<fieldset><legend>Decision</legend>{choices}</fieldset></article>
-"""
-
-
-def _mark_spans(finding: Finding) -> str:
-    """The text with its spans marked, as far as it is shown."""
-    text, parts, at = finding.text[:MAX_TEXT], list[str](), 0
-    whole = [span for span in finding.spans if span.end - span.start >= 0.9 * len(finding.text)]
+def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
+    """The text as far as it is shown, and whether each piece of it is a span; one over all of it is no news."""
+    text, at = finding.text[:MAX_TEXT], 0
     for span in finding.spans:
         start, end = max(span.start, at), min(span.end, len(text))
-        if span in whole or start >= end:
-            continue
-        parts += [_plain(text[at:start]), f"<mark>{_plain(text[start:end])}</mark>"]
-        at = end
-    rest = f"… and {len(finding.text) - MAX_TEXT:,} characters more" if len(finding.text) > MAX_TEXT else ""
-    return "".join([*parts, _plain(text[at:]), rest])
-
-
-def _plain(text: str) -> str:
-    """Lines of a hostile text, each as `plain` has it."""
-    lines = (plain(line) for line in text.split("\n"))
-    edges = (" " if text[:1] == " " else "", " " if text[-1:] == " " else "")
-    return edges[0] + escape("\n".join(lines)) + edges[1]
+        if start < end and span.end - span.start < 0.9 * len(finding.text):
+            yield from ((text[at:start], False), (text[start:end], True))
+            at = end
+    yield text[at:], False
+    if len(finding.text) > MAX_TEXT:
+        yield f"… and {len(finding.text) - MAX_TEXT:,} characters more", False
 
 
 RULE = Rule(

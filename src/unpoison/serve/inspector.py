@@ -1,26 +1,23 @@
 """The inspector at `/`: paste a question and passages, see verdicts, reasons and the graph, move the threshold.
 
 The server renders everything, escaped; the browser's part is one file of plain JavaScript. The policy of the page
-allows that file, two style sheets and requests to this service, and nothing else.
+allows that file, the style sheet and requests to this service, and nothing else.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 
 from unpoison.io.rows import load_sample
-from unpoison.report.html_page import resource
-from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, highlight_spans, sides
+from unpoison.report.pages import render, resource
+from unpoison.report.rendering import STATUS, inspection
 from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
-from unpoison.types import Answer, Screening, Verdict
+from unpoison.types import Answer, Screening
 
 __all__ = ["router"]
 
@@ -32,7 +29,6 @@ GENUINE = 7
 
 ASSETS = {
     "page.css": "text/css",
-    "inspector.css": "text/css",
     "inspector.js": "text/javascript",
 }
 
@@ -46,36 +42,16 @@ HEADERS = {"Content-Security-Policy": POLICY}
 router = APIRouter(include_in_schema=False)
 
 
-@cache
-def _templates() -> Environment:
-    environment = Environment(loader=FunctionLoader(resource), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {
-        "claim_line": claim_line,
-        "cut": cut_of,
-        "excerpt": excerpt,
-        "marked": _mark_spans,
-        "sides": sides,
-    }
-    return environment
-
-
-def _mark_spans(text: str, verdict: Verdict) -> Markup:
-    return Markup(highlight_spans(text, verdict, 1000))  # noqa: S704  rendering.py escapes it
-
-
 @router.get("/")
 async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
     """The form."""
-    html = (
-        _templates()
-        .get_template("inspector.html")
-        .render(
-            samples=[row.query.text for row in load_sample()],
-            choices=service.choices,
-            answers=any(defense.models.generator is not None for defense in service.choices.values()),
-            bounds=service.bounds,
-            keyed=request.state.middleware.admission.keys is not None,
-        )
+    html = render(
+        "inspector.html",
+        samples=[row.query.text for row in load_sample()],
+        choices=service.choices,
+        answers=any(defense.models.generator is not None for defense in service.choices.values()),
+        bounds=service.bounds,
+        keyed=request.state.middleware.admission.keys is not None,
     )
     return HTMLResponse(html, headers=HEADERS)
 
@@ -102,9 +78,7 @@ def _inspection(screening: Screening, answer: Answer | None = None) -> str:
         name: screening.evidence[name].tolist() if name in screening.evidence else None
         for name in ("threshold", "probability")
     }
-    picture = Markup(figure(screening, "inspected"))  # noqa: S704  rendering.py escapes it
-    given = {"screening": screening, "answer": answer, "status": STATUS, "figure": picture, **evidence}
-    return _templates().get_template("inspection.html").render(given)
+    return inspection(screening, answer=answer, status=STATUS, **evidence)
 
 
 @router.get("/sample/{number}")

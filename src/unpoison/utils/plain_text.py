@@ -1,12 +1,11 @@
-"""Hostile texts made harmless: on one line, without what steers a terminal or turns text around; escaped for a page."""
+"""Hostile texts made harmless: on one line, without what steers a terminal or turns text around."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from html import escape
 
-__all__ = ["escape_html", "excerpt", "plain"]
+__all__ = ["excerpt", "plain", "without_invisible"]
 
 # Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
 _ESCAPES = re.compile(
@@ -22,8 +21,15 @@ def plain(text: str) -> str:
 
     Without escape sequences, control and format characters; lone surrogates become question marks.
     """
+    return " ".join(without_invisible(text).split())
+
+
+def without_invisible(text: str) -> str:
+    """A hostile text as `plain` has it, with its lines and spaces."""
+    if text.isprintable():
+        return text
     kept = (c for c in _ESCAPES.sub("", text) if _is_visible(c))
-    return " ".join("".join(kept).split()).encode("utf-8", "replace").decode()
+    return "".join(kept).encode("utf-8", "replace").decode()
 
 
 def _is_visible(character: str) -> bool:
@@ -34,8 +40,3 @@ def excerpt(text: str, limit: int = 80) -> str:
     """The first `limit` characters of `plain(text)`, with an ellipsis where something follows."""
     line = plain(text[: 20 * limit])  # a passage may be megabytes long
     return line if len(line) <= limit and len(text) <= 20 * limit else f"{line[: limit - 1].rstrip()}…"
-
-
-def escape_html(text: str, limit: int = 400) -> str:
-    """The first `limit` characters of `plain(text)` for a page."""
-    return escape(excerpt(text, limit))

@@ -21,10 +21,11 @@ from unpoison.bench.evaluation.runs import Run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report import Report, page
-from unpoison.bench.report.document import BROAD, table_markup
-from unpoison.bench.report.front_page import front, how_many, risks_of
+from unpoison.bench.report.front_page import Brief, how_many, risks_of
 from unpoison.bench.report.headline import brief_of
-from unpoison.bench.report.tables import Table, summary_tables
+from unpoison.bench.report.tables import summary_tables
+from unpoison.report.document import Section, Table, document
+from unpoison.report.pages import render
 
 LEMON = "lemons are yellow and sour"
 
@@ -32,6 +33,10 @@ LEMON = "lemons are yellow and sour"
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return Report.of(small_run(tmp_path_factory.mktemp("brief")))
+
+
+def front(brief: Brief) -> str:
+    return render("front.html", brief=brief)
 
 
 def test_the_sentence_and_the_figures_are_those_of_the_cells(report: Report) -> None:
@@ -145,8 +150,8 @@ def test_best_and_worst_are_marked_where_cells_differ(report: Report) -> None:
 
 
 def test_a_broad_table_goes_on_below() -> None:
-    columns = tuple(f"c{i}" for i in range(2 * BROAD + 2))
-    text = table_markup(Table("t", columns, (columns,)))
+    columns = tuple(f"c{i}" for i in range(2 * 6 + 2))
+    text = document("t", [Section("s", "S", tables=[Table("t", columns, (columns,))])])
     assert text.count("<table>") == 3
     assert all(text.count(f">c{i}</span>") == 1 for i in range(1, len(columns)))
 
@@ -200,14 +205,14 @@ RESULTS = st.dictionaries(st.sampled_from(SETTINGS), st.sampled_from([0, 0, 1, 3
 def test_no_page_says_less_than_the_worst_that_was_measured(hits: dict[Scenario, int]) -> None:
     brief = brief_of(report_of(hits))
     defenses = {scenario.defense for scenario in hits} - {"vanilla"}
-    (name,) = {column.removeprefix("With ") for column in brief.attacks[0] if column.startswith("With ")} or {""}
+    (name,) = {column.removeprefix("With ") for column in brief.attacks.columns if column.startswith("With ")} or {""}
     assert bool(name) == bool(defenses)
     assert name.startswith("guard") or not any(defense.startswith("guard") for defense in defenses)
     behind = {scenario: won for scenario, won in hits.items() if scenario.defense == (name or "vanilla")}
     worst = max(behind.values())
     assert f"changed {worst} of {QUESTIONS} answers" in brief.verdict
     assert (f"in spite of {name}" in brief.verdict) == bool(name)
-    rows = {row[0].split(" (")[0]: row for row in brief.attacks[1:]}
+    rows = {row[0].split(" (")[0]: row for row in brief.attacks.rows}
     assert rows.keys() == {scenario.attack for scenario in hits}
     for attack, row in rows.items():
         own = [won for scenario, won in behind.items() if scenario.attack == attack]
@@ -239,6 +244,6 @@ def test_the_attack_that_passes_is_the_headline() -> None:
     )
     label = "the data's texts, our wording where it has none"
     assert brief.setting == f"The attack is swap ({label}), the worst of 4 behind guard; the others stand below."
-    assert [row[0].split(" (")[0] for row in brief.attacks[1:]] == ["swap", "paraphrase", "pia", "poisonedrag"]
-    assert brief.attacks[1][1:] == ("1 planted, one", "40 of 42 (95 %)", "39 of 42 (93 %)")
+    assert [row[0].split(" (")[0] for row in brief.attacks.rows] == ["swap", "paraphrase", "pia", "poisonedrag"]
+    assert brief.attacks.rows[0][1:] == ("1 planted, one", "40 of 42 (95 %)", "39 of 42 (93 %)")
     assert brief.risks[0].finding == "tested: swap won 39 of 42 questions behind guard"

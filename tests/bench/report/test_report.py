@@ -19,19 +19,11 @@ from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import load_preset
 from unpoison.bench.evaluation.runs import open_run
 from unpoison.bench.report import FORMATS, Report, as_csv, as_json, as_markdown, page, write_report
-from unpoison.bench.report.charts import svg
-from unpoison.bench.report.figures import (
-    Lines,
-    Scatter,
-    Series,
-    poison_figures,
-    rank_figures,
-    sweep_figures,
-    trade_off_figures,
-)
+from unpoison.bench.report.figures import poison_figures, rank_figures, sweep_figures, trade_off_figures
 from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
+from unpoison.report.charts import Lines, Scatter, Series, svg
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +150,7 @@ def test_option_of_a_defense_is_swept(report: Report) -> None:
 
 def test_ranks_are_shares_of_all_poison(report: Report) -> None:
     for figure in rank_figures(report):
-        for _, _, values in figure.groups:
+        for _, _, values in figure.shares:
             assert sum(values) == pytest.approx(1)
 
 

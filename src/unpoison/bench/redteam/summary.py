@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan
 from typing import Any
 
 from unpoison import __version__
-from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.redteam.results import MEASURES, Cell, Results
-from unpoison.bench.redteam.trials import Trial
-from unpoison.bench.report.charts import label
-from unpoison.bench.report.document import document, table_markup
-from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, front, how_many, risks_of
-from unpoison.bench.report.tables import Table
+from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
+from unpoison.bench.report.tables import with_interval
+from unpoison.report.document import Section, Table, document
 from unpoison.report.rendering import excerpt
 
 __all__ = ["brief_of_test", "redteam_page"]
@@ -32,14 +28,16 @@ MAX_QUESTIONS = 500
 def redteam_page(results: Results) -> str:
     """One page for two readers; targets' answers are hostile and escaped."""
     problems = [*results.problems, *(f"{canary}: {reason}" for canary, reason in results.remaining)]
-    listed = "".join(f"<li>{label(problem, 500)}</li>" for problem in problems[:200])
+    trials = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
+    cut = len(trials) - MAX_QUESTIONS
+    left_out = f"{cut} more are left out; --json has all of them." if cut > 0 else ""
     sections = [
-        ("results", "Results", table_markup(_table(results.table()))),
-        ("questions", "Questions", _questions(results)),
-        ("problems", "Problems", f'<ul class="notes">{listed}</ul>') if problems else None,
+        Section("results", "Results", tables=[_table(results.table())]),
+        Section("questions", "Questions", part="trials.html", data=trials[:MAX_QUESTIONS], left_out=left_out),
+        Section("problems", "Problems", notes=problems[:200]),
     ]
     brief = brief_of_test(results)
-    return document(brief.title, "<p>Shares are in percent with 95 % intervals.</p>", sections, front=front(brief))
+    return document(brief.title, sections, lead=["Shares are in percent with 95 % intervals."], brief=brief)
 
 
 def brief_of_test(results: Results) -> Brief:
@@ -139,40 +137,13 @@ def _actions(results: Results, head: Cell | None) -> Iterator[str]:
 
 def _table(cells: list[Cell]) -> Table:
     names = [name for name in MEASURES if any(cell.figures[name].defined for cell in cells)]
-    units = {"share": " %", "seconds": " s"}
-    rows = tuple((cell.title, *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells)
+    units, scale = {"share": " %", "seconds": " s"}, {"share": 100, "seconds": 1}
+
+    def figures(cell: Cell) -> Iterator[str]:
+        for name in names:
+            estimate = cell.figures[name]
+            yield with_interval(estimate, scale[MEASURES[name].unit]) if estimate.defined else "-"
+
+    rows = tuple((cell.title, *figures(cell)) for cell in cells)
     columns = ("attack", *(MEASURES[name].title + units[MEASURES[name].unit] for name in names))
     return Table("Every attack", columns, rows, ("", *(MEASURES[name].meaning for name in names)))
-
-
-def _figure(estimate: Estimate, unit: str) -> str:
-    if not estimate.defined:
-        return "-"
-    scale = 100 if unit == "share" else 1
-    value = f"{scale * estimate.value:.1f}"
-    return value if isnan(estimate.low) else f"{value} [{scale * estimate.low:.1f}, {scale * estimate.high:.1f}]"
-
-
-def _questions(results: Results) -> str:
-    ordered = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
-    left = len(ordered) - MAX_QUESTIONS
-    note = f"<p>{left} more are left out; --json has all of them.</p>" if left > 0 else ""
-    return "".join(map(_question, ordered[:MAX_QUESTIONS])) + note
-
-
-def _question(trial: Trial) -> str:
-    tag = "failed" if trial.failed else "the attacker's answer" if trial.is_attacked(trial.answer) else "not changed"
-    bad = "" if tag == "not changed" else " bad"
-    answers = "".join(
-        f'<p><span class="{kind}" dir="auto">{label(" or ".join(texts[:3]), 200)}</span></p>'
-        for kind, texts in (("truth", trial.correct), ("poison", trial.wanted))
-        if texts
-    )
-    answer = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
-    error = f'<p class="error">{label(f"{trial.stage}: {trial.error}", 400)}</p>' if trial.failed else ""
-    return (
-        f'<details class="question"><summary><span class="asked" dir="auto">{label(trial.question, ANSWER)}</span>'
-        f'<span class="tag{bad}">{tag}</span>'
-        f'<span class="where">{label(f"{trial.attack} x {trial.poisons}", 120)}</span>'
-        f"</summary><div>{answers}{answer}{error}</div></details>"
-    )

@@ -15,9 +15,10 @@ from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.report.figures import Lines, Series
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.tables import Table, figure
+from unpoison.bench.report.tables import figure
+from unpoison.report.charts import Lines, Series
+from unpoison.report.document import Table
 
 __all__ = ["Attacked", "Certified", "certify", "guarantee_figures", "guarantee_groups", "guarantee_tables"]
 

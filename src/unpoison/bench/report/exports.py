@@ -17,8 +17,9 @@ from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.certification import certify, guarantee_tables
 from unpoison.bench.report.model import SETTINGS, Report, setting
 from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
-from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
+from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
 from unpoison.errors import OptionError, clip
+from unpoison.report.document import Table
 from unpoison.report.rendering import plain
 
 __all__ = [

@@ -1,100 +1,17 @@
-"""Which pictures a report has, as data; `charts` draws them."""
+"""Which pictures a report has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
-from typing import NamedTuple
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.model import Report, Sweep, attack_title
+from unpoison.report.charts import Bars, Lines, Scatter, Series
 
-__all__ = [
-    "Bars",
-    "Figure",
-    "Lines",
-    "Scatter",
-    "Series",
-    "poison_figures",
-    "rank_figures",
-    "sweep_figures",
-    "trade_off_figures",
-]
-
-
-class Series(NamedTuple):
-    """The points of one defense or measure.
-
-    Attributes:
-        name: What the legend calls it.
-        hue: Which colour and marker it has; a defense has the same one in every picture.
-        points: (place, share): a place is a number, or a name on an axis of names, and has at most one point; the
-            share is finite.
-    """
-
-    name: str
-    hue: int
-    points: tuple[tuple[float | str, Estimate], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """What every picture has.
-
-    Attributes:
-        title: What the picture shows.
-        across: The horizontal axis in words.
-        up: The vertical axis in words, a share.
-    """
-
-    title: str
-    across: str
-    up: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lines(Axes):
-    """One line per series over a common axis.
-
-    Attributes:
-        series: The lines.
-    """
-
-    series: tuple[Series, ...]
-
-    @property
-    def positions(self) -> list[float | str]:
-        """Every place of the horizontal axis: numbers ascending, names in order of appearance."""
-        positions = list(dict.fromkeys(at for series in self.series for at, _ in series.points))
-        return sorted(positions, key=float) if all(isinstance(at, (int, float)) for at in positions) else positions
-
-
-@dataclass(frozen=True, slots=True)
-class Scatter(Axes):
-    """Named points, two shares each.
-
-    Attributes:
-        points: (name, hue, horizontal value, vertical value).
-    """
-
-    points: tuple[tuple[str, int, Estimate, Estimate], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Bars(Axes):
-    """Shares by place.
-
-    Attributes:
-        groups: (name, class of the style sheet, the shares of places 1, 2, ...).
-    """
-
-    groups: tuple[tuple[str, str, tuple[float, ...]], ...]
-
-
-Figure = Lines | Scatter | Bars
+__all__ = ["poison_figures", "rank_figures", "sweep_figures", "trade_off_figures"]
 
 SWEPT = ("poisoned", "asr", "accuracy", "recall", "clean_kept")
 """What the sweep of a defense's option shows, one line each."""

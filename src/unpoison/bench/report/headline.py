@@ -18,6 +18,7 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.bench.report.model import Report, attack_title, is_baseline, short_name
+from unpoison.report.document import Table
 from unpoison.report.rendering import excerpt
 
 __all__ = ["Headline", "Pair", "brief_of"]
@@ -130,7 +131,7 @@ def brief_of(report: Report) -> Brief:
         cases=tuple(_cases(head)),
         actions=tuple(_actions(head, lost))[:ACTIONS],
         risks=risks_of(_attack_success(head), f"behind {head.name}" if head.name else ""),
-        attacks=tuple(_attacks(head)),
+        attacks=_attacks(head),
     )
 
 
@@ -140,15 +141,17 @@ def _attack_success(head: Headline) -> dict[str, Estimate]:
     return {cell.scenario.attack: cell[head.measure] for cell in cells if cell is not None}
 
 
-def _attacks(head: Headline) -> Iterator[tuple[str, ...]]:
-    """A row for each attack at its worst, below the headings."""
-    bare = any(pair.open for pair in head.pairs)
-    yield ("Attack", "At its worst", *["Without a defense"] * bare, *[f"With {head.name}"] * bool(head.name))
+def _attacks(head: Headline) -> Table:
+    """A row for each attack at its worst."""
+    bare, name = any(pair.open for pair in head.pairs), head.name
+    columns = ("Attack", "At its worst", *["Without a defense"] * bare, *[f"With {name}"] * bool(name))
+    rows = []
     for attack, pair in list(head.attacks.items())[:ROWS]:
         planted = f"{pair.scenario.poisons} planted, " if pair.scenario.poisons else ""
-        cells = [*[pair.open] * bare, *[pair.closed] * bool(head.name)]
+        cells = [*[pair.open] * bare, *[pair.closed] * bool(name)]
         setting = planted + head.report.caption(pair.scenario, "attack")
-        yield attack, setting, *(_share(head.attack_success(cell)) for cell in cells)
+        rows.append((attack, setting, *(_share(head.attack_success(cell)) for cell in cells)))
+    return Table("Each attack at its worst", columns, tuple(rows))
 
 
 def _share(won: Estimate | None) -> str:

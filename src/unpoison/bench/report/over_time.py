@@ -15,8 +15,6 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.stream_presets import StreamPreset
 from unpoison.bench.evaluation.streams import StreamResult, StreamStudy
 from unpoison.bench.evaluation.timelines import step_context
-from unpoison.bench.report.charts import HUES, label
-from unpoison.bench.report.document import Section, document, figure_markup, table_markup
 from unpoison.bench.report.exports import (
     check_format,
     csv_cells,
@@ -27,9 +25,9 @@ from unpoison.bench.report.exports import (
     spreadsheet_value,
     write_text,
 )
-from unpoison.bench.report.figures import Lines, Series
 from unpoison.bench.report.paper_comparison import SAME
-from unpoison.bench.report.tables import Table
+from unpoison.report.charts import HUES, Lines, Series
+from unpoison.report.document import Section, Table, document
 
 __all__ = [
     "BY_STEP",
@@ -210,36 +208,26 @@ def page(study: StreamStudy, preset: StreamPreset | None = None, *, drawn: Colle
     """The whole report as HTML; it opens from disk, asks the network for nothing and runs no script."""
     compared = static_dynamic_table(study)
     drawn = select_methods(study) if drawn is None else drawn
-    pictures = "\n".join(map(figure_markup, step_figures(study, drawn)))
-    missing = "; ".join(label(name) for name in study.methods if name not in drawn)
-    note = f" Not drawn: {missing}." if missing else ""
-    lead = (
-        f"<p>{label(study_summary(study), 400)}</p>"
-        "<p>Every question is asked at each of its times, with one poisoned passage at every step or without. Shares "
-        "are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
-    )
-    sections: list[Section | None] = [
-        None if preset is None else ("published", "Published and measured", _comparison_markup(preset, study)),
-        None if compared is None else ("static-dynamic", "Static against dynamic", table_markup(compared)),
-        (
-            "steps",
-            "Step by step",
-            f'<p>Accuracy and ASR at each time.{note}</p>\n<div class="figures">\n{pictures}\n</div>',
-        ),
-        ("results", "All steps together", "\n".join(map(table_markup, study_tables(study)))),
-        _omissions_section(study),
+    missing = "; ".join(name for name in study.methods if name not in drawn)
+    note = f"Accuracy and ASR at each time.{f' Not drawn: {missing}.' if missing else ''}"
+    sections = [
+        *([] if preset is None else [_comparison(preset, study)]),
+        Section("static-dynamic", "Static against dynamic", tables=[compared] if compared else []),
+        Section("steps", "Step by step", note, figures=list(step_figures(study, drawn))),
+        Section("results", "All steps together", tables=study_tables(study)),
+        Section("problems", "Left out", notes=study.left_out),
     ]
-    return document("Evaluation over time", lead, sections)
+    lead = [
+        study_summary(study),
+        "Every question is asked at each of its times, with one poisoned passage at every step or without. Shares are "
+        "in percent with 95 % intervals. Point at a heading or at a mark for its meaning.",
+    ]
+    return document("Evaluation over time", sections, lead=lead)
 
 
-def _comparison_markup(preset: StreamPreset, study: StreamStudy) -> str:
-    lines = "".join(f"<li>{label(line, 400)}</li>" for line in preset.describe().splitlines())
-    return f'<ul class="notes">{lines}</ul>\n' + "\n".join(map(table_markup, comparison_over_time(preset, study)))
-
-
-def _omissions_section(study: StreamStudy) -> Section | None:
-    items = "".join(f"<li>{label(line, 400)}</li>" for line in study.left_out)
-    return ("problems", "Left out", f'<ul class="notes">{items}</ul>') if items else None
+def _comparison(preset: StreamPreset, study: StreamStudy) -> Section:
+    notes, tables = preset.describe().splitlines(), list(comparison_over_time(preset, study))
+    return Section("published", "Published and measured", notes=notes, tables=tables)
 
 
 def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:

@@ -1,34 +1,30 @@
 """The report as one self-contained page: it opens from disk, asks the network for nothing, runs only its own script.
 
-Names, questions, passages and replies are hostile. What is written here is escaped; the questions travel as JSON in a
-data block, and the script puts them on the page as text, never as markup.
+The questions travel as JSON in a data block, and the script puts them on the page as text, never as markup.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from html import escape
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.poisoning import Staged
-from unpoison.bench.evaluation.records import Cell, Record
+from unpoison.bench.evaluation.records import Record
 from unpoison.bench.report.certification import guarantee_figures, guarantee_tables
-from unpoison.bench.report.charts import label
-from unpoison.bench.report.document import Section, document, figure_markup, table_markup
-from unpoison.bench.report.figures import Figure, poison_figures, rank_figures, sweep_figures, trade_off_figures
-from unpoison.bench.report.front_page import front
+from unpoison.bench.report.figures import poison_figures, rank_figures, sweep_figures, trade_off_figures
 from unpoison.bench.report.headline import brief_of
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
-from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
+from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
 from unpoison.core.reasons import Reason
-from unpoison.report.html_page import resource
+from unpoison.report.charts import Figure
+from unpoison.report.document import Section, Table, document
 from unpoison.report.rendering import excerpt
 
-__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data", "script_json"]
+__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data"]
 
 MAX_FIGURES = 12
 """Of one kind; with more a reader is better served by the tables."""
@@ -48,10 +44,28 @@ TEXT = 700
 
 def page(report: Report) -> str:
     """The whole report as HTML."""
+    tables, guarantees = summary_tables(report), guarantee_tables(report)
+    remarks = problems(report)
+    cut = len(tables) - MAX_TABLES
+    more = [f"and {len(remarks) - MAX_PROBLEMS} more"] if len(remarks) > MAX_PROBLEMS else []
+    asked = any(cell.records for cell in report.run.cells)
     sections = [
-        _preset(report),
-        _results(report),
-        _guarantee_section(report),
+        *_preset(report),
+        Section(
+            "results",
+            "Results",
+            tables=tables[:MAX_TABLES],
+            left_out=f"{cut} further tables are left out; the CSV export has all of them." if cut > 0 else "",
+        ),
+        replace(
+            _figures(
+                "certified",
+                "What is guaranteed",
+                "Right without an attack, and proved to stay right whatever any m of the passages become.",
+                guarantee_figures(report),
+            ),
+            tables=guarantees[:MAX_TABLES],
+        ),
         _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
         _figures(
             "trade-off",
@@ -66,113 +80,58 @@ def page(report: Report) -> str:
             "Kept passages first, dropped ones last. A good defense moves poison to the right and gold to the left.",
             rank_figures(report),
         ),
-        _section("differences", "Paired differences", _only(difference_table(report))),
-        _section("cost", "Time and cost", _only(cost_table(report))),
-        _questions(report),
-        _problems(report),
-        _section("manifest", "Manifest", _manifest(report)),
+        Section("differences", "Paired differences", tables=_filled(difference_table(report))),
+        Section("cost", "Time and cost", tables=_filled(cost_table(report))),
+        Section("questions", "Questions", part="drill-down.html" if asked else ""),
+        Section("problems", "Problems", notes=[*remarks[:MAX_PROBLEMS], *more]),
+        Section("manifest", "Manifest", part="manifest.html", data=_manifest(report)),
     ]
-    warning = (
-        "" if report.run.complete else f'<p class="warning" role="status">Incomplete: {label(status(report), 400)}</p>'
+    complete, preset = report.run.complete, report.preset
+    brief = None if preset else brief_of(report)  # who repeats a paper wants the comparison, not a page to sign
+    return document(
+        brief.title if brief else f"{preset.source}: {preset.title}" if preset else "",
+        sections,
+        lead=[
+            *([status(report)] if complete else []),
+            "Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.",
+        ],
+        warning="" if complete else f"Incomplete: {status(report)}",
+        brief=brief,
+        questions=question_data(report),
     )
-    sentence = "" if warning else f"<p>{label(status(report), 400)}</p>"
-    lead = (
-        f"{sentence}{warning}"
-        "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
-    )
-    data = f'<script type="application/json" id="questions-data">{script_json(question_data(report))}</script>'
-    if report.preset is not None:  # what was asked for is the comparison, not a page to sign
-        title = f"{label(report.preset.source)}: {label(report.preset.title, 200)}"
-        return document(title, lead, sections, data, resource("report.js"))
-    brief = brief_of(report)
-    return document(brief.title, lead, sections, data, resource("report.js"), front=front(brief))
 
 
-def _section(name: str, title: str, inner: str) -> Section | None:
-    return (name, title, inner) if inner else None
-
-
-def _preset(report: Report) -> Section | None:
-    if report.preset is None:
-        return None
+def _preset(report: Report) -> Iterator[Section]:
     preset = report.preset
-    lines = [f"<p>{label(preset.about, 1000)}</p>", *map(table_markup, comparison_tables(report)), "<dl>"]
-    for what, sentences in (
-        ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
-        ("Prompts", preset.prompts),
-        ("Counted", measure_meanings(preset)),
-        ("Instead", preset.substitutions),
-        ("Lacking", preset.lacks),
-    ):
-        if sentences:
-            items = "".join(f"<dd>{label(sentence, 400)}</dd>" for sentence in sentences)
-            lines.append(f"<dt>{what}</dt>{items}")
-    lines.append("</dl>")
-    return "preset", "Published and measured", "\n".join(lines)
+    if preset is not None:
+        terms: list[tuple[str, Sequence[str]]] = [
+            ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
+            ("Prompts", preset.prompts),
+            ("Counted", measure_meanings(preset)),
+            ("Instead", preset.substitutions),
+            ("Lacking", preset.lacks),
+        ]
+        compared = comparison_tables(report)
+        yield Section("preset", "Published and measured", preset.about, tables=compared, terms=terms)
 
 
-def _results(report: Report) -> Section | None:
-    tables = summary_tables(report)
-    if not tables:
-        return None
-    shown = "\n".join(table_markup(table) for table in tables[:MAX_TABLES])
-    left = len(tables) - MAX_TABLES
-    note = f"<p>{left} further tables are left out; the CSV export has all of them.</p>" if left > 0 else ""
-    return "results", "Results", shown + note
+def _figures(anchor: str, title: str, text: str, figures: Iterable[Figure]) -> Section:
+    drawn = list(figures)
+    cut = len(drawn) - MAX_FIGURES
+    left_out = f"{cut} further pictures are left out; the JSON export has their numbers." if cut > 0 else ""
+    return Section(anchor, title, text, figures=drawn[:MAX_FIGURES], left_out=left_out)
 
 
-def _guarantee_section(report: Report) -> Section | None:
-    tables = "\n".join(map(table_markup, guarantee_tables(report)[:MAX_TABLES]))
-    sentence = "Right without an attack, and proved to stay right whatever any m of the passages become."
-    pictures = _figures("", "", sentence, guarantee_figures(report))
-    return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
+def _filled(table: Table) -> list[Table]:
+    return [table] if table.rows else []
 
 
-def _figures(name: str, title: str, sentence: str, figures: Iterable[Figure]) -> Section | None:
-    stream = iter(figures)
-    shown = "\n".join(figure_markup(figure) for figure in islice(stream, MAX_FIGURES))
-    left = sum(1 for _ in stream)
-    note = f"<p>{left} further pictures are left out; the JSON export has their numbers.</p>" if left else ""
-    return (name, title, f'<p>{sentence}</p>\n<div class="figures">\n{shown}\n</div>{note}') if shown else None
-
-
-def _only(table: Table) -> str:
-    return table_markup(table) if table.rows else ""
-
-
-def _questions(report: Report) -> Section | None:
-    if not any(cell.records for cell in report.run.cells):
-        return None
-    return (
-        "questions",
-        "Questions",
-        '<div id="drill-down"><noscript><p>The single questions need JavaScript; the rest of this page does not.</p>'
-        "</noscript></div>",
-    )
-
-
-def _problems(report: Report) -> Section | None:
-    remarks = problems(report)
-    if not remarks:
-        return None
-    items = "".join(f"<li>{label(problem, 500)}</li>" for problem in remarks[:MAX_PROBLEMS])
-    left = len(remarks) - MAX_PROBLEMS
-    more = f"<li>and {left} more</li>" if left > 0 else ""
-    return "problems", "Problems", f'<ul class="notes">{items}{more}</ul>'
-
-
-def _manifest(report: Report) -> str:
+def _manifest(report: Report) -> dict[str, Any]:
     manifest = report.run.manifest
-    rows = [
-        (name, manifest[name]) for name in ("unpoison", "started", "finished", "python", "platform") if name in manifest
-    ]
-    rows.append(("command", " ".join(map(str, manifest.get("command", ()))) or "from Python"))
-    listed = "".join(f'<tr><th scope="row">{label(name)}</th><td>{label(value, 400)}</td></tr>' for name, value in rows)
-    whole = escape(json.dumps(dict(manifest), indent=2, ensure_ascii=True))
-    return (
-        f"<table>{listed}</table>\n<details><summary>The whole manifest, from which the run can be repeated</summary>"
-        f"<pre>{whole}</pre></details>"
-    )
+    names = ("unpoison", "started", "finished", "python", "platform")
+    facts = [(name, manifest[name]) for name in names if name in manifest]
+    facts.append(("command", " ".join(map(str, manifest.get("command", ()))) or "from Python"))
+    return {"facts": facts, "json": json.dumps(dict(manifest), indent=2)}
 
 
 def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = MAX_BYTES) -> dict[str, Any]:
@@ -210,14 +169,9 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
             contexts[key] = context
             rows.append(row)
         left_out += len(cell.records) - len(rows)
-        cells.append(_cell(report, cell, rows))
+        scenario = excerpt(report.caption(cell.scenario), 200)
+        cells.append({"defense": excerpt(cell.scenario.defense, 120), "scenario": scenario, "records": rows})
     return {"cells": cells, "contexts": contexts, "left_out": left_out}
-
-
-def script_json(data: object) -> str:
-    """JSON that is safe inside a `script` element of any type: no `<`, `>` or `&`, only ASCII."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _interest(record: Record) -> int:
@@ -226,16 +180,6 @@ def _interest(record: Record) -> int:
 
 def _yes(record: Record, measure: str) -> bool:
     return not record.failed and MEASURES[measure].value(record) == 1
-
-
-def _cell(report: Report, cell: Cell, records: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "id": cell.id,
-        "defense": excerpt(cell.scenario.defense, 120),
-        "scenario": excerpt(report.caption(cell.scenario), 200),
-        "total": len(cell.records),
-        "records": records,
-    }
 
 
 def _context(staged: Staged | None) -> dict[str, Any]:
@@ -267,7 +211,6 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "notes": [excerpt(note, 300) for note in record.notes[:8]],
         "answer": None if record.answer is None else excerpt(record.answer, TEXT),
         "error": None if record.error is None else excerpt(record.error, TEXT),
-        "seconds": round(record.seconds, 4),
     }
 
 
@@ -280,17 +223,12 @@ def _outcomes(record: Record) -> list[str]:
     """What may be filtered for; the page has a sentence for each."""
     if record.failed:
         return ["failed"]
-    outcomes = [
-        ("poisoned", _yes(record, "poisoned")),
-        ("attacked", _yes(record, "asr")),
-        ("right", _yes(record, "accuracy")),
-        ("wrong", MEASURES["accuracy"].value(record) == 0),
-        ("gold-lost", _yes(record, "gold_lost")),
-        ("damaged", _yes(record, "damaged")),
-        ("emptied", _yes(record, "emptied")),
-        ("abstained", _yes(record, "abstained")),
-    ]
-    return [name for name, holds in outcomes if holds] or ["clean"]
+    yes = {"poisoned": "poisoned", "asr": "attacked", "accuracy": "right", "gold_lost": "gold-lost"}
+    yes |= {name: name for name in ("damaged", "emptied", "abstained")}
+    outcomes = [name for measure, name in yes.items() if _yes(record, measure)]
+    if MEASURES["accuracy"].value(record) == 0:
+        outcomes.append("wrong")
+    return outcomes or ["clean"]
 
 
 def _size(value: object) -> int:

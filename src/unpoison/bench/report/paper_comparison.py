@@ -16,7 +16,8 @@ from unpoison.bench.evaluation.presets import Preset, PublishedNumber
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.tables import Table, figure, heading
+from unpoison.bench.report.tables import figure, heading
+from unpoison.report.document import Table
 
 __all__ = ["SAME", "Beside", "beside", "comparison_tables", "format_measurement", "measure_meanings"]
 

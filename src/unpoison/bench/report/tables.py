@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
 from typing import Any, Literal
 
-from unpoison.algorithms.intervals import Estimate
+from unpoison.algorithms.intervals import Difference, Estimate
 from unpoison.bench.evaluation.measures import MEASURES, Measure
 from unpoison.bench.evaluation.summary import COMPARED, Comparison, Summary
 from unpoison.bench.report.model import Report, is_baseline
+from unpoison.report.document import Table
 
-__all__ = [
-    "Table",
-    "cost_table",
-    "difference_table",
-    "figure",
-    "problems",
-    "status",
-    "summary_tables",
-]
+__all__ = ["cost_table", "difference_table", "figure", "problems", "status", "summary_tables", "with_interval"]
 
 JUDGED = ("judged_accuracy", "judged_relevance", "judged_coherence")
 UNDER_ATTACK = ("poisoned", "asr", "accuracy", "graded", "exact_match", *JUDGED, "gold_kept")
@@ -44,36 +36,18 @@ WITHOUT_ATTACK = (
 COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "calls", "prompt_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells of text.
-
-    Attributes:
-        title: What stands above it.
-        columns: The headings; the first column names the rows.
-        rows: One text per column.
-        hints: What each column means, for a reader who points at its heading; may be shorter than `columns`.
-        marks: The best and the worst cells by (row, column), where rows differ and one side is good.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    hints: tuple[str, ...] = ()
-    marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
-
-
 def figure(estimate: Estimate | None, measure: Measure[Any]) -> str:
     """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
     if estimate is None or not estimate.defined:
         return "-"
-    scale, digits = {"share": (100, 1), "seconds": (1000, 1), "number": (1, 1)}[measure.unit]
-    value = f"{scale * estimate.value:.{digits}f}"
-    return (
-        value
-        if isnan(estimate.low)
-        else f"{value} [{scale * estimate.low:.{digits}f}, {scale * estimate.high:.{digits}f}]"
-    )
+    scale = {"share": 100, "seconds": 1000, "number": 1}[measure.unit]
+    return with_interval(estimate, scale)
+
+
+def with_interval(estimate: Estimate | Difference, scale: float = 100, form: str = ".1f", after: str = "") -> str:
+    """A figure times `scale`, what stands `after` it, and its interval where it has one: `63.2 [50.9, 74.0]`."""
+    value, low, high = (format(scale * x, form) for x in (estimate.value, estimate.low, estimate.high))
+    return f"{value}{after}" if isnan(estimate.low) else f"{value}{after} [{low}, {high}]"
 
 
 def heading(measure: Measure[Any]) -> str:
@@ -102,48 +76,50 @@ def summary_tables(report: Report) -> list[Table]:
     for scenario, group in report.groups():
         if not any(summary.done for summary in group):
             continue
-        names = _present(group, WITHOUT_ATTACK if scenario.clean else UNDER_ATTACK)
-        twins = [] if scenario.clean else [report.twin(summary) for summary in group]
-        beside = _present([twin for twin in twins if twin is not None], ON_CLEAN)
-        rest = [] if scenario.clean else _present(group, DETECTION)
-        columns = [heading(MEASURES[name]) for name in names]
-        columns += [f"no attack: {heading(MEASURES[name])}" for name in beside]
-        columns += [heading(MEASURES[name]) for name in rest]
-        hints = [MEASURES[name].meaning for name in (*names, *beside, *rest)]
-        rows = []
-        for number, summary in enumerate(group):
-            twin = twins[number] if twins else None
-            figures = [figure(summary[name], MEASURES[name]) for name in names]
-            figures += [figure(None if twin is None else twin[name], MEASURES[name]) for name in beside]
-            figures += [figure(summary[name], MEASURES[name]) for name in rest]
-            rows.append((summary.scenario.defense, _questions(summary), *figures))
-        first_hints = ("the option string", "questions measured without an error")
-        marks = dict(_marks([(name, group) for name in names], 2))
-        marks |= _marks([(name, twins) for name in beside], 2 + len(names))
-        marks |= _marks([(name, group) for name in rest], 2 + len(names) + len(beside))
-        title = report.caption(scenario)
-        tables.append(Table(title, ("defense", "n", *columns), tuple(rows), (*first_hints, *hints), marks))
+        columns = _columns("", group, WITHOUT_ATTACK if scenario.clean else UNDER_ATTACK)
+        if not scenario.clean:
+            columns += _columns("no attack: ", [report.twin(summary) for summary in group], ON_CLEAN)
+            columns += _columns("", group, DETECTION)
+        headings = [prefix + heading(MEASURES[name]) for prefix, name, _ in columns]
+        rows = [
+            (
+                summary.scenario.defense,
+                _questions(summary),
+                *(
+                    figure(cell[name] if cell else None, MEASURES[name])
+                    for _, name, cells in columns
+                    for cell in [cells[i]]
+                ),
+            )
+            for i, summary in enumerate(group)
+        ]
+        hints = ["the option string", "questions measured without an error"]
+        hints += [MEASURES[name].meaning for _, name, _ in columns]
+        tables.append(
+            Table(report.caption(scenario), ("defense", "n", *headings), (*rows,), (*hints,), dict(_marks(columns)))
+        )
     return tables
 
 
-def _marks(
-    columns: Sequence[tuple[str, Sequence[Summary | None]]], first: int
-) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
+Column = tuple[str, str, Sequence[Summary | None]]
+"""What stands before a measure's heading, the measure, and the cells of its figures, one a row."""
+
+
+def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str]) -> list[Column]:
+    return [(prefix, name, cells) for name in names if any(cell and cell.applies(name) for cell in cells)]
+
+
+def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
     """The best and the worst of every column, equal ones all; none where all are equal or no side is good."""
-    for column, (name, cells) in enumerate(columns, first):
+    for column, (_, name, cells) in enumerate(columns, 2):
         better = MEASURES[name].better
-        values = {row: cell[name].value for row, cell in enumerate(cells) if cell is not None and cell.applies(name)}
+        values = {row: cell[name].value for row, cell in enumerate(cells) if cell and cell.applies(name)}
         low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
         if not better or low == high:
             continue
         for row, value in values.items():
             if value in (low, high):
                 yield (row, column), "best" if (value == high) == (better == "higher") else "worst"
-
-
-def _present(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
-    cells = list(group)
-    return [name for name in names if any(summary.applies(name) for summary in cells)]
 
 
 def _questions(summary: Summary) -> str:
@@ -164,21 +140,19 @@ def difference_table(report: Report, most: int = 200) -> Table:
         pair = f"{first.defenses[1]} less {first.defenses[0]}"
         cells = [_difference(comparisons[name]) if name in comparisons else "-" for name in names]
         rows.append((report.caption(first.scenario), pair, *cells))
-    title = "Differences on the same questions, in percentage points; a star where p < 0.05 (Holm)" + (
-        f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
-    )
+    cut = f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
+    title = f"Differences on the same questions, in percentage points; a star where p < 0.05 (Holm){cut}"
     columns = ("scenario", "defenses", *(MEASURES[name].title for name in names))
     hints = ("", "the second's figure minus the first's", *(MEASURES[name].meaning for name in names))
     return Table(title, columns, tuple(rows), hints)
 
 
 def _difference(comparison: Comparison) -> str:
-    difference, p = comparison.difference, comparison.corrected
-    if isnan(difference.low):
-        return f"{100 * difference.value:+.1f}"
-    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    star = " *" if comparison.differs else ""
-    return f"{100 * difference.value:+.1f}{star} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] {chance}"
+    figures = with_interval(comparison.difference, form="+.1f", after=" *" if comparison.differs else "")
+    if isnan(comparison.difference.low):
+        return figures
+    p = comparison.corrected
+    return f"{figures} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
 
 
 def cost_table(report: Report, most: int = 500) -> Table:
@@ -195,12 +169,10 @@ def cost_table(report: Report, most: int = 500) -> Table:
         )
         for summary in measured[:most]
     ]
-    title = "Time and cost per question" + (
-        f", the first {most} of {len(measured)} cells" if len(measured) > most else ""
-    )
+    cut = f", the first {most} of {len(measured)} cells" if len(measured) > most else ""
     columns = ["scenario", "defense", *(heading(MEASURES[name]) for name in names), *(["cost"] if priced else [])]
     hints = ["", "", *(MEASURES[name].meaning for name in names), "of all tokens, by the price table"]
-    return Table(title, tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
+    return Table(f"Time and cost per question{cut}", tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
 
 
 def problems(report: Report) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from scan.test_audit import HOUR, START, row, week
 from unpoison.scan.audit import audit_rows
-from unpoison.scan.audit_page import HEIGHT, WIDTH, audit_page
+from unpoison.scan.audit_report import HEIGHT, WIDTH, audit_page
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -44,7 +44,7 @@ def test_the_bars_fill_the_picture_and_the_highest_is_the_worst_hour(attacked: s
 def test_questions_and_sources_under_attack_are_rows(attacked: str) -> None:
     assert "where is the Vasa" in attacked
     assert "forum" in attacked
-    assert attacked.count("<tr class=flagged>") >= 3  # documents, a source and questions
+    assert attacked.count('<tr class="flagged">') >= 3  # documents, a source and questions
 
 
 def test_a_false_alarm_shows_how_far_it_agrees() -> None:

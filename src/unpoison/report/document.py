@@ -1,0 +1,114 @@
+"""A report as data: sections of tables, figures and sentences; `report.html` draws it.
+
+Whatever stands in it may be hostile: the templates escape it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from unpoison.report.charts import Figure
+from unpoison.report.pages import render
+
+__all__ = ["Section", "Table", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells of text.
+
+    Attributes:
+        title: What stands above it.
+        columns: The headings; the first column names the rows.
+        rows: One text per column; what stands behind " [" is written small.
+        hints: What each column means, for a reader who points at its heading; may be shorter than `columns`.
+        marks: The best and the worst cells by (row, column), where rows differ and one side is good.
+        quotes: A text below the name of each row; empty for none.
+        flagged: Rows to look at.
+        breadth: Columns beside the first one that fit on a page; a broader table goes on below with the same rows.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    hints: tuple[str, ...] = ()
+    marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
+    quotes: tuple[str, ...] = ()
+    flagged: frozenset[int] = frozenset()
+    breadth: int = 6
+
+    @property
+    def parts(self) -> list[list[int]]:
+        """The columns beside the first one that stand side by side."""
+        columns = list(range(1, len(self.columns)))
+        return [columns[start : start + self.breadth] for start in range(0, len(columns), self.breadth)] or [[]]
+
+    def hint(self, column: int) -> str:
+        """What a column means, "" where nothing is said."""
+        return self.hints[column] if column < len(self.hints) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report; what is empty is not shown.
+
+    Attributes:
+        anchor, title: Of it, both ours.
+        text: A sentence at its beginning.
+        notes: A list of remarks.
+        tables, figures: In order.
+        terms: Names of ours with the sentences that explain each.
+        part: A template for what else it has, and its `data`.
+        left_out: A sentence at its end: what is not shown.
+    """
+
+    anchor: str
+    title: str
+    text: str = ""
+    notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    terms: Sequence[tuple[str, Sequence[str]]] = ()
+    part: str = ""
+    data: Any = None
+    left_out: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not (self.notes or self.tables or self.figures or self.part)
+
+
+def document(
+    title: str,
+    sections: Iterable[Section],
+    *,
+    lead: Sequence[str] = (),
+    warning: str = "",
+    brief: object = None,
+    questions: object = None,
+) -> str:
+    """A whole page.
+
+    Args:
+        title: The heading, also of the window.
+        sections: What follows, with links to them; empty ones are left out.
+        lead: Sentences before them.
+        warning: What the reader must know before believing it.
+        brief: A first page, such as a `bench.report.front_page.Brief`; the sections are folded behind it.
+        questions: JSON-ready data of the single questions for the page's script; without it no script runs.
+    """
+    shown = [section for section in sections if not section.empty]
+    script = {} if questions is None else {"script": "report.js"}
+    return render(
+        "report.html",
+        title=title,
+        sections=shown,
+        lead=lead,
+        warning=warning,
+        brief=brief,
+        questions=questions,
+        **script,
+    )

@@ -1,0 +1,68 @@
+"""Every page is a jinja2 template of the folder `templates`: one layout, one style sheet, nothing from outside.
+
+Whatever a template writes is escaped, and what no reader sees is taken out of it, so that no template can forget to.
+The content security policy of a page allows its own style and script by their hashes and nothing else.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from unpoison.utils.plain_text import excerpt, without_invisible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render", "resource"]
+
+
+def render(template: str, /, **data: Any) -> str:
+    """A page, or a piece of one.
+
+    Args:
+        template: A file of the folder.
+        data: What it shows; its texts may be hostile. A name that the template needs and that is missing is an error.
+    """
+    return _environment().get_template(template).render(data)
+
+
+@cache
+def resource(name: str) -> str:
+    """A file of the folder as text."""
+    return files("unpoison.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _clean(value: object) -> object:
+    """What an expression of a template writes: numbers and markup as they are, everything else as harmless text."""
+    return value if isinstance(value, (int, float)) or hasattr(value, "__html__") else without_invisible(str(value))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: a command without a page starts without it
+    from markupsafe import Markup
+
+    def exact(text: str) -> Markup:
+        return Markup.escape(text.encode("utf-8", "replace").decode())
+
+    environment = Environment(
+        loader=FunctionLoader(resource),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clean,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    environment.globals["own_file"] = lambda name: Markup(resource(name))  # noqa: S704  ours, not a user's
+    environment.filters |= {
+        "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",
+        "exact": exact,
+        "excerpt": lambda value, limit: excerpt(str(value), limit),
+        "thousands": "{:,}".format,
+    }
+    return environment
