@@ -9,8 +9,7 @@ from typing import Any
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.specs import attack_name
-from unpoison.bench.redteam.results import MEASURES, Cell, Results
-from unpoison.bench.redteam.trials import Trial
+from unpoison.bench.redteam.results import MEASURES, Cell, Results, Trial
 from unpoison.bench.report.charts import label
 from unpoison.bench.report.document import document, table_markup
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, front, how_many, risks_of
