@@ -9,7 +9,7 @@ from html import escape
 from unpoison.report.html_page import html_page, resource
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
-from unpoison.scan.onset import DropTimeline
+from unpoison.scan.audit_store import DropTimeline
 
 __all__ = ["audit_page", "day"]
 

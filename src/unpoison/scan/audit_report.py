@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, Self
 
 from unpoison.errors import OptionError, clip
-from unpoison.scan.onset import DropTimeline, Onset
+from unpoison.scan.audit_store import DropTimeline, Onset
 
 __all__ = ["MEASURES", "AlertRule", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin"]
 

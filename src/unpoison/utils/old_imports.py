@@ -20,6 +20,7 @@ MOVED = {
     "attacks.budget": ("bench.attacks.base",),
     "attacks.gradients": ("bench.attacks.hotflip",),
     "attacks.orders": ("bench.attacks.prompt_injection",),
+    "bench.redteam.trials": ("bench.redteam.results", "bench.redteam.targets"),
     "checks": ("utils.checks",),
     "claims": ("core.claims",),
     "client": ("serve.client",),
@@ -47,6 +48,10 @@ MOVED = {
     "rendering": ("report.rendering",),
     "requests": ("models.requests",),
     "rows": ("io.rows",),
+    "scan.groups": ("scan.collection",),
+    "scan.imperatives": ("scan.signs",),
+    "scan.onset": ("scan.audit_store",),
+    "scan.units": ("scan.documents",),
     "screenings": ("core.screenings",),
     "service": ("serve",),
     "spans": ("core.verdicts",),
@@ -69,7 +74,7 @@ def new_places(module: str) -> tuple[str, ...]:
         return ()
     inner = old[len(kept) + 1 :]
     places = (".".join(part for part in (package, room, inner) if part) for room in MOVED[kept])
-    return tuple(place for place in places if _exists(place))
+    return tuple(now for place in places for now in new_places(place) or (place,) if _exists(now))
 
 
 class MovedModules(MetaPathFinder, Loader):
