@@ -21,11 +21,9 @@ import numpy as np
 
 from benchmarks.training.injection_wordings import FOLDER, filled, wordings
 from unpoison.scan import Scan, scan
-from unpoison.scan.documents import Document
-from unpoison.scan.hidden_text import concealed_texts
-from unpoison.scan.imperatives import Strengths, imperative_signs, injection_suspicion, strengths
-from unpoison.scan.signs import HidingShares, concealment
-from unpoison.scan.units import Unit, units_of
+from unpoison.scan.documents import Document, Unit, units_of
+from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
+from unpoison.scan.signs import Strengths, imperative_signs, injection_suspicion, strengths
 from unpoison.text.prompt_injection import Injection, injection
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")

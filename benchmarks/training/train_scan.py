@@ -97,8 +97,8 @@ def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int],
     found = judge_documents(read, np.ones(len(documents), bool), Engine(workers=1), lambda step, done, total: None)
     first = np.searchsorted(read.owner, np.arange(len(documents)))  # a document is judged by its first stretch here
     cache.mkdir(parents=True, exist_ok=True)
-    np.savez(file, rows=found.signs.rows[first])
-    return Case(name, fitted, _evidence(found.signs.rows[first]), side)
+    np.savez(file, rows=found.signs[first])
+    return Case(name, fitted, _evidence(found.signs[first]), side)
 
 
 def _evidence(seen: np.ndarray) -> np.ndarray:

@@ -17,8 +17,7 @@ from unpoison.scan import audit_store
 from unpoison.scan.audit import Audit, audit_rows, since, topics
 from unpoison.scan.audit_log import agreement, entry
 from unpoison.scan.audit_rows import read_event
-from unpoison.scan.audit_store import chance
-from unpoison.scan.onset import MAX_POINTS, onset, timeline
+from unpoison.scan.audit_store import MAX_POINTS, chance, onset, timeline
 from unpoison.types import Answer, Passage, Query, Screening
 
 HOUR = 3600

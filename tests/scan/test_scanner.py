@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scan.corpora import honest, planted, towns
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan, scanner
-from unpoison.scan.collection import collect_documents
+from unpoison.scan.collection import collect_documents, rivals
 from unpoison.scan.engine import Engine
-from unpoison.scan.groups import rivals
 
 
 @pytest.fixture(scope="module")

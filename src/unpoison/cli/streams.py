@@ -27,8 +27,6 @@ from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.models.loading import answer_judge, best_reader
-from unpoison.report.document import Table
-from unpoison.report.rendering import plain
 from unpoison.runtime.driver import Limits
 
 __all__ = ["evaluate_stream", "open_stream", "options_on_command_line", "with_carry"]

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+
 from unpoison.errors import InputError
 from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.scan.audit_rows import moment, read_event
-from unpoison.scan.audit_store import MIN_DISTINCT, AuditStore, chance, put_rates
-from unpoison.scan.onset import onset, timeline
+from unpoison.scan.audit_store import MIN_DISTINCT, AuditStore, chance, onset, put_rates, timeline
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 
@@ -287,22 +288,15 @@ RELATED = 0.3
 def topics(questions: Sequence[Set[str]]) -> int:
     """Groups of questions that share words, by their words or hashes of these.
 
-    Single linkage: who is related to one of a group belongs to it. O(n^2) in the questions.
+    Single linkage: who is related to one of a group belongs to it. O(n^2) time and memory in the questions.
 
     Returns:
         At least 1 where there is a question; one without words is a topic of its own.
     """
-    group = list(range(len(questions)))
+    from scipy.sparse.csgraph import connected_components
 
-    def root(i: int) -> int:
-        while group[i] != i:
-            group[i] = group[group[i]]
-            i = group[i]
-        return i
-
-    for i, words in enumerate(questions):
-        for j in range(i):
-            shorter = min(len(words), len(questions[j]))
-            if shorter and len(words & questions[j]) >= RELATED * shorter:
-                group[root(i)] = root(j)
-    return len({root(i) for i in range(len(questions))})
+    related = [
+        [min(len(one), len(two)) > 0 and len(one & two) >= RELATED * min(len(one), len(two)) for two in questions]
+        for one in questions
+    ]
+    return int(connected_components(np.array(related, float), directed=False)[0]) if questions else 0

@@ -14,7 +14,7 @@ from unpoison.errors import OptionError, clip
 from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
-from unpoison.scan.onset import DropTimeline, Onset
+from unpoison.scan.audit_store import DropTimeline, Onset
 
 __all__ = [
     "MEASURES",

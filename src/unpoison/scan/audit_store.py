@@ -1,65 +1,60 @@
 """Counts of a log of any length in bounded memory: a private temporary SQLite file, gone when it is closed.
 
 From the counts come the rates: what each defense drops on an ordinary day of the log, the measure for everything that
-is remarkable.
+is remarkable; and since when more is dropped than before.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import bdtrc
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, xlogy
 
-from unpoison.scan.audit_rows import Event, Sighting
+from unpoison.scan.audit_rows import Event
 
-__all__ = ["MIN_DISTINCT", "AuditStore", "chance", "put_rates"]
+__all__ = ["MIN_DISTINCT", "AuditStore", "DropTimeline", "Onset", "Point", "chance", "onset", "put_rates", "timeline"]
 
 HELD = 20_000
-"""Documents, drops and questions together that are counted in memory before they are added to the file."""
+"""Rows that wait in memory before they are added to the file."""
 
 CACHE = 64 * 1024
 """KiB of the file's pages that are held in memory."""
 
-_TABLES = """
-CREATE TABLE documents (
-  id TEXT, defense TEXT, label TEXT, source TEXT, author TEXT, seen INTEGER, dropped INTEGER, suspicion REAL,
-  orders INTEGER, agrees REAL, compared INTEGER, first REAL, first_dropped REAL, last_dropped REAL,
-  PRIMARY KEY (id, defense)) WITHOUT ROWID;
-CREATE TABLE drops (id TEXT, question TEXT, times INTEGER, PRIMARY KEY (id, question)) WITHOUT ROWID;
-CREATE TABLE questions (
-  question TEXT, defense TEXT, asked TEXT, terms TEXT, rows INTEGER, attacked INTEGER, seen INTEGER, dropped INTEGER,
-  first REAL, first_attacked REAL, PRIMARY KEY (question, defense)) WITHOUT ROWID;
-CREATE TABLE hours (hour INTEGER PRIMARY KEY, rows INTEGER, seen INTEGER, dropped INTEGER);
-CREATE TABLE defenses (defense TEXT PRIMARY KEY, rows INTEGER, seen INTEGER, dropped INTEGER) WITHOUT ROWID;
-"""
+FIRST = "CASE WHEN {0} = '' THEN excluded.{0} ELSE {0} END"
+ADD = "{0} + excluded.{0}"
+EARLIEST = "min(ifnull({0}, excluded.{0}), ifnull(excluded.{0}, {0}))"
+LATEST = "max(ifnull({0}, excluded.{0}), ifnull(excluded.{0}, {0}))"
 
-_ADD = {
-    "documents": """INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET seen = seen + excluded.seen, dropped = dropped + excluded.dropped,
-        suspicion = suspicion + excluded.suspicion, orders = orders + excluded.orders,
-        agrees = agrees + excluded.agrees, compared = compared + excluded.compared,
-        label = CASE WHEN label = '' THEN excluded.label ELSE label END,
-        source = CASE WHEN source = '' THEN excluded.source ELSE source END,
-        author = CASE WHEN author = '' THEN excluded.author ELSE author END,
-        first = min(ifnull(first, excluded.first), ifnull(excluded.first, first)),
-        first_dropped = min(ifnull(first_dropped, excluded.first_dropped),
-                            ifnull(excluded.first_dropped, first_dropped)),
-        last_dropped = max(ifnull(last_dropped, excluded.last_dropped), ifnull(excluded.last_dropped, last_dropped))""",
-    "drops": "INSERT INTO drops VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times",
-    "questions": """INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET rows = rows + excluded.rows, attacked = attacked + excluded.attacked,
-        seen = seen + excluded.seen, dropped = dropped + excluded.dropped,
-        asked = CASE WHEN asked = '' THEN excluded.asked ELSE asked END,
-        first = min(ifnull(first, excluded.first), ifnull(excluded.first, first)),
-        first_attacked = min(ifnull(first_attacked, excluded.first_attacked),
-                             ifnull(excluded.first_attacked, first_attacked))""",
-    "hours": """INSERT INTO hours VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rows = rows + excluded.rows,
-        seen = seen + excluded.seen, dropped = dropped + excluded.dropped""",
-    "defenses": """INSERT INTO defenses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rows = rows + excluded.rows,
-        seen = seen + excluded.seen, dropped = dropped + excluded.dropped""",
-}
+_COUNTS = {ADD: "rows seen dropped"}
+
+TABLES = {
+    "documents": ("id defense", {FIRST: "label source author", ADD: "seen dropped suspicion orders agrees compared",
+                                 EARLIEST: "first first_dropped", LATEST: "last_dropped"}),
+    "drops": ("id question", {ADD: "times"}),
+    "questions": ("question defense", {FIRST: "asked terms", ADD: "rows attacked seen dropped",
+                                       EARLIEST: "first first_attacked"}),
+    "hours": ("hour", _COUNTS),
+    "defenses": ("defense", _COUNTS),
+}  # fmt: skip
+"""Table -> its key, and its other columns in order, by how a further row of the same key changes them."""
+
+
+def _statements(table: str) -> tuple[str, str]:
+    """How a table is made, and how a row is added to it."""
+    key, merged = TABLES[table]
+    changes = {column: change.format(column) for change, columns in merged.items() for column in columns.split()}
+    columns = [*key.split(), *changes]
+    named, places = ", ".join(columns), ", ".join("?" * len(columns))
+    updates = ", ".join(f"{column} = {change}" for column, change in changes.items())
+    return (
+        f"CREATE TABLE {table} ({named}, PRIMARY KEY ({', '.join(key.split())})) WITHOUT ROWID",
+        f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO UPDATE SET {updates}",  # noqa: S608  all of it is ours
+    )
 
 
 class AuditStore:
@@ -67,57 +62,48 @@ class AuditStore:
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("", isolation_level=None)  # "": on the disk, nameless, deleted on closing
+        makes = "; ".join(_statements(table)[0] for table in TABLES)
         self._file.executescript(
-            f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{CACHE}; {_TABLES}"
+            f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{CACHE}; {makes}"
         )
         self._file.create_function("chance", 3, chance, deterministic=True)
-        self._held: dict[str, dict[Any, list[Any]]] = {table: {} for table in _ADD}
+        self._held: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
         self.rows = 0
 
     def add(self, event: Event) -> None:
         """Count one event."""
         self.rows += 1
-        dropped = sum(sighting.dropped for sighting in event.sightings)
-        totals = [1, len(event.sightings), dropped]
-        for sighting in event.sightings:
-            self._add_sighting(event, sighting)
-        counts = self._held["questions"].setdefault(
-            (event.question, event.defense), [event.asked, " ".join(event.terms), 0, 0, 0, 0, None, None]
-        )
-        counts[0] = counts[0] or event.asked
-        _count(counts, 2, [1, int(dropped > 0), len(event.sightings), dropped])
-        counts[6] = _earlier(counts[6], event.time)
-        counts[7] = _earlier(counts[7], event.time if dropped else None)
-        _count(self._held["defenses"].setdefault(event.defense, [0, 0, 0]), 0, totals)
-        if event.time is not None:
-            _count(self._held["hours"].setdefault(int(event.time // 3600), [0, 0, 0]), 0, totals)
-        if sum(map(len, self._held.values())) >= HELD:
+        held, time = self._held, event.time
+        for seen in event.sightings:
+            dropped_at = time if seen.dropped else None
+            agrees = seen.agrees if seen.dropped else None
+            held["documents"].append(
+                (
+                    *(seen.document, event.defense, seen.label, seen.source, seen.author, 1, seen.dropped),
+                    *(seen.suspicion, seen.order, agrees or 0.0, agrees is not None, time, dropped_at, dropped_at),
+                )
+            )
+            if seen.dropped:
+                held["drops"].append((seen.document, event.question, 1))
+        dropped = sum(seen.dropped for seen in event.sightings)
+        totals, hit = (1, len(event.sightings), dropped), dropped > 0
+        asked = (event.question, event.defense, event.asked, " ".join(event.terms))
+        held["questions"].append((*asked, 1, hit, *totals[1:], time, time if hit else None))
+        held["defenses"].append((event.defense, *totals))
+        if time is not None:
+            held["hours"].append((int(time // 3600), *totals))
+        if sum(map(len, held.values())) >= HELD:
             self.flush()
-
-    def _add_sighting(self, event: Event, sighting: Sighting) -> None:
-        fresh = [sighting.label, sighting.source, sighting.author, 0, 0, 0.0, 0, 0.0, 0, None, None, None]
-        held = self._held["documents"].setdefault((sighting.document, event.defense), fresh)
-        for column in range(3):
-            held[column] = held[column] or fresh[column]
-        compared = sighting.dropped and sighting.agrees is not None
-        agrees = (sighting.agrees or 0.0) if compared else 0.0
-        _count(held, 3, [1, int(sighting.dropped), sighting.suspicion, int(sighting.order), agrees, int(compared)])
-        held[9] = _earlier(held[9], event.time)
-        if sighting.dropped:
-            held[10] = _earlier(held[10], event.time)
-            held[11] = event.time if held[11] is None else max(held[11], event.time or held[11])
-            _count(self._held["drops"].setdefault((sighting.document, event.question), [0]), 0, [1])
 
     def flush(self) -> None:
         """Add what is held to the file, in the order of its keys."""
-        for table, held in self._held.items():
-            if not held:
-                continue
-            rows = (((*key,) if isinstance(key, tuple) else (key,)) + tuple(held[key]) for key in sorted(held))
+        for table, rows in self._held.items():
+            width = len(TABLES[table][0].split())
+            rows.sort(key=lambda row: row[:width])
             self._file.execute("BEGIN")
-            self._file.executemany(_ADD[table], rows)
+            self._file.executemany(_statements(table)[1], rows)
             self._file.execute("COMMIT")
-            held.clear()
+            rows.clear()
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, all events counted."""
@@ -134,15 +120,6 @@ def chance(dropped: int, seen: int, expected: float) -> float:
     if not dropped:
         return 1.0
     return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
-
-
-def _count(held: list[Any], start: int, more: Sequence[float]) -> None:
-    for column, number in enumerate(more, start):
-        held[column] += number
-
-
-def _earlier(left: float | None, right: float | None) -> float | None:
-    return right if left is None else left if right is None else min(left, right)
 
 
 MIN_DISTINCT = 2
@@ -183,3 +160,113 @@ def _lower(store: AuditStore, ordinary: str) -> None:
     """Set the rates to those of what is ordinary, where these are lower."""
     for name, seen, dropped in list(store.ask(ordinary, (MIN_DISTINCT, ORDINARY))):
         store.ask("UPDATE rates SET rate = min(rate, ?) WHERE defense = ?", ((dropped + 0.5) / (seen + 1), name))
+
+
+MAX_POINTS = 400
+"""Points of a time line; a longer log has wider ones."""
+
+HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
+"""Widths that a point may have."""
+
+SURE = 10.0
+"""Natural logarithm of how many times likelier the counts have to be with the change than without."""
+
+RISE = 1.5
+"""A smaller rise is no onset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What happened in a stretch of time.
+
+    Attributes:
+        start: Seconds since 1970.
+        rows, seen, dropped: Answers, documents in them, and those dropped.
+    """
+
+    start: int
+    rows: int
+    seen: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropTimeline:
+    """A log over time.
+
+    Attributes:
+        width: Seconds of a point.
+        points: Those in which anything happened, in the order of time.
+    """
+
+    width: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """A rise of what is dropped.
+
+    Attributes:
+        time: Since when, seconds since 1970.
+        before, after: The share of documents that was dropped.
+        rise: after / before, at most 1000.
+    """
+
+    time: int
+    before: float
+    after: float
+    rise: float
+
+
+def timeline(hours: Iterable[tuple[int, int, int, int]]) -> DropTimeline:
+    """Points of the smallest width of which there are at most `MAX_POINTS`.
+
+    Args:
+        hours: (hour since 1970, rows, seen, dropped), in the order of time.
+    """
+    counts_of: dict[int, list[int]] = {}
+    level = 0
+    for hour, *counts in hours:  # one pass: points are merged as soon as they become too many
+        held = counts_of.setdefault(hour // HOURS[level], [0, 0, 0])
+        counts_of[hour // HOURS[level]] = [a + b for a, b in zip(held, counts)]
+        while len(counts_of) > MAX_POINTS and level + 1 < len(HOURS):
+            level += 1
+            wider: dict[int, list[int]] = {}
+            for at, held in counts_of.items():
+                key = at * HOURS[level - 1] // HOURS[level]
+                wider[key] = [a + b for a, b in zip(wider.get(key, [0, 0, 0]), held)]
+            counts_of = wider
+    width = HOURS[level] * 3600
+    return DropTimeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(counts_of.items())))
+
+
+def onset(line: DropTimeline) -> Onset | None:
+    """The moment that best divides a log into one share of drops before and a higher one after.
+
+    Both sides are binomial (a likelihood ratio for one change point; Hinkley and Hinkley, 1970). None where the rise is
+    less than `RISE`, or the counts are not exp(`SURE`) times likelier with it.
+    """
+    if len(line.points) < 2:
+        return None
+    seen = np.array([point.seen for point in line.points], float)
+    dropped = np.array([point.dropped for point in line.points], float)
+    n, d = np.cumsum(seen)[:-1], np.cumsum(dropped)[:-1]
+    rest, left = seen.sum() - n, dropped.sum() - d
+    gain = (
+        _likelihood(d, n) + _likelihood(left, rest) - _likelihood(dropped.sum(keepdims=True), seen.sum(keepdims=True))
+    )
+    before, after = d / np.maximum(n, 1), left / np.maximum(rest, 1)
+    gain = np.where((after > RISE * before) & (n > 0), gain, -np.inf)
+    best = int(gain.argmax())
+    if gain[best] < SURE:
+        return None
+    rise = min(after[best] / before[best], 1000.0) if before[best] else 1000.0
+    return Onset(line.points[best + 1].start, float(before[best]), float(after[best]), float(rise))
+
+
+def _likelihood(dropped: NDArray[np.float64], seen: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest log-likelihood of so many drops, but for the number of their orders."""
+    share = dropped / np.maximum(seen, 1)
+    log_likelihood = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
+    return np.asarray(log_likelihood, np.float64)

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
-from unpoison.scan.collection import Collection
-from unpoison.scan.groups import Batch, RivalCopy
-from unpoison.scan.imperatives import Imperatives
-from unpoison.scan.signs import COLUMNS, ScreeningOdds, UnitSigns
-from unpoison.scan.units import Unit
+from unpoison.scan.collection import Batch, Collection, RivalCopy
+from unpoison.scan.documents import Unit
+from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.text.imperatives import VOUCHES
 from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
@@ -122,7 +120,7 @@ class ScanEvidence:
 
     Attributes:
         screening_odds: What the defense said.
-        signs: The rows behind `claimed`.
+        signs: What is behind `claimed`, by unit and `COLUMNS`.
         claimed, hidden, suspicion: Probabilities by unit.
         orders: The most order-like stretch of each unit.
         strange: The demands that hardly any other document makes.
@@ -134,7 +132,7 @@ class ScanEvidence:
     """
 
     screening_odds: ScreeningOdds
-    signs: UnitSigns
+    signs: NDArray[np.float64]
     claimed: NDArray[np.float64]
     orders: list[Injection]
     strange: Imperatives
@@ -214,7 +212,7 @@ def _reasons(
     if claimed >= WORTH_NAMING:
         weighted_reasons.append((claimed, _claim(collection, evidence, unit), (piece.start, piece.end)))
         question = collection.probes[unit]
-        echo = evidence.signs.rows[unit, COLUMNS.index("echo")]
+        echo = evidence.signs[unit, COLUMNS.index("echo")]
         if question.asks and echo > 0:
             lead = _region(raw, piece, piece.body[slice(*question.lead)])
             weighted_reasons.append(
@@ -245,7 +243,7 @@ def _reasons(
 
 
 def _claim(collection: Collection, evidence: ScanEvidence, unit: int) -> str:
-    signs = dict(zip(COLUMNS, evidence.signs.rows[unit].tolist()))
+    signs = dict(zip(COLUMNS, evidence.signs[unit].tolist()))
     own, others = (1 / (1 + np.exp(-signs[name])) for name in ("own", "others"))
     times = int(evidence.screening_odds.times[unit])
     by_others = f", {others:.2f} on average over {times} questions made of others" if times else ""

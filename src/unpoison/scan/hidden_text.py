@@ -1,13 +1,23 @@
-"""Text that a page keeps from a reader's eyes: hidden, transparent, tiny or white, or in elements nobody is shown."""
+"""Text that a page keeps from a reader's eyes: hidden, transparent, tiny or white, or in elements nobody is shown.
+
+And what it says of a document that it hides something, which is less where many documents do.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.scan.documents import Unit
+from unpoison.text.canonical import Hidden
 from unpoison.text.markup import escape_open_tags
 
-__all__ = ["Page", "concealed_texts", "read_page"]
+__all__ = ["HidingShares", "Page", "concealed_texts", "concealment", "read_page"]
 
 _HIDING = re.compile(
     r"display:none|visibility:hidden|opacity:0(?:\.0+)?(?:;|$)|font-size:0*(?:\.\d+|[0-2])?(?:px|pt|em|rem|%)?(?:;|$)"
@@ -132,3 +142,61 @@ def _unseen(attributes: dict[str, str | None]) -> bool:
 def _lines(parts: list[str]) -> str:
     lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
     return "\n".join(line for line in lines if line)
+
+
+MAX_HIDING_SHARE = 0.04
+"""Where this share of the documents hides something of a kind, that kind says nothing."""
+
+MIN_DOCUMENTS = 100
+"""Of fewer documents than this the share counts as if there were so many."""
+
+HIDING_STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
+"""How many of a kind there must be to be taken seriously."""
+
+MESSAGE = 0.85
+"""A message where no reader looks."""
+
+UNSEEN = 0.97
+"""Text that the page's own markup keeps from the eye."""
+
+
+@dataclass(frozen=True, slots=True)
+class HidingShares:
+    """How much each kind of hiding says in this collection.
+
+    Attributes:
+        shares: The share of the documents that hide something of a kind.
+    """
+
+    shares: dict[str, float]
+
+    @classmethod
+    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> HidingShares:
+        """Count the kinds.
+
+        Args:
+            units: All units.
+            unseen: Numbers of the documents that hold text which their markup hides.
+            reference: The documents that say what is usual, shape (documents,).
+        """
+        kinds = (*HIDING_STRENGTH, "messages")
+        hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
+        hiding["unseen"] = set(unseen)
+        size = max(int(reference.sum()), MIN_DOCUMENTS)
+        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
+
+    def weight(self, kind: str) -> float:
+        """1 where no other document hides anything of this kind, 0 where the share `MAX_HIDING_SHARE` of them do."""
+        return max(0.0, 1 - self.shares[kind] / MAX_HIDING_SHARE)
+
+
+def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:
+    """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
+    probabilities = [UNSEEN * shares.weight("unseen")] if unseen else []
+    if hidden.messages:
+        probabilities.append(MESSAGE * shares.weight("messages"))
+    for kind, strength in HIDING_STRENGTH.items():
+        count = getattr(hidden, kind)
+        if count:
+            probabilities.append((1 - float(np.exp(-count / strength))) * shares.weight(kind))
+    return max(probabilities, default=0.0)

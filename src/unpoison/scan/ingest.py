@@ -11,11 +11,10 @@ import numpy as np
 from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, OptionError
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.documents import Document, documents_of
+from unpoison.scan.documents import Document, documents_of, probe, units_of
 from unpoison.scan.engine import Engine
 from unpoison.scan.findings import Finding, findings
 from unpoison.scan.scanner import judge_documents
-from unpoison.scan.units import probe, units_of
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["Decision", "Index", "Ingest", "Ingested"]

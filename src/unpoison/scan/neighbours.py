@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
-    "NEAREST", "Terms", "by_vectors", "by_words", "groves", "rarest", "stem_codes", "table", "unit_length",
+    "NEAREST", "Terms", "by_vectors", "by_words", "groves", "likeness", "rarest", "stem_codes", "table", "unit_length",
     "weigh_stems",
 ]  # fmt: skip
 
@@ -311,3 +311,15 @@ def _merge(nearest: Positions, score: Matrix, more: Positions, more_scores: Matr
     scores = np.where(again, -2.0, scores).astype(np.float32)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :NEAREST]
     return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
+
+
+def likeness(near: Positions, rows: Any) -> NDArray[np.float32]:
+    """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
+    cosines = np.zeros(near.shape, np.float32)
+    width = near.shape[1]
+    for start in range(0, len(near), BLOCK):
+        some = near[start : start + BLOCK]
+        own = rows[np.repeat(np.arange(start, start + len(some)), width)]
+        products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
+        cosines[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
+    return cosines

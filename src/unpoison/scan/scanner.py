@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.scan.collection import Collection, collect_documents
+from unpoison.scan.collection import Collection, Groups, collect_documents, rivals, sudden_batches
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
-from unpoison.scan.groups import Groups, rivals, sudden_batches
-from unpoison.scan.hidden_text import concealed_texts
-from unpoison.scan.imperatives import TOO_FEW, imperative_signs, injection_suspicion, strengths
-from unpoison.scan.signs import HidingShares, ScreeningOdds, claims, concealment, signs
+from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
+from unpoison.scan.signs import (
+    TOO_FEW,
+    ScreeningOdds,
+    claims,
+    imperative_signs,
+    injection_suspicion,
+    signs,
+    strengths,
+)
 from unpoison.text.prompt_injection import Injection, injection
 from unpoison.utils.checks import within
 
@@ -113,7 +119,7 @@ def judge_documents(
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
-    odds = claims(unit_signs.rows, usual[collection.owner])
+    odds = claims(unit_signs, usual[collection.owner])
     differing = rivals(collection, wanted)
     for unit in differing:
         odds[unit] += RIVAL

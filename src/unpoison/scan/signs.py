@@ -2,7 +2,12 @@
 
 A sign is what the defense says of a unit beside its neighbours, a question in front of its text, or how its sentences
 are built. The weights (`CLAIM`) are fitted by `benchmarks/train_scan.py`. Their base takes planted documents to be
-rare: on a clean collection fewer than one in 200 are flagged at 0.5. What a unit hides is judged by itself.
+rare: on a clean collection fewer than one in 200 are flagged at 0.5.
+
+Some are made for the model that reads: demands that are strange in their collection, where few texts around make any
+and nothing else in their text is akin. `text.prompt_injection` knows how injections are worded; one can be put in other
+words, or demand something harmless ("Explain the theory of relativity."), but in a collection of articles it is still
+a sentence that tells its reader to do something. How rare that is can be counted.
 
 A lie among honest sentences is found by what the defense says of it. A text that was made as a whole shows another
 sign: not even its most innocent sentence is built as people's are. So of every text the average and the least
@@ -11,33 +16,24 @@ suspicious sentence count, by the style that `guard.crafted` reads with.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.crafted import Crafted
+from unpoison.scan.documents import Probe, Unit
 from unpoison.scan.neighbours import Positions, stem_codes
-from unpoison.scan.units import Probe, Unit
 from unpoison.text.analysis import each, words_of
-from unpoison.text.canonical import Hidden
+from unpoison.text.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
+from unpoison.text.prompt_injection import Injection
 
 __all__ = [
-    "CLAIM",
-    "COLUMNS",
-    "MIN_STYLE",
-    "WEIGHED",
-    "HidingShares",
-    "ScreeningOdds",
-    "UnitSigns",
-    "claims",
-    "concealment",
-    "invention_odds",
-    "likeness",
-    "signs",
-    "weigh",
+    "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "Strengths", "claims",
+    "imperative_signs", "injection_suspicion", "invention_odds", "signs", "strengths", "weigh",
 ]  # fmt: skip
 
 Matrix = NDArray[np.float64]
@@ -58,9 +54,6 @@ MAX_QUESTION_SHARE = 0.1
 UNASKED, UNASKED_ODDS = 0.5, -1.0
 """Questions, and log-odds, that count beside those that were asked."""
 
-BLOCK = 512
-"""Units that are compared with their neighbours at once."""
-
 MIN_UNITS = 30
 """Of fewer units than this the share counts as if there were so many."""
 
@@ -68,12 +61,14 @@ MIN_UNITS = 30
 class ScreeningOdds:
     """What the defense said of units, asked by their own question and by those of others.
 
-    Memory: some numbers for each unit, however often it is judged.
+    Attributes:
+        own: Log-odds by each unit's own question, nan where that was not asked, shape (n,).
+        times: How often each was found by the question of another, shape (n,).
     """
 
     def __init__(self, count: int) -> None:
         self.own = np.full(count, np.nan)
-        self._sum, self._times = np.zeros(count), np.zeros(count)
+        self._sum, self.times = np.zeros(count), np.zeros(count)
 
     def add(self, units: Sequence[int], probabilities: Sequence[float]) -> None:
         """Add one screening: the first unit is the one that the question was made from. An empty one says nothing."""
@@ -83,12 +78,7 @@ class ScreeningOdds:
         self.own[units[0]] = odds[0]
         rest = np.array(units[1:], np.intp)
         self._sum[rest] += odds[1:]
-        self._times[rest] += 1
-
-    @property
-    def times(self) -> Matrix:
-        """How often each was found by the question of another."""
-        return self._times
+        self.times[rest] += 1
 
     @property
     def others(self) -> Matrix:
@@ -97,20 +87,7 @@ class ScreeningOdds:
         Half a question counts as having found it innocent, so that a unit that few questions found is not condemned by
         its own alone.
         """
-        return np.asarray((self._sum + UNASKED * np.minimum(self.own, UNASKED_ODDS)) / (self._times + UNASKED))
-
-
-@dataclass(frozen=True)
-class UnitSigns:
-    """The evidence on n units.
-
-    Attributes:
-        rows: By `COLUMNS`, shape (n, columns).
-        cosine: TF-IDF cosine to each neighbour, shape (n, NEAREST), 0 where there is none.
-    """
-
-    rows: Matrix
-    cosine: NDArray[np.float32]
+        return np.asarray((self._sum + UNASKED * np.minimum(self.own, UNASKED_ODDS)) / (self.times + UNASKED))
 
 
 def signs(
@@ -120,8 +97,8 @@ def signs(
     cosine: NDArray[Any],
     screening_odds: ScreeningOdds,
     reference: NDArray[np.bool_],
-) -> UnitSigns:
-    """All evidence on the units, O(n) time and memory.
+) -> Matrix:
+    """All evidence on the units by `COLUMNS`, shape (n, columns); O(n) time and memory.
 
     Args:
         units: n of them.
@@ -146,19 +123,7 @@ def signs(
         "echo": _echo(units, probes, reference),
         "style": style,
     }
-    return UnitSigns(np.column_stack([columns[name] for name in COLUMNS]), cosine)
-
-
-def likeness(near: Positions, rows: Any) -> NDArray[np.float32]:
-    """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
-    cosines = np.zeros(near.shape, np.float32)
-    width = near.shape[1]
-    for start in range(0, len(near), BLOCK):
-        some = near[start : start + BLOCK]
-        own = rows[np.repeat(np.arange(start, start + len(some)), width)]
-        products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
-        cosines[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
-    return cosines
+    return np.column_stack([columns[name] for name in COLUMNS])
 
 
 def _odds(probability: Matrix) -> Matrix:
@@ -220,21 +185,6 @@ DEFAULT_ODDS = -4.0
 MIN_USUAL = 30
 """Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
 
-MAX_HIDING_SHARE = 0.04
-"""Where this share of the documents hides something of a kind, that kind says nothing."""
-
-MIN_DOCUMENTS = 100
-"""Of fewer documents than this the share counts as if there were so many."""
-
-HIDING_STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
-"""How many of a kind there must be to be taken seriously."""
-
-MESSAGE = 0.85
-"""A message where no reader looks."""
-
-UNSEEN = 0.97
-"""Text that the page's own markup keeps from the eye."""
-
 
 def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """Log-odds that each unit was written to plant a claim, shape (n,).
@@ -259,43 +209,131 @@ def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     return np.column_stack([columns[name] for name in WEIGHED])
 
 
-@dataclass(frozen=True, slots=True)
-class HidingShares:
-    """How much each kind of hiding says in this collection.
+Strengths = dict[str, tuple[float, Imperative | None]]
+"""By form, how strong a unit's strongest demand is, and which it is."""
+
+AKIN, RELATED = 0.35, 0.15
+"""The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
+other."""
+
+INJECTION_LOG_ODDS = (-3.0, -1.5)
+"""Log-odds of an order that add to a demand's strength."""
+
+MAX_SPEECH_WORDS = 2
+"""Words on answers, models and users that add to it."""
+
+MAX_IMPERATIVE_SHARE = 0.008
+"""What so many of the documents do says nothing. Half of it is the most that can be flagged for their demands."""
+
+SEEN, FEWEST = 2.0, 280
+"""Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
+
+TOO_FEW = 220
+"""Beside fewer documents nothing reaches a probability of 0.5, so their demands need not be counted."""
+
+CERTAIN = 0.8
+"""The probability of an order that is believed however many documents give such ones."""
+
+OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
+"""How often what is planted for a model takes each form, the first being the measure."""
+
+CUSTOM = 0.005
+"""Of the share of documents that make demands of a form, what is added to the share of those that make them so
+strongly: where a form is the custom, as in manuals, its strongest example is no wonder."""
+
+
+@dataclass(frozen=True)
+class Imperatives:
+    """What is strange in the demands of n units.
 
     Attributes:
-        shares: The share of the documents that hide something of a kind.
+        probability: That they were planted for the model that reads them, in [0, 1), shape (n,).
+        strangest: The demand that says so; None where there is none.
     """
 
-    shares: dict[str, float]
-
-    @classmethod
-    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> HidingShares:
-        """Count the kinds.
-
-        Args:
-            units: All units.
-            unseen: Numbers of the documents that hold text which their markup hides.
-            reference: The documents that say what is usual, shape (documents,).
-        """
-        kinds = (*HIDING_STRENGTH, "messages")
-        hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
-        hiding["unseen"] = set(unseen)
-        size = max(int(reference.sum()), MIN_DOCUMENTS)
-        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
-
-    def weight(self, kind: str) -> float:
-        """1 where no other document hides anything of this kind, 0 where the share `MAX_HIDING_SHARE` of them do."""
-        return max(0.0, 1 - self.shares[kind] / MAX_HIDING_SHARE)
+    probability: NDArray[np.float64]
+    strangest: list[Imperative | None]
 
 
-def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:
-    """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
-    probabilities = [UNSEEN * shares.weight("unseen")] if unseen else []
-    if hidden.messages:
-        probabilities.append(MESSAGE * shares.weight("messages"))
-    for kind, strength in HIDING_STRENGTH.items():
-        count = getattr(hidden, kind)
-        if count:
-            probabilities.append((1 - float(np.exp(-count / strength))) * shares.weight(kind))
-    return max(probabilities, default=0.0)
+def imperative_signs(
+    units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
+) -> Imperatives:
+    """How unusual the demands of each unit are among the documents.
+
+    Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
+    then those are counted that are at least so strange. So whatever the collection is made of, at most half of
+    `MAX_IMPERATIVE_SHARE` of its documents get a probability of 0.5 and more.
+
+    Args:
+        units: n of them.
+        unit_strengths: The `strengths` of each.
+        reference: The documents that say what is usual, shape (documents,).
+
+    Complexity: O(n log n) time, O(n) memory.
+    """
+    owner = np.array([unit.document for unit in units], np.intp)
+    rarest, custom = np.ones(len(units)), np.zeros(len(units))
+    strangest = list[Imperative | None]([None] * len(units))
+    for form in sorted({form for own in unit_strengths for form in own}):
+        strength = np.array([own[form][0] if form in own else -np.inf for own in unit_strengths])
+        usual = (
+            CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
+        )
+        share = (_share_above(strength, owner, reference, 1.0) + usual) / OFTEN[form]
+        for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
+            rarest[i], custom[i], strangest[i] = share[i], usual, unit_strengths[i][form][1]
+    share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
+    return Imperatives(np.where(rarest < 1, np.maximum(0.0, 1 - share / MAX_IMPERATIVE_SHARE), 0.0), strangest)
+
+
+def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
+    """How suspicious orders are by themselves, shape of `probability`.
+
+    An uncertain one is believed where it is rare, which `imperative_signs` says; where documents are too few to say
+    so, it is believed from 0.5 on.
+
+    Args:
+        probability: That a unit holds an injection (`text.prompt_injection`).
+        documents: How many say what is usual.
+    """
+    least = CERTAIN if documents >= TOO_FEW else 0.5
+    return np.where(probability >= least, probability, 0.5 * np.minimum(probability, least))
+
+
+def strengths(unit: Unit, order: Injection) -> Strengths:
+    """The strongest demand of each form that is not at home in its text, and under `signs` how like an order it is.
+
+    Args:
+        unit: The unit.
+        order: The most order-like stretch of its text.
+    """
+    bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
+    odds = log(bounded / (1 - bounded))
+    strongest: Strengths = {"signs": (odds, None)} if odds > INJECTION_LOG_ODDS[0] else {}
+    before = len(unit.text) - len(unit.body)
+    for demand in find_imperatives(unit.body, unit.title):
+        foreign = (demand.kinship < AKIN) + (demand.kinship < RELATED)
+        inside = order.start < demand.end + before and order.end > demand.start + before
+        like = sum(odds > bound for bound in INJECTION_LOG_ODDS) if inside else 0
+        strength = float(foreign + min(demand.speech, MAX_SPEECH_WORDS + 2 * (demand.form == VOUCHES)) + like)
+        strange = demand.form == VOUCHES or foreign + min(demand.speech, 1) > (demand.form != ORDERS)
+        if strange and (demand.form not in strongest or strength > strongest[demand.form][0]):
+            strongest[demand.form] = strength, demand
+    return strongest
+
+
+def _share_above(
+    strength: NDArray[np.float64],
+    owner: NDArray[np.intp],
+    reference: NDArray[np.bool_],
+    prior: float = 0.0,
+    documents: float = 0.0,
+) -> NDArray[np.float64]:
+    """The share of the other reference documents that hold a unit at least as strong, shape of `strength`."""
+    most = np.full(len(reference), -np.inf)
+    np.maximum.at(most, owner, strength)
+    ranked = np.sort(most[reference])
+    least = np.round(strength, 9)
+    own = reference[owner] & (most[owner] >= least)
+    above = len(ranked) - np.searchsorted(ranked, least - 1e-9) - own
+    return np.asarray((above + prior) / np.maximum(len(ranked) - reference[owner] + documents, 1))

@@ -1,7 +1,7 @@
 """Sentences that demand something of whoever reads them: imperatives, duties of a model, questions, and belief.
 
 Recipes and manuals are full of them, so a demand by itself says nothing. It is remarkable where nothing else in its
-text speaks of the same things, and where the other texts of a collection make none (`scan.imperatives` counts them).
+text speaks of the same things, and where the other texts of a collection make none (`scan.signs` counts them).
 """
 
 from __future__ import annotations

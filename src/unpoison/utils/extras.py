@@ -42,6 +42,7 @@ EXTRAS = {
     "haystack": "haystack",
     "ray": "ray",
     "httpx": "client",
+    "pydantic": "redteam",
 }
 """Module -> the extra of this project that installs it."""
 

@@ -21,6 +21,9 @@ MOVED = {
     "attacks.budget": ("bench.attacks.base",),
     "attacks.gradients": ("bench.attacks.hotflip",),
     "attacks.orders": ("bench.attacks.prompt_injection",),
+    "beliefs.memory": ("beliefs.store",),
+    "beliefs.postgres": ("beliefs.sql",),
+    "beliefs.sqlite": ("beliefs.sql",),
     "bench.attacks.ambiguous": ("bench.attacks.prompt_injection",),
     "bench.attacks.clause": ("bench.attacks.clean_passages",),
     "bench.attacks.conditional": ("bench.attacks.prompt_injection",),
@@ -32,16 +35,13 @@ MOVED = {
     "bench.attacks.suppress": ("bench.attacks.clean_passages",),
     "bench.attacks.swap": ("bench.attacks.clean_passages",),
     "bench.attacks.synonym": ("bench.attacks.paraphrase",),
-    "bench.evaluation.owners": ("bench.evaluation.injection",),
     "bench.attacks.title": ("bench.attacks.wrapper",),
+    "bench.evaluation.owners": ("bench.evaluation.injection",),
+    "bench.redteam.trials": ("bench.redteam.results", "bench.redteam.targets"),
     "bench.report.charts": ("report.charts",),
     "bench.report.document": ("report.document",),
     "checks": ("utils.checks",),
-    "beliefs.memory": ("beliefs.store",),
-    "beliefs.postgres": ("beliefs.sql",),
-    "beliefs.sqlite": ("beliefs.sql",),
     "claims": ("core.verdicts",),
-    "claims": ("core.claims",),
     "cli.evaluate_options": ("cli.evaluate",),
     "cli.help": ("cli.options",),
     "cli.serve_options": ("cli.serve",),
@@ -80,16 +80,20 @@ MOVED = {
     "requests": ("models.requests",),
     "rows": ("io.rows",),
     "scan.audit_page": ("scan.audit_report",),
+    "scan.groups": ("scan.collection",),
+    "scan.imperatives": ("scan.signs",),
+    "scan.onset": ("scan.audit_store",),
+    "scan.units": ("scan.documents",),
     "screenings": ("core.screenings",),
     "serve.admission": ("serve.middleware",),
     "serve.windows": ("serve.bounds",),
     "serve.workers": ("serve.sockets",),
     "service": ("serve",),
-    "sources.patterns": ("sources.policy",),
-    "sources.retrievals": ("sources.history",),
     "service.admission": ("serve.middleware",),
     "service.windows": ("serve.bounds",),
     "service.workers": ("serve.sockets",),
+    "sources.patterns": ("sources.policy",),
+    "sources.retrievals": ("sources.history",),
     "spans": ("core.verdicts",),
     "styles": ("models.prompts",),
     "tracing": ("utils.tracing",),
@@ -113,7 +117,7 @@ def new_places(module: str) -> tuple[str, ...]:
         return ()
     inner = old[len(kept) + 1 :]
     places = (".".join(part for part in (package, room, inner) if part) for room in MOVED[kept])
-    return tuple(place for place in places if _exists(place))
+    return tuple(now for place in places for now in new_places(place) or (place,) if _exists(now))
 
 
 class MovedModules(MetaPathFinder, Loader):

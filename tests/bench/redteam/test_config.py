@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from unpoison.bench.redteam import Config, Hosts, Secrets, build_target
-from unpoison.bench.redteam.http_request import Request
+from unpoison.bench.redteam.http_request import Ask
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.results import Results
 from unpoison.errors import OptionError, UnpoisonError
 
 BASE = "http://127.0.0.1:9"
@@ -43,11 +41,11 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
         (changed("ask", url=f"{BASE}/ask?api_key=abcdef"), "secret in plain text"),
         (changed("ask", headers={"Authorization": "Bearer abc"}), r"write \${NAME}"),
         (changed("ask", headers={"Host": "x"}), "cannot be set"),
-        (changed("ask", headers=["X-Team: red"]), "ask.headers must be a mapping of names to texts"),
+        (changed("ask", headers=["X-Team: red"]), r"ask.headers must be a mapping, got \['X-Team: red'\]"),
         (changed("ask", headers={"X Team": "red"}), "'X Team' is no name of a header"),
-        (changed("ask", headers={"X-Team": True}), "ask.headers.X-Team must be a text"),
+        (changed("ask", headers={"X-Team": True}), "ask.headers.X-Team must be a text, got True"),
         (changed("ask", url="http://[::1/ask"), "ask.url must begin with http"),
-        (changed("ask", url=8000), "ask.url must be an address such as"),
+        (changed("ask", url=8000), "ask.url must be a text, got 8000"),
         (changed("plant", file="{text}"), "plant.file must be a mapping with field, name, content"),
         (changed("plant", file={"content": "{text}"}, body="{canary}"), "plant.body must map names to texts"),
         (changed("plant", file={"text": "{text}"}), "no field of plant.file is named 'text'"),
@@ -57,7 +55,7 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
         ),
         (changed("ask", body={"question": {"question": None}}), r"never mentions \{question\}; write it in quotes"),
         (changed("ask", body={"q": "{question} {txt}"}), r"\{txt\} is unknown; it may hold \{question\}"),
-        (changed("ask", method="FETCH"), "ask.method must be one of GET"),
+        (changed("ask", method="FETCH"), "ask.method must be one of 'GET'.*, got 'FETCH'"),
         (changed("ask", answer="answer"), r"ask.answer must be a path such as \$.answer"),
         (changed("ask", answer="$.a[?(@.b)]"), "cannot be read from its character"),
         (changed("ask", answer="$..a"), "cannot be read from its character 2 on"),
@@ -92,11 +90,18 @@ def test_every_slip_of_a_target_is_named(target, message):
         ("target: [", "is no YAML"),
         ("target: {a: 1}\nquestions: q\nattacks: [poisonedrg]", "did you mean 'poisonedrag'"),
         ("target: {a: 1}\nquestions: q\nattacks: none", "none is no attack"),
-        ("target: {a: 1}\nquestions: q\npoisons: [0]", "poisons must be a whole number of at least 1"),
+        ("target: {a: 1}\nquestions: q\npoisons: [0]", "poisons must be at least 1, got 0"),
         ("target: {a: 1}\nquestions: q\nlimits: {in_flght: 2}", "did you mean 'in_flight'"),
         ("target: {a: 1}\nquestions: q\nlimits: {rate: 0}", "limits.rate must be above 0"),
-        ("target: {a: 1}\nquestions: q\nwait: {seconds: -1}", "wait.seconds must be a number"),
+        ("target: {a: 1}\nquestions: q\nwait: {seconds: -1}", "wait.seconds must be at least 0, got -1"),
         ("target: {a: 1}\nquestions: q\nrehearse: maybe", "rehearse must be true or false"),
+        ("target: {a: 1}\nquestions: [q]", r"questions must be a text, got \['q'\]"),
+        ("target: {a: 1}\nquestions: q\nseed: true", "seed must be a whole number, got True"),
+        ("target: {a: 1}\nquestions: q\nlimits: {timeout: true}", "limits.timeout must be a number, got True"),
+        ("target: {a: 1}\nquestions: q\nlimits: {timeout: .inf}", "limits.timeout must be"),
+        ("target: {a: 1}\nquestions: q\nlimits: 3", "limits must be a mapping with in_flight, rate, budget, timeout"),
+        ("target: {a: 1}\nquestions: q\nattacks: []", "the configuration needs attacks"),
+        ("target: {a: 1}\nquestions: q\n1: x", "no field of the configuration is named '1'"),
         (
             "a: &a [x,x]\nb: &b [*a,*a]\n"
             + "\n".join(
@@ -131,19 +136,11 @@ def test_a_journal_goes_on_only_where_the_same_is_measured(tmp_path):
     assert config.digest() not in {Config.of({**values, **other}, tmp_path).digest() for other in others}
 
 
-def test_what_remains_keeps_a_run_from_being_complete():
-    results = Results(run={}, finished="now", examples=0, trials=(), cells=())
-    assert results.complete
-    assert not replace(results, remaining=(("canary", "the delete failed"),)).complete
-    assert not replace(results, examples=1, cells=(("none", 0),)).complete
-
-
 def test_what_is_filled_in_is_data_whatever_it_holds():
     nasty = 'a"},{"b": "${RAG_TOKEN} {question} {id}\n\\ ../../x?y#z'
-    request = Request.of(
-        "ask",
+    request = Ask.read(
         {"url": f"{BASE}/{{question}}/x", "body": {"q": ["{question}", {"r": "<{question}>"}], "n": 1}, "answer": "$"},
-        {},
+        "ask",
     )
     filled = request.fill({"question": nasty}, Secrets({"RAG_TOKEN": "value-of-it"}))
     assert json.loads(filled.content) == {"q": [nasty, {"r": f"<{nasty}>"}], "n": 1}

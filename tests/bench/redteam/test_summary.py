@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from unpoison.bench.redteam.results import Results
+from unpoison.bench.redteam.results import Results, Trial
 from unpoison.bench.redteam.summary import brief_of_test, redteam_page
-from unpoison.bench.redteam.trials import Trial
 
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
 

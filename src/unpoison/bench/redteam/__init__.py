@@ -5,7 +5,12 @@ from unpoison.bench.redteam import Config, Hosts, Secrets, run_test
 results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), secrets=Secrets(os.environ), hosts=Hosts())
 """
 
+# ruff: noqa: E402  what is missing is said before it is imported
 from __future__ import annotations
+
+from unpoison.utils.extras import require
+
+require("pydantic", "a red-team test")
 
 from unpoison.bench.redteam.cleanup import Cleaned, clean
 from unpoison.bench.redteam.config import Config

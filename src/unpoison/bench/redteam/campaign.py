@@ -20,8 +20,8 @@ from unpoison.bench.redteam.cleanup import Remover, plant_document
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace, Seen, ask_until, ready_until
-from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary
-from unpoison.bench.redteam.trials import NO_ATTACK, Trial, fingerprints
+from unpoison.bench.redteam.results import NO_ATTACK, Trial
+from unpoison.bench.redteam.targets import Answered, Document, Target, fingerprints, new_canary
 from unpoison.errors import TargetError, UnpoisonError
 
 __all__ = ["Campaign", "attacks_of"]

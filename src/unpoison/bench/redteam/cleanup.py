@@ -249,7 +249,7 @@ def clean(
                 f"the journal names Python code, {clip(values.get('python'))}, which only a configuration may: "
                 f"give it with --config"
             )
-        wait, clock = Wait.of(history.run.get("wait")), clock or Clock()
+        wait, clock = Wait.read(history.run.get("wait") or {}, "wait"), clock or Clock()
         folder = Path() if config is None else config.folder
         target = build_target(values, secrets=secrets, hosts=hosts, folder=folder)
         remover = Remover(target, journal, Pace(Bounds(), clock), wait)

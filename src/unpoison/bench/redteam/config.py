@@ -6,19 +6,28 @@ Whatever is misspelled, missing or unusable is said before anything is sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast, get_args
 
 import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from unpoison.bench.evaluation.specs import check_spec, specs
-from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.utils.checks import at_least, within
+from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError, clip
+from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Wait"]
+__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "walk"]
 
 MAX_BYTES = 1 << 20
 """Larger files are refused: a configuration is a page of YAML."""
@@ -26,14 +35,81 @@ MAX_BYTES = 1 << 20
 MAX_MEMBERS = 10_000
 """Aliases of YAML can make a small file a huge one."""
 
-FIELDS = (
-    *("target", "questions", "attacks", "poisons", "generator", "encoder", "seed", "limit"),
-    *("limits", "wait", "rehearse"),
-)
+WANTED = {
+    "bool_type": "true or false",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "int_type": "a whole number",
+    "less_than_equal": "at most {le:,}",
+    "literal_error": "one of {expected}",
+    "string_pattern_mismatch": "a text",
+    "string_type": "a text",
+}
+"""What a value must be, by the kind of pydantic's error; a mapping otherwise."""
+
+Text = Annotated[str, Field(pattern=r"\S")]
+"""A string that is not blank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Section(BaseModel):
+    """A mapping in a configuration. A field that stands there without a value is not given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def read(cls, values: object, name: str) -> Self:
+        """Read a section.
+
+        Args:
+            values: What stands in the file.
+            name: What the section is called in messages.
+
+        Raises:
+            UnknownNameError: An unknown field; the message names the nearest.
+            OptionError: A field is missing, or its value cannot be used.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as errors:
+            worst = min(errors.errors(), key=lambda error: error["type"] != "extra_forbidden")
+            raise _sentence(cls, cast(dict[str, Any], worst), name) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {str(name): value for name, value in values.items() if value is not None}
+
+
+def _sentence(kind: type[Section], error: dict[str, Any], name: str) -> UnpoisonError:
+    """What pydantic says of one field, as one of our errors."""
+    details = error.get("ctx", {})
+    if isinstance(details.get("error"), UnpoisonError):
+        return cast(UnpoisonError, details["error"])
+    steps = [step for step in error["loc"] if isinstance(step, str)]
+    owner = ".".join(steps[:-1]) or name
+    if error["type"] == "extra_forbidden":
+        return UnknownNameError(f"field of {owner}", steps[-1], _fields(kind, steps[:-1]))
+    if error["type"] in ("missing", "too_short"):
+        return OptionError(f"{owner} needs {steps[-1]}; see docs/redteam.md")
+    wanted = WANTED.get(error["type"], "a mapping").format(**details)
+    if error["type"] == "model_type":
+        wanted += f" with {', '.join(_fields(kind, steps))}"
+    return OptionError(f"{'.'.join(steps) or name} must be {wanted}, got {clip(error['input'])}")
+
+
+def _fields(kind: type[Section], steps: Sequence[str]) -> list[str]:
+    """The fields of the section that these steps lead to."""
+    for step in steps:
+        hint = next(field.annotation for name, field in kind.model_fields.items() if step in (name, field.alias))
+        kind = next(part for part in (hint, *get_args(hint)) if isinstance(part, type) and issubclass(part, Section))
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+class Bounds(Section):
     """The section `limits` of a configuration.
 
     Attributes:
@@ -45,32 +121,14 @@ class Bounds:
             the first try certainly did nothing.
     """
 
-    in_flight: int = 4
-    rate: float | None = None
-    budget: int = 100_000
-    timeout: float = 30.0
-    retries: int = 3
-
-    def __post_init__(self) -> None:
-        at_least("limits.in_flight", self.in_flight, 1, 64)
-        at_least("limits.budget", self.budget, 1)
-        at_least("limits.retries", self.retries, 0, 10)
-        for name, high in (("timeout", 3600.0), ("rate", 10_000.0)):
-            if (value := getattr(self, name)) is not None and within(f"limits.{name}", value, 0.0, high) == 0:
-                raise OptionError(f"limits.{name} must be above 0")
-
-    @classmethod
-    def of(cls, values: object) -> Self:
-        """Read the section.
-
-        Raises:
-            UnknownNameError, OptionError: An unknown field, or a value out of its range.
-        """
-        return cls(**_section(cls, "limits", values))
+    in_flight: Annotated[int, Field(ge=1, le=64)] = 4
+    rate: Annotated[float | None, Field(gt=0, le=10_000)] = None
+    budget: Annotated[int, Field(ge=1, le=MAX_NUMBER)] = 100_000
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    retries: Annotated[int, Field(ge=0, le=10)] = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Section):
     """The section `wait` of a configuration: how long a system may take to index what is planted.
 
     Attributes:
@@ -78,30 +136,33 @@ class Wait:
         every: The first pause between two looks; each is twice the last one, at most a quarter of `seconds`.
     """
 
-    seconds: float = 5.0
-    every: float = 0.25
-
-    def __post_init__(self) -> None:
-        within("wait.seconds", self.seconds, 0.0, 3600.0)
-        if within("wait.every", self.every, 0.0, 600.0) == 0:
-            raise OptionError("wait.every must be above 0")
-
-    @classmethod
-    def of(cls, values: object) -> Self:
-        """Read the section.
-
-        Raises:
-            UnknownNameError, OptionError: An unknown field, or a value out of its range.
-        """
-        return cls(**_section(cls, "wait", values))
+    seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
+    every: Annotated[float, Field(gt=0, le=600)] = 0.25
 
     def pause(self, looks: int) -> float:
         """Seconds between look number `looks` and the next."""
         return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+def _read_attacks(value: Any) -> tuple[str, ...]:
+    """Option strings, each once.
+
+    Raises:
+        UnknownNameError, OptionError: No such attack.
+    """
+    attacks = dict.fromkeys(spec for item in _as_tuple(value) for spec in specs("attacks", item))
+    for spec in attacks:
+        if spec == "none":
+            raise OptionError("attacks: none is no attack; every question is asked without one anyway")
+        check_spec("attacks", spec)
+    return tuple(attacks)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+class Config(Section):
     """What a test does.
 
     Attributes:
@@ -115,28 +176,32 @@ class Config:
         bounds: The section `limits`.
         wait: The section `wait`.
         rehearse: Whether a harmless document is planted and removed first.
-        folder: Where relative paths begin.
     """
 
-    target: Mapping[str, Any]
-    questions: str
-    attacks: tuple[str, ...] = ("poisonedrag",)
-    poisons: tuple[int, ...] = (1,)
-    generator: str | None = None
-    encoder: str | None = None
-    seed: int = 0
-    limit: int | None = None
-    bounds: Bounds = field(default_factory=Bounds)
-    wait: Wait = field(default_factory=Wait)
+    target: Annotated[dict[str, Any], Field(min_length=1)]
+    questions: Text
+    attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
+    poisons: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=100)], ...],
+        BeforeValidator(_as_tuple),
+        AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
+        Field(min_length=1),
+    ] = (1,)
+    generator: Text | None = None
+    encoder: Text | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
+    limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
+    bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
+    wait: Wait = Wait()
     rehearse: bool = True
-    folder: Path = Path()
+    _folder: Path = PrivateAttr(Path())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file.
 
         Raises:
-            InputError: It cannot be read, or is no YAML mapping.
+            InputError: It cannot be read, or is no YAML.
             UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
@@ -158,51 +223,33 @@ class Config:
     def of(cls, values: object, folder: Path = Path()) -> Self:
         """Read the fields.
 
-        Raises:
-            InputError, UnknownNameError, OptionError: As for `load`.
-        """
-        if not isinstance(values, dict):
-            raise InputError(f"a configuration must be a mapping with target and questions, got {clip(values)}")
-        _check_size(values)
-        for name in values:
-            if name not in FIELDS:
-                raise UnknownNameError("field of the configuration", str(name), FIELDS)
-        for name in ("target", "questions"):
-            if not values.get(name):
-                raise OptionError(f"the configuration needs {name}; see docs/redteam.md")
-        if not isinstance(values["target"], dict):
-            raise OptionError(f"target must be a mapping, got {clip(values['target'])}")
-        return cls(
-            target=values["target"],
-            questions=_text("questions", values["questions"]),
-            attacks=_attacks(values.get("attacks", ["poisonedrag"])),
-            poisons=_counts(values.get("poisons", [1])),
-            generator=None if values.get("generator") is None else _text("generator", values["generator"]),
-            encoder=None if values.get("encoder") is None else _text("encoder", values["encoder"]),
-            seed=at_least("seed", values.get("seed", 0), 0),
-            limit=None if values.get("limit") is None else at_least("limit", values["limit"], 1),
-            bounds=Bounds.of(values.get("limits")),
-            wait=Wait.of(values.get("wait")),
-            rehearse=_switch("rehearse", values.get("rehearse", True)),
-            folder=folder,
-        )
+        Args:
+            values: The mapping that a file holds.
+            folder: Where relative paths begin.
 
-    def with_bounds(
-        self,
-        *,
-        in_flight: int | None = None,
-        rate: float | None = None,
-        budget: int | None = None,
-        limit: int | None = None,
-    ) -> Self:
-        """The same with other bounds, where they are given.
+        Raises:
+            UnknownNameError, OptionError: As for `load`.
+        """
+        for _ in walk(values, "the configuration"):
+            pass
+        config = cls.read(values, "the configuration")
+        config._folder = folder
+        return config
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths begin."""
+        return self._folder
+
+    def with_bounds(self, *, limit: int | None = None, **bounds: float | None) -> Self:
+        """The same with another `limit`, or other bounds of the section `limits`, where they are given.
 
         Raises:
             OptionError: One is out of its range.
         """
-        given: dict[str, Any] = {"in_flight": in_flight, "rate": rate, "budget": budget}
-        bounds = replace(self.bounds, **{name: value for name, value in given.items() if value is not None})
-        return replace(self, bounds=bounds, limit=self.limit if limit is None else at_least("limit", limit, 1))
+        values = self.model_dump(by_alias=True)
+        values["limits"] |= {name: value for name, value in bounds.items() if value is not None}
+        return type(self).of(values if limit is None else {**values, "limit": limit}, self.folder)
 
     @property
     def source(self) -> str:
@@ -210,15 +257,14 @@ class Config:
         prefix, colon, rest = self.questions.partition(":")
         if self.questions in ("sample", "timeline") or prefix == "hub":
             return self.questions
-        if colon and (self.folder / self.questions).exists() is False:
+        if colon and not (self.folder / self.questions).exists():
             return f"{prefix}:{self.folder / rest}"
         return str(self.folder / self.questions)
 
     def digest(self) -> str:
         """A hash of what is measured; the bounds do not belong to it."""
-        names = ("target", "questions", "attacks", "poisons", "generator", "encoder", "seed", "limit")
-        text = json.dumps({name: getattr(self, name) for name in names}, sort_keys=True, default=str)
-        return blake2b(text.encode(), digest_size=8).hexdigest()
+        values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
+        return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 
 class _Loader(yaml.SafeLoader):
@@ -234,58 +280,20 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _section(kind: Any, name: str, values: object) -> dict[str, Any]:
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise OptionError(f"{name} must be a mapping, got {clip(values)}")
-    allowed = [field.name for field in fields(kind)]
-    for key in values:
-        if key not in allowed:
-            raise UnknownNameError(f"field of {name}", str(key), allowed)
-    return values
+def walk(value: object, owner: str) -> Iterator[tuple[object, object]]:
+    """Every member of nested mappings and lists with its key, None in a list.
 
-
-def _check_size(values: object) -> None:
-    waiting, members = [values], 0
-    while waiting:
-        value = waiting.pop()
-        members += 1
-        if members > MAX_MEMBERS:
-            raise InputError(f"the configuration has more than {MAX_MEMBERS:,} members; it is a page of YAML")
-        if isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise OptionError(f"{name} must be a text, got {clip(value)}")
-    return value
-
-
-def _switch(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise OptionError(f"{name} must be true or false, got {clip(value)}")
-    return value
-
-
-def _attacks(value: object) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
-    attacks = tuple(dict.fromkeys(spec for item in items for spec in specs("attacks", item)))
-    if not attacks:
-        raise OptionError("attacks is empty; name at least one, 'unpoison attack --list' lists them")
-    for spec in attacks:
-        if spec == "none":
-            raise OptionError("attacks: none is no attack; every question is asked without one anyway")
-        check_spec("attacks", spec)
-    return attacks
-
-
-def _counts(value: object) -> tuple[int, ...]:
-    items: list[Any] = value if isinstance(value, list) else [value]
-    counts = tuple(dict.fromkeys(at_least("poisons", item, 1, 100) for item in items))
-    if not counts:
-        raise OptionError("poisons is empty; give how many documents are planted for each question, such as [1, 3]")
-    return counts
+    Raises:
+        OptionError: They are more than `MAX_MEMBERS`.
+    """
+    waiting: list[tuple[object, object]] = [(None, value)]
+    for _ in range(MAX_MEMBERS):
+        if not waiting:
+            return
+        key, member = waiting.pop()
+        yield key, member
+        if isinstance(member, Mapping):
+            waiting.extend(member.items())
+        elif isinstance(member, list):
+            waiting.extend((None, part) for part in member)
+    raise OptionError(f"{owner} has more than {MAX_MEMBERS:,} members; it is a page of YAML")

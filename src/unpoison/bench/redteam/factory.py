@@ -9,10 +9,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
+from unpoison.bench.redteam.config import Section, Text
 from unpoison.bench.redteam.http_client import Hosts, HttpClient
 from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.http_request import Filled
@@ -21,18 +24,31 @@ from unpoison.bench.redteam.objects import ObjectTarget, load_object, store_of, 
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Target
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.errors import OptionError
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.canonical import MARK
-from unpoison.utils.checks import at_least
+from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["build_target", "kind_of", "secrets_of_environment"]
 
-PYTHON = ("python", "store", "inputs")
-"""The fields of a target in Python."""
 
-CORPUS = ("corpus", "k", "defense", "generator", "service")
-"""The fields of a target that is made of a corpus."""
+class PythonTarget(Section):
+    """A target in Python: an object that is asked, a store where it is not in there, and a pipeline's inputs."""
+
+    python: Text
+    store: Text | None = None
+    inputs: dict[str, Any] | None = None
+
+
+class CorpusTarget(Section):
+    """A target made of a corpus (a file of passages, or "sample"), answered by our `Rag`, or by `unpoison serve`."""
+
+    corpus: Text
+    k: Annotated[int, Field(ge=1, le=MAX_NUMBER)] = 10
+    defense: Text | None = None
+    generator: Text | None = None
+    service: Annotated[str, Field(pattern="^https?://")] | None = None
+
 
 _KEPT = JsonPath.of("$.screening.kept[*]", "the service's reply")
 _TEXTS = JsonPath.of("$.screening.texts[*]", "the service's reply")
@@ -45,18 +61,8 @@ def secrets_of_environment() -> Secrets:
 
 
 def kind_of(values: Mapping[str, Any]) -> str:
-    """`http`, `python` or `corpus`.
-
-    Raises:
-        UnknownNameError: Fields of several kinds, or of none.
-    """
-    for kind, allowed in (("python", PYTHON), ("corpus", CORPUS)):
-        if kind in values:
-            for name in values:
-                if name not in allowed:
-                    raise UnknownNameError(f"field of a target with {kind}", str(name), allowed)
-            return kind
-    return "http"
+    """`python`, `corpus` or `http`."""
+    return next((kind for kind in ("python", "corpus") if kind in values), "http")
 
 
 def build_target(
@@ -79,56 +85,30 @@ def build_target(
     if kind == "http":
         return HttpTarget(values, secrets, hosts, timeout=timeout)
     if kind == "python":
-        store = None if values.get("store") is None else load_object(_text(values, "store"), folder)
-        loaded = load_object(_text(values, "python"), folder)
-        return target_of(loaded, store, inputs=values.get("inputs"), name=values["python"])
-    client = HttpClient(secrets, hosts, timeout) if "service" in values else None
-    return _corpus_target(values, client, folder)
-
-
-def _text(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str) or not value:
-        raise OptionError(f"target.{name} must be a text, got {clip(value)}")
-    return value
-
-
-def _corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: Path) -> ObjectTarget:
-    """A corpus that is searched with BM25, and answered from by our `Rag` or by `unpoison serve`.
-
-    Args:
-        values: `corpus` (a file of passages, or "sample"), `k`, `defense`, and `generator` or `service`.
-        client: For the service.
-        folder: Where a relative path begins.
-
-    Raises:
-        OptionError, UnknownNameError, InputError: A value that cannot be used.
-    """
-    corpus = values["corpus"]
-    if not isinstance(corpus, str) or not corpus:
-        raise OptionError(f"target.corpus must be a file of passages, or sample, got {clip(corpus)}")
-    retriever = BM25Retriever(_passages(corpus, folder))
-    k = at_least("target.k", values.get("k", 10), 1)
-    service, defense = values.get("service"), values.get("defense")
-    if service is None or client is None:
-        named = "guard" if defense is None else str(defense)
-        rag = Rag(retriever, named, str(values.get("generator", "extractive")), k=k)
-        return ObjectTarget(rag.ask, store_of(retriever), f"rag with {named} over {corpus}")
-    if "generator" in values:
+        described = PythonTarget.read(values, "a target with python")
+        store = None if described.store is None else load_object(described.store, folder)
+        loaded = load_object(described.python, folder)
+        return target_of(loaded, store, inputs=described.inputs, name=described.python)
+    corpus = CorpusTarget.read(values, "a target with corpus")
+    retriever = BM25Retriever(_passages(corpus.corpus, folder))
+    if corpus.service is None:
+        defense = corpus.defense or "guard"
+        rag = Rag(retriever, defense, corpus.generator or "extractive", k=corpus.k)
+        return ObjectTarget(rag.ask, store_of(retriever), f"rag with {defense} over {corpus.corpus}")
+    if corpus.generator is not None:
         raise OptionError("target.generator is the service's own; leave it out")
-    if not isinstance(service, str) or not service.startswith(("http://", "https://")):
-        raise OptionError(f"target.service must be an address such as http://127.0.0.1:8000, got {clip(service)}")
-    client.check(service)
-    asking = _Service(service.rstrip("/"), defense, retriever, k, client)
-    return ObjectTarget(asking.ask, store_of(retriever), f"{service} over {corpus}")
+    client = HttpClient(secrets, hosts, timeout)
+    client.check(corpus.service)
+    asking = _Service(corpus.service.rstrip("/"), corpus.defense, retriever, corpus.k, client)
+    return ObjectTarget(asking.ask, store_of(retriever), f"{corpus.service} over {corpus.corpus}")
 
 
 class _Service:
     """`unpoison serve` behind a retriever: what is retrieved here is screened and answered there."""
 
-    def __init__(self, url: str, defense: Any, retriever: BM25Retriever, k: int, client: HttpClient) -> None:
+    def __init__(self, url: str, defense: str | None, retriever: BM25Retriever, k: int, client: HttpClient) -> None:
         self._url, self._client = f"{url}/v1/answer", client
-        self._defense = {} if defense is None else {"defense": str(defense)}
+        self._defense = {} if defense is None else {"defense": defense}
         self._retriever, self._k = retriever, k
 
     def ask(self, question: str) -> Answered:

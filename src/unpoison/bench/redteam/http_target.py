@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from unpoison.bench.redteam.http_client import ABSENT, Hosts, HttpClient, Response
 from unpoison.bench.redteam.http_reply import Event, JsonPath, join_text, stream_text, stream_values
-from unpoison.bench.redteam.http_request import KINDS, Request, read_headers
+from unpoison.bench.redteam.http_request import Ask, Filled, Find, Headers, Plant, Ready, Remove, Request
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.errors import OptionError, TargetError, UnknownNameError, clip
+from unpoison.errors import OptionError, TargetError, clip
 
 __all__ = ["HttpTarget"]
+
+
+class Requests(Headers):
+    """The section `target` of a system behind HTTP; its `headers` are those of all requests."""
+
+    ask: Ask
+    plant: Plant
+    remove: Remove
+    find: Find | None = None
+    ready: Ready | None = None
 
 
 class HttpTarget:
@@ -33,28 +42,27 @@ class HttpTarget:
     """
 
     def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
-        for name in values:
-            if name not in (*KINDS, "headers"):
-                raise UnknownNameError("field of target", str(name), (*KINDS, "headers"))
-        for name in ("ask", "plant", "remove"):
-            if name not in values:
-                raise OptionError(f"target needs {name}, a request with method and url; see docs/redteam.md")
-        shared = read_headers(values.get("headers"), "target")
-        self._requests = {kind: Request.of(kind, values[kind], shared) for kind in KINDS if kind in values}
+        described = Requests.read(values, "target")
+        self._requests = {
+            kind: request.model_copy(update={"headers": {**described.headers, **request.headers}})
+            for kind, request in described
+            if isinstance(request, Request)
+        }
         encrypted = any(request.url.startswith("https:") for request in self._requests.values())
         self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
-        self.name = self._requests["ask"].url
-        self.marks = self._requests["plant"].marks
-        self.tells_passages = not {"passages", "ids"}.isdisjoint(self._requests["ask"].paths)
-        if "id" not in self._requests["plant"].paths:
+        self.name = described.ask.url
+        self.marks = not described.plant.used.isdisjoint(("canary", "uuid"))
+        self.tells_passages = not {"passages", "ids"}.isdisjoint(described.ask.paths)
+        if described.plant.id is None:
             if not self.marks:
                 raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
-            vars(self)["own_ids"] = self._own_ids
-        for kind in ("find", "ready"):
-            if kind in self._requests:
-                vars(self)[kind] = getattr(self, f"_{kind}")
-        for request in self._requests.values():  # what is not set and what is not allowed is said before a request
-            self._client.check(request.fill({}, secrets).url)
+            self.own_ids = self._own_ids
+        if described.find is not None:
+            self.find = self._find
+        if described.ready is not None:
+            self.ready = self._ready
+        for kind in self._requests:  # what is not set and what is not allowed is said before a request
+            self._client.check(self._fill(kind, {}).url)
 
     def ask(self, question: str) -> Answered:
         """The answer, and the passages where `ask.passages` says where they stand.
@@ -63,7 +71,7 @@ class HttpTarget:
             TargetError: No reply, or one that cannot be used.
         """
         request = self._requests["ask"]
-        response = self._client.send("ask", request.fill({"question": question}, self._secrets))
+        response = self._client.send("ask", self._fill("ask", {"question": question}))
         events = self._client.events(response)
         if events is not None:
             return self._of_events(events)
@@ -105,16 +113,15 @@ class HttpTarget:
 
     def remove(self, handles: Sequence[str]) -> list[str]:
         """Remove documents, one request each; the ids that the system does not know."""
-        absent = []
-        for handle in check_handles(handles, "the journal"):
-            filled = self._requests["remove"].fill({"id": handle}, self._secrets)
-            if self._client.send("remove", filled, allowed=ABSENT).status in ABSENT:
-                absent.append(handle)
-        return absent
+        return [
+            handle
+            for handle in check_handles(handles, "the journal")
+            if self._client.send("remove", self._fill("remove", {"id": handle}), allowed=ABSENT).status in ABSENT
+        ]
 
     def describe(self, kind: str, values: Mapping[str, str]) -> str:
         """A request as it would be sent, without secrets."""
-        filled = self._requests[kind].fill(values, self._secrets)
+        filled = self._fill(kind, values)
         body = b"" if filled.content is None else filled.content
         if filled.file is not None:
             body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
@@ -127,11 +134,12 @@ class HttpTarget:
         """The requests that the configuration describes."""
         return tuple(self._requests)
 
+    def _fill(self, kind: str, values: Mapping[str, str]) -> Filled:
+        return self._requests[kind].fill(values, self._secrets)
+
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
-        request = self._requests["plant"]
-        both = f"{request.url} {json.dumps(request.body)} {request.file}"
-        return [canary if "{canary}" in both else Document("", canary).uuid]
+        return [canary if "canary" in self._requests["plant"].used else Document("", canary).uuid]
 
     def _find(self, canary: str) -> list[str]:
         """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
@@ -147,15 +155,14 @@ class HttpTarget:
         return check_handles(ids, "find.id") if ids else []
 
     def _ready(self, handles: Sequence[str]) -> bool:
-        request = self._requests["ready"]
-        wanted = True if request.equals is None else request.equals
+        request = cast(Ready, self._requests["ready"])
         replies = (self._reply("ready", {"id": handle}, absent=True) for handle in handles)
-        return all(wanted in request.paths["value"].values(reply) for reply in replies)
+        return all(request.equals in request.value.values(reply) for reply in replies)
 
     def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
         """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
         allowed = ABSENT if absent else ()
-        response = self._client.send(kind, self._requests[kind].fill(values, self._secrets), allowed=allowed)
+        response = self._client.send(kind, self._fill(kind, values), allowed=allowed)
         if response.status in allowed or not parsed:
             return None
         return next(iter(self._replies(kind, response).values()))

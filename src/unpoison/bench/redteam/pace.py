@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.journal import Plant
-from unpoison.bench.redteam.targets import Answered, Document, Target
-from unpoison.bench.redteam.trials import read_count
+from unpoison.bench.redteam.targets import Answered, Document, Target, read_count
 from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 

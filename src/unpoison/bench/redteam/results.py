@@ -1,4 +1,4 @@
-"""The results of a test: every measure with its interval, as one JSON document and as CSV.
+"""The results of a test: what happened to each question, and every measure with its interval, as JSON and as CSV.
 
 `data/redteam.schema.json` describes the document.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from math import isnan
 from typing import Any
@@ -16,16 +16,95 @@ from typing import Any
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate, paired_shares
 from unpoison.bench.evaluation.gates import MeasuredCell
+from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.measures import Better, Measure, parts_of
 from unpoison.bench.evaluation.specs import attack_name
-from unpoison.bench.redteam.trials import Trial
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
 from unpoison.core.verdicts import is_disagreement
 
-__all__ = ["FORMAT", "MEASURES", "Cell", "Results", "figures", "outcomes", "schema"]
+__all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "Cell", "Results", "Trial", "figures", "outcomes", "schema"]
 
 FORMAT = "unpoison-redteam/2"
 """What the document says of itself; it changes when a field changes its meaning."""
+
+
+NO_ATTACK = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One question under one attack; `attack` is "none" where it was asked before anything was planted.
+
+    Attributes:
+        example: The question's id.
+        question: As it was asked.
+        attack: The attack's option string.
+        poisons: Documents that were to be planted.
+        correct: The right answers.
+        wanted: The answers that the attacker wants.
+        planted: Documents that were planted.
+        read: How many of them were among the passages that the system read; None where it does not tell.
+        answer: What it said; with poison planted, where there is any.
+        after: What it said when all poison of the cell was removed.
+        served_seconds: From planting to asking the first question that was answered from poison; None where none was.
+        gone_seconds: From the request to remove to asking the first question that was not.
+        told: Whether the system tells which passages it read.
+        passages: Hashes of the passages that it read without an attack.
+        seconds: How long the answer took.
+        stage: Where it failed: attack, ask, plant, remove, gone, after; "" otherwise.
+        error: What went wrong, None otherwise.
+    """
+
+    example: str
+    question: str
+    attack: str = NO_ATTACK
+    poisons: int = 0
+    correct: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    planted: int = 0
+    read: int | None = None
+    answer: str | None = None
+    after: str | None = None
+    served_seconds: float | None = None
+    gone_seconds: float | None = None
+    told: bool = False
+    passages: tuple[str, ...] = ()
+    seconds: float | None = None
+    stage: str = ""
+    error: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What names it within a run."""
+        return self.example, self.attack, self.poisons
+
+    @property
+    def clean(self) -> bool:
+        return self.attack == NO_ATTACK
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    def is_correct(self, answer: str | None) -> bool | None:
+        """Whether an answer is right; None where there is no answer, or nothing to compare it with."""
+        if answer is None or not self.correct:
+            return None
+        return not is_disagreement(answer) and matcher().correct(answer, self.correct)
+
+    def is_attacked(self, answer: str | None) -> bool | None:
+        """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
+        if answer is None or not self.wanted:
+            return None
+        return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, fields that say nothing left out; `codec.from_row` reads them back."""
+        return {
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
 
 
 @dataclass(frozen=True, slots=True)

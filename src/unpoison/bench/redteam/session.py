@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from unpoison import __version__
@@ -16,10 +15,10 @@ from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace
-from unpoison.bench.redteam.results import Results
+from unpoison.bench.redteam.results import NO_ATTACK, Results, Trial
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Document, Target
-from unpoison.bench.redteam.trials import NO_ATTACK, Trial
+from unpoison.core.codec import from_row
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 
 __all__ = ["rehearsal_of_requests", "run_test"]
@@ -132,14 +131,14 @@ def _resume_trials(journal: Journal, config: Config, name: str) -> list[Trial]:
             f"unpoison redteam clean {journal.path}"
         )
     if history.run is not None and not history.finished and history.run.get("config") == config.digest():
-        return [Trial.from_dict(row) for row in history.trials]
+        return [from_row(Trial, row) for row in history.trials]
     journal.append(
         "run",
         version=1,
         unpoison=__version__,
         name=name,
         target=dict(config.target),
-        wait=asdict(config.wait),
+        wait=config.wait.model_dump(),
         config=config.digest(),
         test={
             "questions": config.questions,

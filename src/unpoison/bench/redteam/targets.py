@@ -1,15 +1,17 @@
-"""A running system under test, as this package speaks to it: it can be asked, planted into and cleaned."""
+"""A running system under test: how it is asked, planted into and cleaned, and which planted texts it read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from unpoison.errors import TargetError, clip
+from unpoison.text.canonical import canonical
 
-__all__ = ["Answered", "Document", "Target", "check_handles", "new_canary"]
+__all__ = ["Answered", "Document", "Target", "check_handles", "fingerprints", "new_canary", "read_count"]
 
 PREFIX = "unpoison-"
 """What every canary begins with, so that an operator finds all marked documents by one search."""
@@ -18,6 +20,8 @@ MAX_HANDLE_LENGTH = 512
 """Characters of an id that a target gives to a document."""
 MAX_HANDLES = 1000
 """Of one document: stores cut long texts into pieces, but these are short."""
+MIN_PIECE_LENGTH = 40
+"""With so many characters or more, a passage that stands within a planted text is taken for a piece of it."""
 
 
 def new_canary() -> str:
@@ -105,3 +109,47 @@ def _harmless(handle: str) -> bool:
     if not 0 < len(handle) <= MAX_HANDLE_LENGTH or not handle.strip(". ") or "*" in handle:
         return False
     return handle.isprintable()  # neither control characters nor halves of a surrogate pair are
+
+
+def fingerprints(passages: Sequence[str] | None) -> tuple[str, ...]:
+    """Hashes of passages, by which they are known again."""
+    return tuple(map(_fingerprint, map(_plain, passages or ())))
+
+
+def read_count(
+    reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
+) -> int | None:
+    """How many of the planted texts the system read.
+
+    A text was read where one of its ids is among those that the system tells, or where a passage holds it, or where it
+    holds a passage of 40 characters or more: systems cut texts into pieces. White space and case do not count.
+
+    Args:
+        reply: What the system said.
+        texts: The planted texts.
+        handles: The ids of each.
+        honest: Hashes of passages that it had read before; a poison that quotes one is not read with it.
+
+    Returns:
+        None where the system tells neither passages nor ids.
+    """
+    if reply.passages is None and reply.ids is None:
+        return None
+    ids = frozenset(reply.ids or ())
+    passages = [text for text in map(_plain, reply.passages or ()) if text and _fingerprint(text) not in honest]
+    return sum(
+        not ids.isdisjoint(own) or any(_same(_plain(text), passage) for passage in passages)
+        for text, own in zip(texts, handles, strict=True)
+    )
+
+
+def _same(planted: str, passage: str) -> bool:
+    return planted in passage or (len(passage) >= MIN_PIECE_LENGTH and passage in planted)
+
+
+def _plain(text: str) -> str:
+    return " ".join(canonical(text).text.casefold().split())
+
+
+def _fingerprint(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
