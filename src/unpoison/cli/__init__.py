@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
+`beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -27,6 +27,7 @@ from unpoison.cli.audit import audit
 from unpoison.cli.batch import EXAMPLES as BATCH_EXAMPLES
 from unpoison.cli.batch import batch
 from unpoison.cli.beliefs import beliefs
+from unpoison.cli.data import data
 from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
 from unpoison.cli.doctor import EXAMPLES as DOCTOR_EXAMPLES
@@ -112,6 +113,7 @@ command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over
 command(epilog=TRACE_EXAMPLES)(trace)
 command(short_help="List the defenses: options, needs and sources.")(defenses)
 app.add_typer(beliefs, name="beliefs")
+app.add_typer(data, name="data")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
 app.add_typer(redteam, name="redteam")

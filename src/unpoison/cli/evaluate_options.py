@@ -32,8 +32,9 @@ Data = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DATA",
-        help="Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
-        "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
+        help="Names of 'unpoison data list', files in the shared format, sample (built in), poisonedrag:FILE, "
+        "robustrag:FILE, radar:FILE, ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets "
+        "(evaluation-data: those that 'unpoison data get' built), or one data set.",
     ),
 ]
 Defense = Annotated[

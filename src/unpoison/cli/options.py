@@ -36,6 +36,7 @@ __all__ = [
     "RowsFile",
     "Sarif",
     "SourcesFile",
+    "built_data",
     "from_here",
 ]
 
@@ -63,12 +64,22 @@ def _names_a_module(text: str) -> bool:
         return False  # reported where it is read
 
 
+def built_data(value: str) -> str:
+    """A callback of arguments that take a file: the path of an evaluation file where its name is given."""
+    if value == "-" or "/" in value or os.sep in value:
+        return value
+    from unpoison.bench.data.store import data_path, is_name
+
+    return str(data_path(value)) if is_name(value) else value
+
+
 RowsFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
-        "from standard input.",
+        callback=built_data,
+        help="A name of 'unpoison data list', or JSON Lines, CSV or Parquet with 'query' (or 'question') and "
+        "'passages' in every row; - reads JSON Lines from standard input.",
     ),
 ]
 EncoderName = Annotated[

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.cli.options import built_data
+
 if TYPE_CHECKING:
     from unpoison.scan.documents import Document, Failure
     from unpoison.scan.engine import State
@@ -50,6 +52,7 @@ def scan(
         str,
         typer.Argument(
             metavar="SOURCE",
+            callback=built_data,
             help="JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
             "and DOCX files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
         ),
