@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 import yaml
 
 from match_texts import Matcher
+from narrow_sources import narrow
 from unpoison.bench.data.git_mirrors import Mirror
 from unpoison.bench.data.readers import strings
 from unpoison.bench.data.recipes import (
@@ -35,7 +35,6 @@ from unpoison.bench.data.recipes import (
     longest_run,
     rebuild,
 )
-from unpoison.errors import InputError
 
 ROOT = Path(__file__).parents[1] / "src" / "unpoison" / "data" / "recipes"
 PLAN = yaml.safe_load(Path(__file__).with_name("data_plan.yaml").read_text(encoding="utf-8"))
@@ -50,72 +49,33 @@ RULES = [("dataset", "text"), ("question",), ("text",)]
 """Fields whose hash may be a row's id."""
 
 
-NO_TEXT = frozenset(
-    (
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".svg",
-        ".pdf",
-        ".zip",
-        ".ico",
-        ".woff",
-        ".woff2",
-        ".mp4",
-        ".webp",
-        ".lock",
-        ".map",
-    )
-)
-"""Suffixes of files that hold no passages."""
-
-
 class CannotBuildError(Exception):
     """Why a file has no recipe."""
 
 
-def anchors_of(built: Path, field: str) -> dict[str, list[str]]:
-    """A few stretches of each row's text, within one line, by the value of a field."""
-    anchors: dict[str, list[str]] = {}
-    for line in built.open(encoding="utf-8"):
-        row = json.loads(line)
-        found = [piece for piece in re.findall(r"[^\n]{24}", row["text"]) if "  " not in piece]
-        anchors.setdefault(row[field], []).extend(found[:: max(1, len(found) // 6)] or [row["text"]])
-    return anchors
-
-
-def holds(content: bytes, path: str, anchors: list[str]) -> bool:
-    """Whether a file has one of the stretches."""
-    try:
-        text = "\n".join(strings(content, path))
-    except InputError:
-        return False
-    return any(anchor in text for anchor in anchors)
-
-
 def candidates(plan: Mapping[str, Any], built: Path, mirrors: Path) -> Iterator[tuple[str, str, str, bytes]]:
     """(repository, commit, path, bytes) of each source file that may hold the texts."""
-    days = {""}
-    if plan.get("days"):
-        days = {json.loads(line)["id"].partition("-")[2][:8] for line in built.open(encoding="utf-8")}
+    rows = [json.loads(line) for line in built.open(encoding="utf-8")]
+    days = {row["id"].partition("-")[2][:8] for row in rows} if plan.get("days") else {""}
     seen = set()
-    anchors = anchors_of(built, plan["narrow"]) if "narrow" in plan else None
     for group in plan["from"]:
         for repository, patterns in group.items():
             mirror = Mirror.find(mirrors, repository)
             if mirror is None:
                 raise CannotBuildError(f"{repository} cannot be had")
             commit = mirror.newest()
-            paths = mirror.paths(commit)
-            for pattern in patterns:
-                for day in sorted(days):
-                    for path in paths:
-                        if fnmatch(path, pattern.replace("{ids}", f"*{day}")) and (repository, path) not in seen:
-                            seen.add((repository, path))
-                            content = mirror.read(commit, path) if Path(path).suffix not in NO_TEXT else None
-                            if content is not None and (not anchors or holds(content, path, anchors[repository])):
-                                yield repository, commit, path, content
+            if "narrow" in plan:
+                texts = [row["text"] for row in rows if row[plan["narrow"]] == repository]
+                paths = narrow(mirror, commit, texts)
+            else:
+                globs = [pattern.replace("{day}", day) for pattern in patterns for day in sorted(days)]
+                every = mirror.paths(commit)
+                paths = list(dict.fromkeys(path for glob in globs for path in every if fnmatch(path, glob)))
+            for path in paths:
+                content = None if (repository, path) in seen else mirror.read(commit, path)
+                seen.add((repository, path))
+                if content is not None:
+                    yield repository, commit, path, content
 
 
 def without_texts(value: Any, field: str, texts: list[str]) -> Any:

@@ -155,6 +155,18 @@ def test_a_committed_recipe_holds_no_text_of_others(name: str) -> None:
     assert all(companion in catalogue() for companion in file.companions)
 
 
+def test_the_page_lists_every_file_with_its_licences() -> None:
+    page = (ROOT / "docs" / "evaluation-data.md").read_text(encoding="utf-8")
+    for file in catalogue().values():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{file.name}` |"))
+        assert file.what in row
+        titles = [
+            licences()[slug].title.removeprefix("no licence ").replace("stated", "none stated")
+            for slug in file.licences
+        ]
+        assert row.endswith(f"| {', '.join(titles)} |"), row
+
+
 def test_all_recipes_are_small() -> None:
     folder = ROOT / "src" / "unpoison" / "data" / "recipes"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 1_500_000

@@ -48,6 +48,12 @@ class Mirror:
         """All paths of a commit, in git's order."""
         return [path for path in self._git("ls-tree", "-r", "-z", "--name-only", commit).decode().split("\0") if path]
 
+    def sizes(self, commit: str) -> list[tuple[str, int]]:
+        """The paths of all files of a commit whose content is there, and their bytes."""
+        lines = self._git("ls-tree", "-r", "-z", "-l", commit).decode().split("\0")
+        entries = [(line.partition("\t")[2], line.partition("\t")[0].split()) for line in lines if line]
+        return [(path, int(size)) for path, (_, kind, _, size) in entries if kind == "blob" and size.isdigit()]
+
     def has(self, commit: str) -> bool:
         """Whether the commit is there."""
         return self._run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
