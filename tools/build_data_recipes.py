@@ -1,5 +1,7 @@
 """Build the recipes of the evaluation files: `python tools/build_data_recipes.py BUILT MIRRORS [NAME...]`.
 
+`--show` prints what is in no source.
+
 BUILT is a folder of evaluation files (`nq_poisoned.jsonl`, ...), MIRRORS one of git directories called `owner+name`,
 as `unpoison data get --from` reads it. `tools/data_plan.yaml` says where the texts of each file stand. The output,
 `src/unpoison/data/recipes`, holds no text of others: a recipe whose file cannot be rebuilt byte for byte is not
@@ -12,7 +14,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,11 @@ OURS = frozenset(
 
 RULES = [("dataset", "text"), ("question",), ("text",)]
 """Fields whose hash may be a row's id."""
+
+
+def literals_of(text: Sequence[Part], recipe: Recipe) -> str:
+    """All literals of a text, with a mark for each stretch between them."""
+    return "".join(recipe.literals[part.number] if part.source < 0 else "[..]" for part in text)
 
 
 class CannotBuildError(Exception):
@@ -120,6 +127,8 @@ def build(plan: Mapping[str, Any], built: Path, mirrors: Path) -> tuple[bytes, d
     left = [piece for text in parts for piece in text if isinstance(piece, str)]
     if any(len(piece) > MAX_LITERAL for piece in left):
         lacking = sum(any(isinstance(piece, str) and len(piece) > MAX_LITERAL for piece in text) for text in parts)
+        if "--show" in sys.argv:
+            print(*sorted((piece for piece in left if len(piece) > MAX_LITERAL), key=len)[-20:], sep="\n---\n")
         raise CannotBuildError(f"{lacking} of {len(parts)} texts are in no source that can be had")
     used = sorted({part.source for text in parts for part in text if isinstance(part, Part)})
     literals = {text: number for number, text in enumerate(dict.fromkeys(left))}
@@ -144,6 +153,8 @@ def build(plan: Mapping[str, Any], built: Path, mirrors: Path) -> tuple[bytes, d
         rule,
     )
     if longest_run(recipe) > MAX_RUN:
+        if "--show" in sys.argv:
+            print(*sorted((literals_of(text, recipe) for text in recipe.parts), key=len)[-20:], sep="\n---\n")
         raise CannotBuildError("a stretch of a text is in no source that can be had")
     packed = encode(recipe)
     again = "".join(f"{line}\n" for line in rebuild(decode(packed), [read[source] for source in used]))
@@ -161,7 +172,7 @@ def build(plan: Mapping[str, Any], built: Path, mirrors: Path) -> tuple[bytes, d
 
 
 def main() -> None:
-    built, mirrors, *names = sys.argv[1:]
+    built, mirrors, *names = (word for word in sys.argv[1:] if word != "--show")
     ROOT.mkdir(exist_ok=True)
     catalogue_file = ROOT / "catalogue.json"
     old = json.loads(catalogue_file.read_text(encoding="utf-8")) if catalogue_file.is_file() else {"files": {}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
 from unpoison.bench.data.readers import FORMS
 from unpoison.bench.data.recipes import Part
@@ -29,6 +31,8 @@ class Matcher:
                     if not form or changed != text:
                         self._add(source, form, number, changed)
         self.last = 0
+        self.joined: str | None = None
+        self.begins: list[int] = []
 
     def _add(self, source: int, form: str, number: int, text: str) -> None:
         place = len(self.places)
@@ -91,20 +95,30 @@ class Matcher:
         """A short text as a part of a string near the last one, else as it is."""
         if len(text) <= 4:
             return [text]
+        line = text.strip("\n")
+        if line in self.whole and len(line) > 4:
+            before, after = text[: text.index(line)], text[text.index(line) + len(line) :]
+            place = min(self.whole[line], key=lambda place: abs(place - self.last - 1))
+            return [*filter(None, [before]), self._stretch(place, 0, len(line)), *filter(None, [after])]
         around = range(max(0, self.last - 400), min(len(self.places), self.last + 400))
-        found = self._first(text, sorted(around, key=lambda place: abs(place - self.last)))
-        if found is None and len(text) > longest:
-            found = self._first(text, range(len(self.places)))
-        if found is not None:
+        for place in sorted(around, key=lambda place: abs(place - self.last)):
+            start = self.places[place][3].find(text)
+            if start >= 0:
+                return [self._stretch(place, start, start + len(text))]
+        if len(text) > longest and (found := self._anywhere(text)) is not None:
             return [found]
         half = text.rfind("\n", 1, len(text) - 1) + 1 or text.rfind(" ", 1, len(text) - 1) + 1
-        if len(text) > longest and half:
+        if half and ("\n" in text[1:-1] or len(text) > longest):
             return [*self._short(text[:half], longest), *self._short(text[half:], longest)]
         return [text]
 
-    def _first(self, text: str, places: Iterable[int]) -> Part | None:
-        for place in places:
-            start = self.places[place][3].find(text)
-            if start >= 0:
-                return self._stretch(place, start, start + len(text))
-        return None
+    def _anywhere(self, text: str) -> Part | None:
+        if self.joined is None:
+            self.joined = "\0".join(place[3] for place in self.places)
+            self.begins = list(accumulate((len(place[3]) + 1 for place in self.places), initial=0))
+        begin = self.joined.find(text)
+        if begin < 0:
+            return None
+        place = bisect_right(self.begins, begin) - 1
+        start = begin - self.begins[place]
+        return self._stretch(place, start, start + len(text))

@@ -100,7 +100,12 @@ def get(
     from unpoison.cli.common import progress, say
 
     store = Store()
-    wanted = [name for name, file in catalogue().items() if not file.unavailable] if names == ["all"] else names
+    wanted = names
+    if names == ["all"]:
+        ready = given or store.folder
+        wanted = [
+            name for name, file in catalogue().items() if not file.unavailable or (ready / f"{name}.jsonl").is_file()
+        ]
     files = with_companions(wanted)
     terms = Terms(store, _ask if sys.stdin.isatty() and sys.stderr.isatty() else None)
     terms.accept(accept or [])

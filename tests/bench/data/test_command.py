@@ -67,3 +67,5 @@ def test_all_that_can_be_rebuilt(world: World, monkeypatch: pytest.MonkeyPatch) 
     (world.folder / "with_tiny.jsonl").write_bytes(BUILT)
     (world.folder / "tiny.jsonl").write_bytes(BUILT)
     assert run("data", "get", "all", "--from", str(world.folder), *ACCEPT).count("built, ") == 2
+    (world.folder / "lost.jsonl").write_bytes(BUILT)
+    assert "lost: built, " in run("data", "get", "all", "--from", str(world.folder))

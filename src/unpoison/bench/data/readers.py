@@ -23,6 +23,9 @@ __all__ = ["FORMS", "MAX_UNPACKED", "strings"]
 MAX_UNPACKED = 64 << 20
 """Bytes of a packed file, unpacked; the largest source has 4 MiB packed."""
 
+MAX_WHOLE = 1 << 18
+"""Bytes of a JSON file that is also given as one string, on one line, after its own."""
+
 MAX_MEMBERS = 1000
 """Files of one archive."""
 
@@ -49,7 +52,8 @@ def strings(data: bytes, path: str) -> list[str]:
 
     Args:
         data: The file.
-        path: Its name; the suffix says how it is read: `.json` and `.jsonl` (keys and string values), `.csv` (cells),
+        path: Its name; the suffix says how it is read: `.json` and `.jsonl` (keys and string values; a small
+            file of one value also as a whole, on one line), `.csv` (cells),
             `.gz` and `.zip` (what is in them), anything else as one UTF-8 text whose broken bytes become U+FFFD.
 
     Raises:
@@ -71,8 +75,11 @@ def _strings(data: bytes, path: str) -> Iterator[str]:
         case ".zip":
             yield from _members(data, path)
         case ".json" | ".jsonl" | ".ipynb":
-            for value in _values(data.decode("utf-8-sig")):
+            values = list(_values(data.decode("utf-8-sig")))
+            for value in values:
                 yield from _leaves(value)
+            if len(values) == 1 and len(data) <= MAX_WHOLE:
+                yield json.dumps(values[0], ensure_ascii=False)
         case ".csv":
             for row in csv.reader(io.StringIO(data.decode("utf-8-sig", "replace"), newline="")):
                 yield from row

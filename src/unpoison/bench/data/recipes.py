@@ -33,8 +33,8 @@ __all__ = [
 MAX_LITERAL = 24
 """Characters that a recipe may hold of a text itself: joints between stretches, and answers such as "yes"."""
 
-MAX_RUN = 72
-"""Characters of literals that stand behind each other: a row of figures in a table, never a sentence."""
+MAX_RUN = 96
+"""Characters of literals that stand behind each other: a row of figures or of keys, never a sentence."""
 
 Strings = Sequence[Sequence[str]]
 """The strings of each source of a recipe, in the recipe's order of sources."""
