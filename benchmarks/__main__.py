@@ -1,4 +1,7 @@
-"""Run a benchmark by its name: `python -m benchmarks NAME ...`; without a name, the list of all."""
+"""Run a benchmark by its name: `python -m benchmarks NAME ...`; without a name, the list of all.
+
+`evaluation-data` and `evaluation-data/NAME.jsonl` are the folder that `unpoison data get` fills, and a file in it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import ast
 import runpy
 import sys
 from pathlib import Path
+
+from unpoison.bench.data.store import BUILT, data_folder
 
 FOLDERS = ("training", "quality", "speed")
 
@@ -15,6 +20,12 @@ def scripts() -> dict[str, Path]:
     here = Path(__file__).parent
     files = (file for folder in FOLDERS for file in sorted((here / folder).glob("*.py")))
     return {file.stem: file for file in files if '__name__ == "__main__"' in file.read_text(encoding="utf-8")}
+
+
+def placed(word: str) -> str:
+    """A word of the command line, with the folder of built evaluation files in the place of its name."""
+    name, slash, rest = word.partition("/")
+    return f"{data_folder(name)}{slash}{rest}" if name == BUILT else word
 
 
 def main() -> int:
@@ -30,6 +41,7 @@ def main() -> int:
         print(f"{name} is no benchmark; the names are {', '.join(known)}", file=sys.stderr)
         return 2
     sys.argv[:2] = [f"python -m benchmarks {name}"]
+    sys.argv[1:] = [placed(word) for word in sys.argv[1:]]
     runpy.run_module(
         f"benchmarks.{known[name].parent.name}.{name}", run_name="__main__", alter_sys=True
     )  # workers import it by name

@@ -27,6 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.training.guard_data import Sample, training_samples
 from benchmarks.training.guard_manuals import harmless_texts, manual_samples
+from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, neighbor_features
 from unpoison.text.analysis import canonical_word, word_hash, words_of
 from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, root, run_codes
@@ -469,6 +470,7 @@ def main() -> None:
         ablation(arguments.folder, arguments.share)
         return
     texts = Texts(crafted_samples(arguments.folder), harmless_texts(arguments.folder))
+    refuse_test_texts(texts.texts)
     print(f"{len(texts.samples):,} samples analysed, {perf_counter():.0f} s", flush=True)
     made = fit(texts)
     print(f"fitted, {perf_counter():.0f} s", flush=True)

@@ -38,6 +38,7 @@ from benchmarks.training.gibberish_texts import (
     redone,
     translations,
 )
+from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.text import gibberish as kernel
 from unpoison.text import gibberish_tokens as tokens
 
@@ -336,12 +337,14 @@ def main() -> None:
     clean = natural(arguments.folder, arguments.translated, rng)
     kinds = [kind for kind, _ in clean]
     texts = [text for _, text in clean]
+    refuse_test_texts(texts)
     print(Counter(kinds).most_common(80))
     bits = triple_bits(texts)
     encoder = Encoder(None)
     flips = read_flips(FLIPS, encoder)
     maker = Maker(encoder, texts, questions_of(arguments.folder), SEED)
     placed = [maker.placed(maker.text(flips)) for _ in range(arguments.made)]
+    refuse_test_texts(text for text, _, _ in placed)
 
     parts, made = tokens_of(texts, bits), tokens_of([text for text, _, _ in placed], bits)
     counts: Counter[int] = Counter()

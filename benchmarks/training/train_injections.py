@@ -26,6 +26,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
+from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.text.ngram_hashes import hash_ngrams
 from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.text.textbook_injections import textbook_injections
@@ -249,6 +250,7 @@ def main() -> None:
     parser.add_argument("--by", choices=("family", "source"), default="family")
     arguments = parser.parse_args()
     texts = [text for text in all_texts(arguments.folder) if len(hash_ngrams([text.text]).start)]
+    refuse_test_texts(text.text for text in texts)
     if not arguments.folds and not arguments.output:
         called = (injections([text.text for text in texts]) > THRESHOLD).tolist()
         print(*table(texts, called, "kind"), *table(texts, called, "language"), sep="\n")

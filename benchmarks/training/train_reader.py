@@ -38,6 +38,7 @@ from benchmarks.training.reader_data import (
     unseen,
 )
 from benchmarks.training.reader_texts import Pair, scored, summary, varied
+from unpoison.bench.data.disjoint import refuse_test_texts
 
 WINDOW = 256
 """Tokens of question and passage together, in training and at work."""
@@ -106,6 +107,8 @@ def main() -> None:
     tokenizer.no_truncation()
     model = _prepared(Reader(start))
     pairs, blanks, answers = training(options.folder), blank_sources(options.folder), judge_pairs(options.folder)
+    refuse_test_texts(text for found in pairs.values() for pair in found for text in (pair.text, pair.question))
+    refuse_test_texts(text for one in (*blanks, *answers) for text in one if isinstance(text, str))
     print({kind: (len(found), sum(bool(pair.spans) for pair in found)) for kind, found in pairs.items()}, len(answers))
     checks = {name: measured(options.folder, name) for name in MEASURED}
     checks["mixed"] = _mixed(options.folder)

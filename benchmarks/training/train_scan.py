@@ -22,6 +22,7 @@ from scipy.optimize import minimize
 from benchmarks.quality.scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from benchmarks.training.guard_data import TEST_SHARE
 from benchmarks.training.split import held_out
+from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.scan.collection import collect_documents
 from unpoison.scan.engine import Engine
 from unpoison.scan.scanner import judge_documents
@@ -55,23 +56,30 @@ class Case(NamedTuple):
     side: np.ndarray
 
 
+def _collections() -> Iterator[tuple[str, str, str, tuple[tuple[int, int, bool], ...]]]:
+    """Each corpus with the file of its poison, the attack and the cells."""
+    yield from ((name, f"{name}_poisoned", TRICK, CELLS) for name in SETS)
+    yield from ((name, f"{name}_poisoned", OTHER_TRICK, CELLS[1:2]) for name in SETS)
+    yield "nq", "nq_large_poisoned", f"{TRICK}-revprag", ((1, 30, True), (1, 30, False))
+
+
+def _half(
+    folder: Path, name: str, file: str, attack: str, per: int, count: int, front: bool, *, fitted: bool
+) -> list[dict]:
+    """The poison that is fitted on, or that which is set aside."""
+    return poisons_of(
+        folder, file, attack, per, count // (4 if per > 1 else 1), front, fitted=fitted,
+        wanted=lambda question: name == "msmarco" or held_out(folder, question, TEST_SHARE),
+    )  # fmt: skip
+
+
 def cases(folder: Path, cache: Path, most: int = PASSAGES) -> Iterator[Case]:
     """All collections, of each at most so many clean passages."""
-    for name, file, attack, cells in (
-        *((name, f"{name}_poisoned", TRICK, CELLS) for name in SETS),
-        *((name, f"{name}_poisoned", OTHER_TRICK, CELLS[1:2]) for name in SETS),
-        ("nq", "nq_large_poisoned", f"{TRICK}-revprag", ((1, 30, True), (1, 30, False))),
-    ):
+    for name, file, attack, cells in _collections():
         passages = corpus_of(folder, name)
         some = [passages[i] for i in np.random.default_rng(1).permutation(len(passages))[:most]]
         for per, count, front in cells:
-            halves = [
-                poisons_of(
-                    folder, file, attack, per, count // (4 if per > 1 else 1), front, fitted=fitted,
-                    wanted=lambda question, name=name: name == "msmarco" or held_out(folder, question, TEST_SHARE),
-                )
-                for fitted in (True, False)
-            ]  # fmt: skip
+            halves = [_half(folder, name, file, attack, per, count, front, fitted=side) for side in (True, False)]
             sides = {row["id"]: side for side, half in zip((FIT, SET_ASIDE), halves) for row in half}
             title = f"{file}, {attack}, {per} each, {'with' if front else 'without'} the question in front"
             trick = attack != OTHER_TRICK
@@ -82,6 +90,16 @@ def cases(folder: Path, cache: Path, most: int = PASSAGES) -> Iterator[Case]:
         if len(documents) > most:
             documents = [documents[i] for i in np.random.default_rng(2).permutation(len(documents))[:most]]
         yield _case(name, name in CLEAN, documents, {}, cache)
+
+
+def fitted_documents(folder: Path) -> Iterator[str]:
+    """The texts that weights are fitted on: the poison of the first halves, and the clean collections."""
+    for name, file, attack, cells in _collections():
+        yield from (passage["text"] for passage in corpus_of(folder, name))
+        for per, count, front in cells:
+            yield from (row["text"] for row in _half(folder, name, file, attack, per, count, front, fitted=True))
+    for name in CLEAN:
+        yield from (p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"])
 
 
 def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int], cache: Path) -> Case:
@@ -159,6 +177,7 @@ def main() -> None:
     parser.add_argument("--leave-out", default="", metavar="CORPUS", help="fit without this one too")
     parser.add_argument("--passages", type=int, default=PASSAGES, help="clean passages of each collection, at most")
     given = parser.parse_args()
+    refuse_test_texts(fitted_documents(given.folder))
     found = list(cases(given.folder, given.cache, given.passages))
     shipped = np.array([*(CLAIM[name] for name in WEIGHED), CLAIM["base"]])
     left = given.leave_out

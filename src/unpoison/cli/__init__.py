@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
+`beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -24,6 +24,7 @@ from unpoison.cli import (
     audit,
     batch,
     beliefs,
+    data,
     defenses,
     demo,
     doctor,
@@ -96,6 +97,7 @@ COMMANDS: dict[ModuleType, str | None] = {
     trace: None,
     defenses: "List the defenses: options, needs and sources.",
     beliefs: None,
+    data: None,
     guard: None,
     models: None,
     redteam: None,

@@ -42,7 +42,7 @@ Examples:
   unpoison evaluate -d trustrag,radar -g openai:gpt-4o-mini --price gpt-4o-mini=0.15/0.6 --jobs 8 data.jsonl
   unpoison evaluate -d vote,robustrag -g reader --k 50 --certify data.jsonl --report guarantees.html
   unpoison evaluate --config grid.yaml
-  unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
+  unpoison evaluate --preset grada-table-1 evaluation-data -e minilm
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
   unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
@@ -60,8 +60,9 @@ def evaluate(
         list[str] | None,
         argument(
             "DATA",
-            "Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
-            "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
+            "Names of 'unpoison data list', files in the shared format, sample (built in), poisonedrag:FILE, "
+            "robustrag:FILE, radar:FILE, ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets "
+            "(evaluation-data: those that 'unpoison data get' built), or one data set.",
         ),
     ] = None,
     defense: Annotated[

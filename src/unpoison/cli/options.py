@@ -44,6 +44,7 @@ __all__ = [
     "Sarif",
     "SourcesFile",
     "argument",
+    "built_data",
     "from_here",
     "option",
     "read_settings",
@@ -183,17 +184,27 @@ def option(usage: str, help: str, **settings: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=help, **settings)
 
 
-def argument(metavar: str, help: str) -> Any:
+def argument(metavar: str, help: str, **settings: Any) -> Any:
     """An argument: what stands for it, and what it is."""
-    return typer.Argument(metavar=metavar, help=help)
+    return typer.Argument(metavar=metavar, help=help, **settings)
+
+
+def built_data(value: str) -> str:
+    """A callback of arguments that take a file: the path of an evaluation file where its name is given."""
+    if value == "-" or "/" in value or os.sep in value:
+        return value
+    from unpoison.bench.data.store import data_path, is_name
+
+    return str(data_path(value)) if is_name(value) else value
 
 
 RowsFile = Annotated[
     str,
     argument(
         "FILE",
-        "JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
-        "from standard input.",
+        "A name of 'unpoison data list', or JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' "
+        "in every row; - reads JSON Lines from standard input.",
+        callback=built_data,
     ),
 ]
 EncoderName = Annotated[

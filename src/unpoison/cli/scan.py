@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import argument, option
+from unpoison.cli.options import argument, built_data, option
 
 if TYPE_CHECKING:
     from unpoison.scan.documents import Document, Failure
@@ -54,6 +54,7 @@ def scan(
             "SOURCE",
             "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
             "and DOCX files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
+            callback=built_data,
         ),
     ],
     as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,

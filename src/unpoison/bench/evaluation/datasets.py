@@ -1,4 +1,4 @@
-"""Data sets by name: `load("nq_poisoned.jsonl")`, `load("poisonedrag:nq.json")`, `load("beir:scifact/")`.
+"""Data sets by name: `load("nq_poisoned")`, `load("poisonedrag:nq.json")`, `load("beir:scifact/")`.
 
 A row that cannot be used is left out and listed, with its line and field; a source that cannot be read at all raises.
 """
@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from unpoison.bench.data.store import data_path
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.bench.evaluation.formats import FORMATS, recognise
 from unpoison.core.passages import TEXT_FIELDS
@@ -44,7 +45,8 @@ def load(spec: str | Path) -> Loaded:
     """Read a data set.
 
     Args:
-        spec: `sample` or `timeline`; a path to a file in the documented row format (`docs/data.md`); or
+        spec: `sample` or `timeline`; an evaluation file that `unpoison data get` built, such as `nq_poisoned`; a path
+            to a file in the documented row format (`docs/data.md`); or
             `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`,
             `hub:NAME`. Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
             Parquet also packed with gzip.
@@ -70,7 +72,7 @@ def load(spec: str | Path) -> Loaded:
         rows, form, name = _hub(rest, digest)
     else:
         is_format = colon and prefix in FORMATS
-        path = Path(rest if is_format else text)
+        path = data_path(rest if is_format else text)
         rows, form, name = _file_rows(path, digest), prefix if is_format else "shared", path.name.partition(".")[0]
     examples, problems = _examples(rows, form, name)
     return Loaded(text, tuple(examples), tuple(problems), f"sha256:{digest.hexdigest()}")
@@ -80,14 +82,14 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
     """Clean passages to retrieve from: JSON Lines of `{id, text, title?, dataset?}`, or BEIR's `_id`.
 
     Args:
-        path: The file, such as `corpus.jsonl`.
+        path: The file, such as `corpus.jsonl`, or the name of an evaluation file.
         dataset: Only passages of this data set; None for all.
 
     Raises:
         InputError: The file cannot be read, or a row is malformed; the message names the line.
     """
     passages = []
-    for line, row in _file_rows(Path(path), hashlib.sha256()):
+    for line, row in _file_rows(data_path(path), hashlib.sha256()):
         if not isinstance(row, Mapping):
             raise InputError(
                 f"{path} line {line}: {row if isinstance(row, FieldError) else 'must be an object with text'}"

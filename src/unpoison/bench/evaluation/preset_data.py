@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from unpoison.bench.data.store import data_folder
 from unpoison.bench.evaluation.datasets import load
 from unpoison.errors import UnknownNameError
 
@@ -78,8 +79,9 @@ class PaperData:
         self.differs: dict[str, str] = {}
         self.substitutions: list[str] = []
         self.lacks: list[str] = []
-        if given is not None and Path(given).is_dir():
-            self._folder(wanted, Path(given), limit)
+        folder = None if given is None else data_folder(given)
+        if folder is not None:
+            self._folder(wanted, folder, limit)
         else:
             self._stand_in(wanted, "sample" if given is None else str(given), limit)
 

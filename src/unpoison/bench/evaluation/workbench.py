@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unpoison.architectures.replug import Replug
 from unpoison.architectures.self_rag import SelfRag
 from unpoison.bench.attacks.base import Attack, Target
+from unpoison.bench.data.store import data_path
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
@@ -320,14 +321,14 @@ class Workbench:
 def sibling_corpus(data: str) -> str:
     """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, "" where there is none."""
     kind, colon, rest = data.partition(":")
-    path = Path(rest if colon else data)
+    path = data_path(rest if colon else data)
     corpus = (path if kind == "beir" else path.parent) / "corpus.jsonl"
     return str(corpus) if data != "sample" and corpus.is_file() else ""
 
 
 def _digest(path: str) -> str:
     try:
-        return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+        return f"sha256:{hashlib.sha256(data_path(path).read_bytes()).hexdigest()}"
     except OSError as error:
         raise InputError(f"the corpus {clip(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None
 
