@@ -18,7 +18,7 @@ __all__ = ["Leaf", "Leaves", "Path", "TooMuchError", "is_label", "put_texts", "s
 
 Path = tuple[str | int, ...]
 
-Skip = Callable[[Mapping[str, Any], str], bool]
+Skip = Callable[[Path, Mapping[str, Any], str], bool]
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LABEL = re.compile(r"[\w.,:/@+\-]*+(?: [\w.,:/@+\-]*+)?+", re.ASCII)
@@ -59,7 +59,7 @@ def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
     Args:
         value: Strings, numbers, lists, tuples and mappings.
         bounds: How much is read.
-        skip: Whether what stands at a key of a mapping is no text to anybody.
+        skip: Whether what stands at a key of a mapping, at a path, is no text to anybody.
 
     Raises:
         TooMuchError: There is more than may be read.
@@ -127,7 +127,7 @@ def _strings(value: object, bounds: Bounds, skip: Skip | None, binary: list[Path
                     raise InputError(f"a key of a tool's result must be a string, got {clip(key)}; convert it")
                 if not is_label(key):
                     yield (*path, key), key, True
-            inside = [((*path, key), held) for key, held in here.items() if skip is None or not skip(here, key)]
+            inside = [((*path, key), held) for key, held in here.items() if skip is None or not skip(path, here, key)]
             stack.extend(reversed(inside))
         elif isinstance(here, (list, tuple)):
             stack.extend(((*path, i), here[i]) for i in range(len(here) - 1, -1, -1))

@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
+`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`, `audit`, `trace`,
 `beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
@@ -39,6 +39,8 @@ from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
 from unpoison.cli.keys import keys
 from unpoison.cli.mcp import EXAMPLES as MCP_EXAMPLES
 from unpoison.cli.mcp import mcp
+from unpoison.cli.mcp_proxy import EXAMPLES as MCP_PROXY_EXAMPLES
+from unpoison.cli.mcp_proxy import mcp_proxy
 from unpoison.cli.models import models
 from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
 from unpoison.cli.quarantine import quarantine
@@ -104,6 +106,7 @@ command(
 )(serve)
 command(epilog=KEYS_EXAMPLES, short_help="Make a key for 'unpoison serve --keys'.")(keys)
 command(epilog=MCP_EXAMPLES, short_help="Serve screen and explain as tools for agents (MCP).")(mcp)
+command(name="mcp-proxy", epilog=MCP_PROXY_EXAMPLES, short_help="Screen what any MCP server returns.")(mcp_proxy)
 command(epilog=QUESTIONS_EXAMPLES, short_help="Make questions with answers from your own documents.")(questions)
 command(epilog=SCHEMA_EXAMPLES)(schema)
 command(epilog=SCAN_EXAMPLES)(scan)

@@ -367,6 +367,10 @@ TOOLS = {
     ),
     "tool.too_much": Words("{what}", "is too large to be looked into"),
     "tool.source": Words("its source is blocked", "comes from a blocked source"),
+    "tool.name": Words("its name is none of the protocol's", "has a name in other letters than the protocol's"),
+    "tool.shadows": Words("its name looks like that of another tool", "has a name that looks like another tool's"),
+    "tool.unapproved": Words("it is not in the lock file", "was not approved"),
+    "tool.changed": Words("it is not what the lock file says", "has changed since it was approved"),
 }
 """What is said of a tool's result."""
 
