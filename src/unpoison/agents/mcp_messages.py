@@ -82,7 +82,9 @@ class Gate:
         if name in self.withheld:
             return f"the tool {name!r} is withheld: {self.withheld[name].plain}"
         if self.lock is not None and self.descriptions == "withhold" and name not in self.schemas:
-            return f"the tool {name!r} was not listed yet, so nobody can say that it is as approved; list the tools first"
+            return (
+                f"the tool {name!r} was not listed yet, so nobody can say that it is as approved; list the tools first"
+            )
         return None
 
     def screen_reply(self, method: str, params: Mapping[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -112,9 +114,7 @@ class Gate:
 
     def _tool_result(self, params: Mapping[str, Any], result: Any) -> Any:
         name = str(params.get("name") or "tasks/result")
-        screened = self._screen(
-            name, result, params, schema=self.schemas.get(name), schema_path=("structuredContent",)
-        )
+        screened = self._screen(name, result, params, schema=self.schemas.get(name), schema_path=("structuredContent",))
         if screened.outcome == "passed":
             return result
         line = [{"type": "text", "text": screened.line}] if screened.line else []

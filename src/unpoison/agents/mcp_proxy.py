@@ -305,7 +305,8 @@ class Proxy:
             await asyncio.sleep(min(self.bounds.seconds / 4, 1.0))
             now = asyncio.get_running_loop().time()
             for key, pending in list(self._pending.items()):
-                if now > pending.deadline and self._pending.pop(key, None):
+                if now > pending.deadline:
+                    del self._pending[key]
                     said = f"[unpoison] the server did not answer in {self.bounds.seconds:g} seconds"
                     await self._reply(error_reply(key[1], TIMED_OUT, said))
 

@@ -1,7 +1,8 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
+`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
+`audit`, `trace`, `beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and
+`defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.

@@ -30,7 +30,8 @@ def mcp_proxy(
     tool: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=ACTION", help="redact, block, flag or keep injections in a tool's results. [default: *=redact]"
+            metavar="NAME=ACTION",
+            help="redact, block, flag or keep injections in a tool's results. [default: *=redact]",
         ),
     ] = None,
     lock: Annotated[

@@ -360,7 +360,9 @@ SOURCES = {
 TOOLS = {
     "tool.passed": Words("nothing in it speaks to the model", "nothing in it speaks to the model"),
     "tool.hidden": Words("{count:#hidden character}", "hides characters from its readers"),
-    "tool.split": Words("a prompt injection spread over several texts", "spreads a prompt injection over several texts"),
+    "tool.split": Words(
+        "a prompt injection spread over several texts", "spreads a prompt injection over several texts"
+    ),
     "tool.schema": Words(
         "without its prompt injection it would not be valid against the tool's output schema",
         "holds a prompt injection that cannot be taken out of it",
