@@ -305,7 +305,7 @@ class Proxy:
             await asyncio.sleep(min(self.bounds.seconds / 4, 1.0))
             now = asyncio.get_running_loop().time()
             for key, pending in list(self._pending.items()):
-                if now > pending.deadline:
+                if now > pending.deadline and key in self._pending:  # another may be answered while one is written
                     del self._pending[key]
                     said = f"[unpoison] the server did not answer in {self.bounds.seconds:g} seconds"
                     await self._reply(error_reply(key[1], TIMED_OUT, said))
