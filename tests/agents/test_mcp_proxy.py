@@ -138,3 +138,24 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
 
     assert run(names(command())) == {"add", "misbehave"}
     assert run(names(command("another"))) == set()
+
+
+def test_a_server_that_nobody_reaches_over_http_is_a_protocol_error() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        line = [
+            sys.executable,
+            "-m",
+            "unpoison",
+            "mcp-proxy",
+            "--url",
+            f"http://127.0.0.1:{closed.getsockname()[1]}/mcp",
+        ]
+        proxy = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        proxy.stdin.flush()
+        said = json.loads(proxy.stdout.readline())
+        proxy.communicate()
+    assert (said["id"], said["error"]["code"], proxy.returncode) == (1, -32000, 1)

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -154,10 +154,35 @@ class HttpServer:
     def __init__(self, url: str, most: int, headers: Mapping[str, str] | None = None) -> None:
         self.url, self.most, self.headers = url, most, dict(headers or {})
         self._version: str | None = None
-        self._stack = AsyncExitStack()
+        self._incoming: asyncio.Queue[Any] = asyncio.Queue(8)
+        self._outgoing: asyncio.Queue[Any] = asyncio.Queue(8)
 
     async def start(self) -> None:
+        self._task = asyncio.create_task(self._carry())
+
+    async def _carry(self) -> None:
+        """Hold the connection in a task of its own: where it fails, the SDK cancels the task that opened it."""
+        try:
+            async with self._client() as client, self._streams(client) as (read, write):
+                sending = asyncio.create_task(self._send_all(write))
+                try:
+                    async for message in read:
+                        await self._incoming.put(message)
+                finally:
+                    sending.cancel()
+        except Exception as error:  # of any kind, also groups: the host is told that the server ended
+            _log.warning("the connection to the server failed: %s", type(error).__name__)
+        await self._incoming.put(None)
+
+    async def _send_all(self, write: Any) -> None:
+        while True:
+            await write.send(await self._outgoing.get())
+
+    def _streams(self, client: Any) -> Any:
         transport = require("mcp.client.streamable_http", "the MCP proxy", "mcp")
+        return transport.streamable_http_client(self.url, http_client=client, max_sse_event_size=self.most)
+
+    def _client(self) -> Any:
         httpx = require("httpx2", "the MCP proxy", "mcp")
         most = self.most
 
@@ -174,14 +199,10 @@ class HttpServer:
                     raise httpx.StreamError(f"an answer of more than {most:,} bytes is refused")
             response._content = bytes(body)
 
-        client = httpx.AsyncClient(
+        return httpx.AsyncClient(
             headers={**self.headers, "accept-encoding": "identity"},
             timeout=httpx.Timeout(30.0, read=None),
             event_hooks={"response": [bound]},
-        )
-        await self._stack.enter_async_context(client)
-        self._read, self._write = await self._stack.enter_async_context(
-            transport.streamable_http_client(self.url, http_client=client, max_sse_event_size=most)
         )
 
     async def send(self, line: bytes, message: dict[str, Any]) -> None:
@@ -189,7 +210,7 @@ class HttpServer:
         from mcp.types import jsonrpc_message_adapter
 
         typed = jsonrpc_message_adapter.validate_python(message)
-        await self._write.send(SessionMessage(typed, ClientMessageMetadata(headers=self._headers(message))))
+        await self._outgoing.put(SessionMessage(typed, ClientMessageMetadata(headers=self._headers(message))))
 
     def _headers(self, message: Mapping[str, Any]) -> dict[str, str]:
         """What the protocol's own headers say of a message."""
@@ -210,7 +231,7 @@ class HttpServer:
         return headers
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        async for message in self._read:
+        while (message := await self._incoming.get()) is not None:
             if isinstance(message, Exception):
                 yield b"no message"
                 continue
@@ -221,8 +242,8 @@ class HttpServer:
             yield json.dumps(data).encode()
 
     async def close(self) -> None:
-        with suppress(Exception):  # whatever a dead connection raises while it is closed
-            await self._stack.aclose()
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=GRACE)
 
 
 class _Pending(NamedTuple):
