@@ -1,7 +1,8 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
+`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
+`audit`, `trace`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`,
+`sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -32,6 +33,7 @@ from unpoison.cli import (
     guard,
     keys,
     mcp,
+    mcp_proxy,
     models,
     quarantine,
     questions,
@@ -89,6 +91,7 @@ COMMANDS: dict[ModuleType, str | None] = {
     serve: "Serve defenses over HTTP, as a reranker too.",
     keys: "Make a key for 'unpoison serve --keys'.",
     mcp: "Serve screen and explain as tools for agents (MCP).",
+    mcp_proxy: "Screen what any MCP server returns.",
     questions: "Make questions with answers from your own documents.",
     schema: None,
     scan: None,
@@ -109,6 +112,7 @@ first of the docstring is too long."""
 for module, short_help in COMMANDS.items():
     name = module.__name__.rpartition(".")[2]
     command = getattr(module, name)
+    name = name.replace("_", "-")
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:

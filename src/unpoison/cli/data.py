@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.help import Command
+from unpoison.cli.options import Command
 
 if TYPE_CHECKING:
     from unpoison.bench.data.catalogue import DataFile, Licence

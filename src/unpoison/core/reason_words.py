@@ -357,8 +357,27 @@ SOURCES = {
 }
 """What is said of who says it."""
 
+TOOLS = {
+    "tool.passed": Words("nothing in it speaks to the model", "nothing in it speaks to the model"),
+    "tool.hidden": Words("{count:#hidden character}", "hides characters from its readers"),
+    "tool.split": Words(
+        "a prompt injection spread over several texts", "spreads a prompt injection over several texts"
+    ),
+    "tool.schema": Words(
+        "without its prompt injection it would not be valid against the tool's output schema",
+        "holds a prompt injection that cannot be taken out of it",
+    ),
+    "tool.too_much": Words("{what}", "is too large to be looked into"),
+    "tool.source": Words("its source is blocked", "comes from a blocked source"),
+    "tool.name": Words("its name is none of the protocol's", "has a name in other letters than the protocol's"),
+    "tool.shadows": Words("its name looks like that of another tool", "has a name that looks like another tool's"),
+    "tool.unapproved": Words("it is not in the lock file", "was not approved"),
+    "tool.changed": Words("it is not what the lock file says", "has changed since it was approved"),
+}
+"""What is said of a tool's result."""
+
 WORDS: Mapping[str, Words] = {
-    **DOOR, **GUARD, **GRADA, **RAGDEFENDER, **TRUSTRAG, **RADAR, **READ_ALONE, **OTHERS, **SOURCES,
+    **DOOR, **GUARD, **GRADA, **RAGDEFENDER, **TRUSTRAG, **RADAR, **READ_ALONE, **OTHERS, **SOURCES, **TOOLS,
 }  # fmt: skip
 """By code."""
 

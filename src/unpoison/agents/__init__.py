@@ -1,0 +1,32 @@
+"""What agents read: results of tools, screened, and a proxy in front of any MCP server.
+
+    from unpoison.agents import screen_tool_result
+
+    page = screen_tool_result("fetch", page).value
+
+The names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from unpoison.agents.policy import Bounds, ToolPolicy, ToolSettings
+    from unpoison.agents.screening import Cut, ScreenedResult, screen_tool_result
+
+__all__ = ["Bounds", "Cut", "ScreenedResult", "ToolPolicy", "ToolSettings", "screen_tool_result"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Bounds": "policy",
+        "Cut": "screening",
+        "ScreenedResult": "screening",
+        "ToolPolicy": "policy",
+        "ToolSettings": "policy",
+        "screen_tool_result": "screening",
+    },
+)

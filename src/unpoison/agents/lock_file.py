@@ -1,0 +1,81 @@
+"""Which tools of which server were approved, by hash: a description that changes after that is not shown to a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from unpoison.errors import InputError, clip
+
+__all__ = ["DESCRIBING", "LockFile", "identity_of", "tool_hash"]
+
+VERSION = 1
+MAX_BYTES = 16 * 2**20
+DESCRIBING = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+"""The fields of a tool that a model or its host reads."""
+
+
+def identity_of(address: str | Sequence[str]) -> str:
+    """A hash of the command line, or of the URL, of a server; neither is written down, for both may hold secrets."""
+    return _hash(address if isinstance(address, str) else list(address))
+
+
+def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
+    """A hash of a tool's description and schemas, and of whose they are."""
+    return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
+
+
+def _hash(value: object) -> str:
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{sha256(written.encode()).hexdigest()}"
+
+
+class LockFile:
+    """A file of approved tools, by server.
+
+    Args:
+        path: The file; one that does not exist approves nothing.
+
+    Raises:
+        InputError: It is no lock file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.servers: dict[str, dict[str, Any]] = {}
+        try:
+            with path.open("rb") as file:
+                data = json.loads(file.read(MAX_BYTES))
+            self.servers = {str(name): {"tools": dict(own["tools"])} for name, own in data["servers"].items()}
+            if data["version"] != VERSION:
+                raise ValueError
+        except FileNotFoundError:
+            return
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InputError(
+                f"{clip(str(path))} is no lock file of this version; make one with 'unpoison mcp-proxy --approve'"
+            ) from None
+
+    def knows(self, identity: str) -> bool:
+        """Whether anything of this server was approved."""
+        return identity in self.servers
+
+    def approved(self, identity: str, tool: Mapping[str, Any]) -> bool | None:
+        """Whether a tool is as it was approved; None where none of that name was."""
+        own = self.servers.get(identity, {"tools": {}})["tools"].get(tool.get("name"))
+        return None if own is None else bool(own == tool_hash(identity, tool))
+
+    def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
+        """Put these tools in the place of what was approved of a server, and write the file in one step."""
+        self.servers[identity] = {"tools": {str(tool["name"]): tool_hash(identity, tool) for tool in tools}}
+        beside = self.path.with_name(f"{self.path.name}.new")
+        beside.write_text(json.dumps({"version": VERSION, "servers": self.servers}, indent=2) + "\n", encoding="utf-8")
+        os.replace(beside, self.path)
+
+    def shadows(self, identity: str, name: str) -> bool:
+        """Whether another server has an approved tool of this name."""
+        return any(name in own["tools"] for other, own in self.servers.items() if other != identity)

@@ -1,0 +1,162 @@
+"""Prompt injections and hidden characters out of one text, the rest of it as it was, to the byte.
+
+What is cut from a passage of a screening is cut here from the raw text: tables, code and logs keep their layout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from unpoison.core.passages import Passage
+from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
+from unpoison.core.verdicts import Span
+from unpoison.defenses.injections import BUILT_IN, injection_spans, without_injections
+from unpoison.models.requests import Flow
+from unpoison.text.alignment import Region, merge_regions
+from unpoison.text.canonical import MARK
+from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, injection
+
+__all__ = ["MARK", "PART_CHARS", "Part", "Redaction", "hidden_parts", "parts_of", "reading_of", "redact"]
+
+PART_CHARS, OVERLAP = 20_000, 2_000
+"""Characters of a part of a long text that is judged at a time, and that it shares with the next."""
+
+INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
+JOINERS = "\u200c\u200d"
+SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+OVERRIDES = "\u202d\u202e"
+DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069"
+
+_ANY = re.compile(rf"[{INVISIBLE}{JOINERS}{SELECTORS}{OVERRIDES}{DIRECTIONS}\u00ad]")
+_FLAG = "\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f"
+_HIDDEN = re.compile(
+    rf"({_FLAG}|\A\ufeff(?![{INVISIBLE}]))|[{INVISIBLE}{OVERRIDES}]+"
+    rf"|[{JOINERS}\u00ad]{{2,}}|(?:(?<=[\x00-\x7f])|\A)[{JOINERS}]"  # a joiner shapes what stands before it
+    rf"|[{SELECTORS}]{{2,}}"  # one chooses a form, several carry a message
+)
+_DIRECTIONS = re.compile(rf"[{DIRECTIONS}]+")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+
+T = TypeVar("T")
+
+
+class Part(NamedTuple):
+    """A stretch of a text that is cut.
+
+    Attributes:
+        start, end: Positions in the text.
+        probability: Of being a prompt injection, in [0, 1]; 1 for what is hidden.
+        reason: Why.
+    """
+
+    start: int
+    end: int
+    probability: float
+    reason: Reason
+
+
+class Redaction(NamedTuple):
+    """A text without what was cut, and what that was, rising; injections may hold hidden parts."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+def parts_of(text: str) -> list[Region]:
+    """A text in parts of at most 20,000 characters that overlap by 2,000 and end with a line where they can."""
+    regions, start = list[Region](), 0
+    while len(text) - start > PART_CHARS:
+        line = text.rfind("\n", start + PART_CHARS - OVERLAP // 2, start + PART_CHARS)
+        end = line + 1 if line > 0 else start + PART_CHARS
+        regions.append((start, end))
+        start = end - OVERLAP
+    return [*regions, (start, len(text))]
+
+
+def reading_of(text: str) -> str:
+    """What a text says to a reader, and in comments and attributes to a model; kept for whoever asks again."""
+    return Passage(text).reading
+
+
+def hidden_parts(text: str) -> list[Part]:
+    """The characters that nobody sees and that mean nothing where they stand.
+
+    Joiners in emoji and in scripts that need them stay, single soft hyphens and variation selectors, a byte order mark
+    at the beginning, and marks of direction beside letters that are written from right to left. O(n) time.
+    """
+    if text.isascii() or not _ANY.search(text):
+        return []
+    runs = [run.span() for run in _HIDDEN.finditer(text) if run[1] is None]
+    if not _RIGHT_TO_LEFT.search(text):
+        runs += [run.span() for run in _DIRECTIONS.finditer(text)]
+    return [
+        Part(start, end, 1.0, Reason.of("tool.hidden", count=end - start)) for start, end in merge_regions(sorted(runs))
+    ]
+
+
+def redact(text: str, threshold: float, hidden: Sequence[Part] = ()) -> Redaction:
+    """Cut the prompt injections out of a text that holds any, sentence by sentence, and what is hidden.
+
+    Where injections cannot be told from the rest of a part of 20,000 characters, that part goes whole.
+
+    Args:
+        text: Any.
+        threshold: The probability from which a part is looked into.
+        hidden: Hidden parts that are cut as well.
+
+    Complexity: O(n log n) time for n characters.
+    """
+    parts = [part for region in parts_of(text) for part in _injected_parts(text, region, threshold)]
+    new = cut(text, parts, hidden)
+    if parts and any(injection(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
+        worst = max(parts, key=lambda part: part.probability)
+        parts = [Part(0, len(text), worst.probability, worst.reason)]
+        new = MARK
+    return Redaction(new, tuple(sorted([*parts, *hidden])))
+
+
+def cut(text: str, parts: Sequence[Part], hidden: Sequence[Part]) -> str:
+    """A text with a mark for each injection, one for those that touch, and nothing for what is hidden."""
+    marked: list[Region] = []
+    for start, end in merge_regions([(part.start, part.end) for part in parts]):
+        if marked and not text[marked[-1][1] : start].strip():
+            marked[-1] = marked[-1][0], end
+        else:
+            marked.append((start, end))
+    changes = [(*region, MARK) for region in marked]
+    changes += [
+        (part.start, part.end, "") for part in hidden if not any(a <= part.start and part.end <= b for a, b in marked)
+    ]
+    pieces, last = list[str](), 0
+    for start, end, new in sorted(changes):
+        pieces += [text[last:start], new] if start >= last else []
+        last = max(last, end)
+    return "".join([*pieces, text[last:]])
+
+
+def _injected_parts(text: str, region: Region, threshold: float) -> list[Part]:
+    passage = Passage(text[region[0] : region[1]])
+    worst = injection(passage.reading)
+    if worst.probability <= threshold:
+        return []
+    rest = _end(without_injections(passage, worst, BUILT_IN))
+    if rest.passage is None:
+        quote = quotable(worst.quote, MAX_QUOTE_CHARS)
+        return [Part(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]
+    return [_part(span, region[0], worst.quote) for span in rest.spans or injection_spans(passage, worst)]
+
+
+def _part(span: Span, offset: int, quote: str) -> Part:
+    reason = Reason.of(PROMPT_INJECTION, quote=quotable(quote, MAX_QUOTE_CHARS))
+    return Part(span.start + offset, span.end + offset, span.probability, reason)
+
+
+def _end(flow: Flow[T]) -> T:
+    """The result of a flow that asks no model."""
+    try:
+        next(flow)
+    except StopIteration as ended:
+        return ended.value  # type: ignore[no-any-return]
+    raise AssertionError("the built-in detector asks no model")
