@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
+`beliefs`, `guard`, `models`, `attack`, `evaluate`, `arena`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison import __version__
+from unpoison.cli.arena import arena
 from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
 from unpoison.cli.ask import ask
 from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
@@ -111,6 +112,7 @@ command(epilog=QUARANTINE_EXAMPLES)(quarantine)
 command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over all that was asked.")(audit)
 command(epilog=TRACE_EXAMPLES)(trace)
 command(short_help="List the defenses: options, needs and sources.")(defenses)
+app.add_typer(arena, name="arena")
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
