@@ -50,9 +50,7 @@ def run(
         list[str] | None,
         typer.Option(metavar="TRACK", help="screening, answers, injection or at-rest; by default all."),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A few questions of each task: minutes, wide intervals.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A few questions of each task: for minutes.")] = False,
     data: DataOption = None,
     folder: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="What is measured, for going on.")] = Path(
         "arena/runs"
@@ -73,9 +71,7 @@ def run(
     made = []
     for entry in entries:
         with progress() as update:
-            result = run_entry(
-                entry, chosen, found, folder, size, lambda name, done, total, update=update: update(done, total, name)
-            )
+            result = run_entry(entry, chosen, found, folder, size, update)
         if result["tracks"]:
             say(f"{entry.name}: {write_result(result, results)}")
             made.append(result)

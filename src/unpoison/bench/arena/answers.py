@@ -20,7 +20,7 @@ from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.owners import frequent_sources, with_owners
-from unpoison.bench.evaluation.poisoning import poison_candidates
+from unpoison.bench.evaluation.injection import poison_candidates
 from unpoison.types import Answer
 
 __all__ = ["OUTCOMES", "measure", "summarise"]
@@ -41,9 +41,8 @@ def measure(task: Task, entry: Entry, data: Data, count: int) -> Row:
     defense = entry.answerer(data, FILE)
     cases = []
     for example, context in zip(chosen, clean_contexts(chosen, 10, order="rank")):
-        planted = with_owners(
-            owned, example, poison_candidates(example, example.poisons()[:texts]), known[example.id], 0
-        )
+        poisons = poison_candidates(example, example.poisons()[:texts])
+        planted = with_owners(owned, example, poisons, known[example.id], seed=0)
         shown = _plant(context, planted)
         cases.append({"id": example.id, "outcome": outcome(example, defense.answer(shown.query, shown.passages))})
     return {"cases": cases}

@@ -1,4 +1,4 @@
-"""Questions with passages of which some are planted: what every defense of the screening and the answers track is shown.
+"""Questions with passages of which some are planted: what every defense is shown.
 
 Which questions belong to a task is data (`data/arena.json`), fixed for a version of the arena and made of questions
 that nothing shipped was fitted on. Planted texts come fourth, for no reader believes that places say nothing.

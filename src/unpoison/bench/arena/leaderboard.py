@@ -7,7 +7,7 @@ those that lose more than they save are not hidden: the frontier says which entr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -63,9 +63,10 @@ TITLES = {
 INTRODUCTION = """\
 # Arena
 
-A fixed set of tasks on which every defense is measured in the same way: clean retrievals of many kinds, poison that others
-published, attacks of ours, answers by the same reader, prompt injections, and poison that lies in a collection. How it works, and
-how to take part: [evaluation](evaluation.md#the-arena). The page is generated from result files: `unpoison arena table --page`.
+A fixed set of tasks on which every defense is measured in the same way: clean retrievals of many kinds, poison that
+others published, attacks of ours, answers by the same reader, prompt injections, and poison that lies in a collection.
+How it works, and how to take part: [evaluation](evaluation.md#the-arena). This page is generated from the result files
+by `unpoison arena table --page docs/arena.md`; the same as [JSON](arena.json).
 """
 
 
@@ -82,11 +83,9 @@ def write_page(results: Sequence[Row], page: Path) -> list[Path]:
         page.with_suffix(".json"): feed(results),
         beside / "arena.svg": picture(results),
     }
-    files |= {
-        beside / "arena-badge.svg": badge(result)
-        for result in results
-        if result["entry"]["name"] == "guard" and "screening" in result["tracks"]
-    }
+    for result in results:
+        if result["entry"]["name"] == "guard" and "screening" in result["tracks"]:
+            files[beside / "arena-badge.svg"] = badge(result)
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
     return list(files)
@@ -160,12 +159,13 @@ def feed(results: Sequence[Row]) -> str:
 def badge(result: Row) -> str:
     """A small picture for a README: what an entry leaves of published poison, and what it costs."""
     score = result["tracks"]["screening"]["score"]["own"]
-    text = f"poison left {_cell(_number(score, ('published left', 'mean')))}, clean lost {_cell(_number(score, ('clean lost', 'mean')))}"
+    left_over, lost = (_cell(_number(score, (name, "mean"))) for name in ("published left", "clean lost"))
+    text = f"poison left {left_over}, clean lost {lost}"
     name = escape_html(f"arena {VERSION}: {result['entry']['name']}", 80)
     left, right = 7 * len(name) + 16, 7 * len(text) + 16
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="22" role="img" aria-label="{name}, {text}" '
-        'font-family="system-ui, sans-serif" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="22" role="img" '
+        f'aria-label="{name}, {text}" font-family="system-ui, sans-serif" font-size="12">'
         f'<rect width="{left + right}" height="22" rx="4" fill="#1d2329"/>'
         f'<path d="M{left} 0h{right - 4}a4 4 0 0 1 4 4v14a4 4 0 0 1-4 4H{left}z" fill="#1b6e47"/>'
         f'<g fill="#fff" dominant-baseline="central"><text x="8" y="11">{name}</text>'
@@ -237,14 +237,11 @@ def _leader(track: str, cells: Sequence[Sequence[str]]) -> str:
 
 def _families(results: Sequence[Row], table: str) -> str:
     """The whole table of a track: a line for each family."""
-    shown = [
-        (r["entry"]["name"], r["tracks"]["screening"]["tables"].get(table))
-        for r, _ in rows_of(results, "screening", table)
-    ]
-    tasks = list(dict.fromkeys(task for _, content in shown if content for task in content))
-    cell: Callable[[Row | None, str], str] = lambda content, task: _shares((content or {}).get(task))
-    lines = [[task, *(cell(content, task) for _, content in shown)] for task in tasks]
-    body = _markdown_table(["task", *(name for name, _ in shown)], lines)
+    ranked = [result for result, _ in rows_of(results, "screening", table)]
+    shown = {r["entry"]["name"]: r["tracks"]["screening"]["tables"].get(table, {}) for r in ranked}
+    tasks = dict.fromkeys(task for content in shown.values() for task in content)
+    lines = [[task, *(_shares(content.get(task)) for content in shown.values())] for task in tasks]
+    body = _markdown_table(["task", *shown], lines)
     return f'??? note "Every task, {THRESHOLDS[table]}"\n\n' + "\n".join(f"    {line}" for line in body.split("\n"))
 
 

@@ -54,8 +54,8 @@ SIZES = {
     "whole": Size("whole", 40, 10, 46, 5_000, 10_000),
 }
 
-Step = Callable[[str, int, int], None]
-"""Told the task, how many are done, and of how many."""
+Step = Callable[[int, int, str], None]
+"""Told how many tasks are done, of how many, and which is next."""
 
 
 def run_entry(
@@ -64,7 +64,7 @@ def run_entry(
     data: Data,
     folder: Path,
     size: Size,
-    step: Step = lambda name, done, total: None,
+    step: Step = lambda done, total, doing: None,
 ) -> Row:
     """Measure an entry on every task of these tracks that it takes part in.
 
@@ -83,7 +83,7 @@ def run_entry(
     done = {row["task"]: row for row in read_rows(path) if row.get("stamp") == stamp}
     with Journal(path, exclusive=True) as journal:
         for number, task in enumerate(tasks):
-            step(f"{entry.name}: {task.key}", number, len(tasks))
+            step(number, len(tasks), f"{entry.name}: {task.key}")
             if task.key not in done:
                 row = {"stamp": stamp, "task": task.key, **_measure(task, entry, data, size)}
                 journal.append(row)

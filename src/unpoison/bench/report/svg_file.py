@@ -35,8 +35,7 @@ def svg_file(figure: Figure, names: Iterable[tuple[str, int, int]] = ()) -> str:
         for name, hue, x in names
     )
     opening, drawn = chart.split(">", 1)
-    opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ').replace(
-        "0 0 640 340", "0 -36 640 376"
-    )
+    opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
+    opening = opening.replace("0 0 640 340", "0 -36 640 376")
     back = '<rect class="back" x=".5" y="-35.5" width="639" height="375" rx="12"/>'
     return f'{opening} font-family="system-ui, sans-serif"><style>{STYLE}</style>{back}{heads}{drawn}\n'
