@@ -61,7 +61,6 @@ def run(
     from unpoison.bench.arena import SIZES, TRACKS, entries_of, run_entry, write_result
     from unpoison.bench.arena.leaderboard import text_table
     from unpoison.cli.common import progress, say
-    from unpoison.cli.display import show
     from unpoison.errors import InputError, OptionError, clip
 
     chosen = [name for name in TRACKS if not track or name in track]
@@ -77,7 +76,7 @@ def run(
             made.append(result)
     if not made:
         raise InputError("nothing was measured: " + next(iter(result["absent"].values()), "no entry takes part"))
-    show(text_table(made))
+    typer.echo(text_table(made))
     if any(result["absent"] for result in made):
         raise typer.Exit(1)
 
@@ -94,14 +93,13 @@ def table(
     from unpoison.bench.arena import read_results
     from unpoison.bench.arena.leaderboard import text_table, write_page
     from unpoison.cli.common import say
-    from unpoison.cli.display import show
     from unpoison.errors import InputError
 
     read = read_results(results)
     if not read:
         raise InputError(f"{results} holds no result files; make some with: unpoison arena run --quick")
     if page is None:
-        show(text_table(read))
+        typer.echo(text_table(read))
         return
     for path in write_page(read, page):
         say(str(path))
@@ -113,13 +111,12 @@ def check(
 ) -> None:
     """Check result files: version, fields, and that the numbers are those that were measured."""
     from unpoison.bench.arena import read_results
-    from unpoison.cli.display import show
     from unpoison.errors import InputError
 
     read = read_results(results)
     if not read:
         raise InputError(f"{results} holds no result files; make some with: unpoison arena run --quick")
-    show(f"{len(read)} results of this version, every one as it was written")
+    typer.echo(f"{len(read)} results of this version, every one as it was written")
 
 
 def _data(folder: Path | None) -> Data:

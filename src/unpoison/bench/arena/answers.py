@@ -18,9 +18,9 @@ from unpoison.bench.arena.entries import Entry
 from unpoison.bench.arena.tasks import ANSWERS, Task
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import poison_candidates
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.owners import frequent_sources, with_owners
-from unpoison.bench.evaluation.injection import poison_candidates
 from unpoison.types import Answer
 
 __all__ = ["OUTCOMES", "measure", "summarise"]

@@ -29,7 +29,7 @@ class Entry:
 
     Attributes:
         name: Unique; lower case, digits, dots and hyphens.
-        defense: As the command line writes it, `my_module:MyDefense` included.
+        defense: As the command line writes it, `my_module:MyDefense` included; in `at-rest` one of `RANKERS`.
         encoder: For defenses that compare texts.
         generator: Answers in the track `answers`, for every entry the same reader unless it says otherwise.
         sources: `seen` gives it a history of the sources of other questions.
@@ -120,6 +120,8 @@ ENTRIES: tuple[Entry, ...] = (
           about="drops what repeats the question"),
     Entry("phrases", "unpoison.bench.arena.baselines:Phrases", tracks=("screening", "injection"),
           about="a list of forty phrases, as filters of prompts have"),
+    Entry("scan", "scan", tracks=("at-rest",), about="unpoison scan"),
+    Entry("hubs", "hubs", tracks=("at-rest",), about="documents that stand near most others, by BM25"),
 )  # fmt: skip
 """The first table."""
 

@@ -102,7 +102,7 @@ def _measure(task: Task, entry: Entry, data: Data, size: Size) -> Row:
             return answers.measure(task, entry, data, size.answers)
         if task.track == "injection":
             return injection.measure(task, entry, data, size.injection)
-        return at_rest.measure(task, entry.name, data, size.at_rest)
+        return at_rest.measure(task, entry.defense, data, size.at_rest)
     except (ModelError, OptionError, InputError) as error:
         return {"absent": str(error)}
 
