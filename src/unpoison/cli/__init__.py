@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from unpoison import __version__
 from unpoison.cli import (
+    arena,
     ask,
     attack,
     audit,
@@ -99,6 +100,7 @@ COMMANDS: dict[ModuleType, str | None] = {
     audit: "Say which documents were dropped over all that was asked.",
     trace: None,
     defenses: "List the defenses: options, needs and sources.",
+    arena: None,
     beliefs: None,
     data: None,
     guard: None,
