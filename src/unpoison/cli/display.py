@@ -15,7 +15,7 @@ from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Call, Screening
 
 if TYPE_CHECKING:
-    from unpoison.bench.report.tables import Table as TableOfReport
+    from unpoison.report.document import Table as TableOfReport
 
 __all__ = ["Accounts", "report_table", "screening_table", "show", "show_answer", "text_table"]
 

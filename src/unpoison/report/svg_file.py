@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 
-from unpoison.report.charts import Figure, label, svg
+from unpoison.report.charts import Figure, svg
 
 __all__ = ["svg_file"]
 
@@ -30,7 +31,7 @@ def svg_file(figure: Figure, names: Iterable[tuple[str, int, int]] = ()) -> str:
     """
     chart = svg(figure)
     heads = "".join(
-        f'<g class="hue{hue}"><text class="name" x="{x}" y="-12">{MARKERS[hue % 3]} {label(name)}</text></g>'
+        f'<g class="hue{hue}"><text class="name" x="{x}" y="-12">{MARKERS[hue % 3]} {escape(name)}</text></g>'
         for name, hue, x in names
     )
     opening, drawn = chart.split(">", 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.arena.tasks import VERSION
 from unpoison.report.charts import Scatter
 from unpoison.report.svg_file import svg_file
-from unpoison.utils.plain_text import escape_html
 
 __all__ = ["badge", "feed", "frontier", "markdown", "picture", "text_table", "write_page"]
 
@@ -161,7 +161,7 @@ def badge(result: Row) -> str:
     score = result["tracks"]["screening"]["score"]["own"]
     left_over, lost = (_cell(_number(score, (name, "mean"))) for name in ("published left", "clean lost"))
     text = f"poison left {left_over}, clean lost {lost}"
-    name = escape_html(f"arena {VERSION}: {result['entry']['name']}", 80)
+    name = escape(f"arena {VERSION}: {result['entry']['name']}")
     left, right = 7 * len(name) + 16, 7 * len(text) + 16
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="22" role="img" '
