@@ -39,7 +39,7 @@ MADE_WHEN_RUN = {
     "text/prompt_injection.py": "classes of characters",
     "text/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
-    "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
+    "sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "bench/redteam/secrets.py": "escaped values, joined",
     "models/transformers.py": "names, and escaped marks, joined",
 }
@@ -79,7 +79,8 @@ def patterns() -> Iterator[Any]:
                 continue
             except ImportError:
                 continue
-            flags = next((eval(ast.unparse(a), {"re": re}) for a in [*call.args[1:]] if "re." in ast.unparse(a)), 0)  # noqa: S307
+            named = [text for text in map(ast.unparse, call.args[1:]) if re.match(r"re\.[A-Z]", text)]
+            flags = eval(named[0], {"re": re}) if named else 0  # noqa: S307
             method = call.func.attr if call.func.attr != "compile" else None  # type: ignore[attr-defined]
             for used in [method] if method else _methods(tree, call, path):
                 yield pytest.param(re.compile(known, flags), used, id=f"{place}:{call.lineno}:{used}")

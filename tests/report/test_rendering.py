@@ -318,3 +318,11 @@ def test_claims_stand_on_the_page_with_their_sources_escaped():
     html = screening.to_html()
     assert "&lt;img src=x onerror=y&gt;, weight 1.5: &lt;b&gt;.example (passage 0)" in html
     assert "<img" not in html
+
+
+def test_a_span_inside_a_word_stays_inside_it() -> None:
+    from unpoison.core.verdicts import Span, Verdict
+    from unpoison.report.rendering import pieces_of
+
+    verdict = Verdict(0, True, 0.5, 0, "x", (Span(2, 4, 0.9, "r"), Span(8, 9, 0.9, "r")))
+    assert [piece.text for piece in pieces_of("poison  a b c", verdict, 100)] == ["po", "is", "on ", "a", " b c"]

@@ -158,7 +158,7 @@ def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = 
 
     Use it as `vectors = yield from encode(texts)`.
     """
-    return _ask(Encode(tuple(texts), purpose, queries))
+    return (yield from _ask(Encode(tuple(texts), purpose, queries)))
 
 
 def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screening | None = None) -> Flow[list[Reply]]:
@@ -166,7 +166,7 @@ def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screenin
 
     Use it as `replies = yield from generate(prompts)`; give `final` where one reply is what the user reads.
     """
-    return _ask(Generate(tuple(prompts), purpose, final))
+    return (yield from _ask(Generate(tuple(prompts), purpose, final)))
 
 
 def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
@@ -174,7 +174,7 @@ def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow
 
     Use it as `probabilities = yield from judge(pairs)`.
     """
-    return _ask(Judge(tuple(pairs), purpose))
+    return (yield from _ask(Judge(tuple(pairs), purpose)))
 
 
 def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Flow[list[Any]]:
@@ -182,7 +182,7 @@ def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Fl
 
     Use it as `readings = yield from read(question, passages)`.
     """
-    return _ask(Read(question, tuple(passages), purpose))
+    return (yield from _ask(Read(question, tuple(passages), purpose)))
 
 
 def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
@@ -190,7 +190,7 @@ def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "riva
 
     Use it as `relations = yield from relate(question, pairs)`.
     """
-    return _ask(Relate(question, tuple(pairs), purpose))
+    return (yield from _ask(Relate(question, tuple(pairs), purpose)))
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
@@ -198,7 +198,7 @@ def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flo
 
     Use it as `scores = yield from compare(pairs)`.
     """
-    return _ask(Compare(tuple(pairs), purpose))
+    return (yield from _ask(Compare(tuple(pairs), purpose)))
 
 
 def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[NDArray[np.float64]]:
@@ -206,7 +206,7 @@ def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[ND
 
     Use it as `probabilities = yield from classify(texts)`.
     """
-    return _ask(Classify(tuple(texts), purpose))
+    return (yield from _ask(Classify(tuple(texts), purpose)))
 
 
 def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
@@ -214,17 +214,17 @@ def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[N
 
     Use it as `log_probabilities = yield from likelihood(texts)`.
     """
-    return _ask(Likelihood(tuple(texts), purpose))
+    return (yield from _ask(Likelihood(tuple(texts), purpose)))
 
 
 def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray[np.float64]]:
     """Ask what comes next: one row of log-probabilities for each prompt."""
-    return _ask(NextToken(tuple(prompts), tuple(tokens)))
+    return (yield from _ask(NextToken(tuple(prompts), tuple(tokens))))
 
 
 def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
     """Ask for the passages of each question."""
-    return _ask(Retrieve(tuple(questions)))
+    return (yield from _ask(Retrieve(tuple(questions))))
 
 
 def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:

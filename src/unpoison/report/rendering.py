@@ -127,12 +127,19 @@ def pieces_of(text: str, verdict: Verdict, limit: int) -> list[Piece]:
     pieces, end = list[Piece](), 0
     around = max(limit // (2 * len(spans)), 40)
     for span in spans:
-        pieces.append(Piece(_between(text[end : span.start], around, first=end == 0)))
+        before = text[end : span.start]
+        pieces.append(Piece(_with_edges(before, _between(before, around, first=end == 0))))
         mark, title = "cut" if span in verdict.cuts else "suspicious", f"{span.probability:.2f}: {span.reason}"
         shown = excerpt(text[span.start : span.end], limit)
         pieces.append(Piece(shown, mark, excerpt(title, 400), span.end - span.start))
         end = span.end
-    return [*pieces, Piece(excerpt(text[end:], around) if text[end:].strip() else "")]
+    return [*pieces, Piece(_with_edges(text[end:], excerpt(text[end:], around) if text[end:].strip() else ""))]
+
+
+def _with_edges(text: str, shown: str) -> str:
+    """The excerpt of a stretch with a space where the stretch begins or ends with one: spans may part a word."""
+    begin, end = (" " if edge.isspace() else "" for edge in (text[:1], text[-1:]))
+    return f"{begin}{shown.strip()}{end}" if shown.strip() else begin
 
 
 def _between(text: str, limit: int, *, first: bool) -> str:

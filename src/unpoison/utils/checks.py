@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import wraps
 from inspect import signature
+from numbers import Integral, Real
 from typing import Any, TypeVar
-
-import numpy as np
 
 from unpoison.errors import OptionError, clip
 
@@ -45,7 +44,7 @@ def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: boo
         OptionError: It is not.
     """
     high = MAX_NUMBER if high is None else high
-    right = isinstance(value, (int, np.integer) if whole else (int, float, np.integer, np.floating))
+    right = isinstance(value, Integral if whole else Real)
     if not right or isinstance(value, bool) or not value >= low or value == float("inf"):
         raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {clip(value)}")
     if value > high:
@@ -59,7 +58,7 @@ def flag(option: str, value: bool) -> bool:
     Raises:
         OptionError: It is not.
     """
-    if not isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):  # numpy's, which is not imported
         raise OptionError(f"{option} must be True or False, got {clip(value)}")
     return bool(value)
 
@@ -70,7 +69,7 @@ def within(option: str, value: float, low: float, high: float, *, open_end: bool
     Raises:
         OptionError: It does not.
     """
-    right = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    right = isinstance(value, Real) and not isinstance(value, bool)
     if not right or not low <= value <= high or (open_end and value == high):
         raise OptionError(
             f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {clip(value)}"
