@@ -109,19 +109,24 @@ def table(
 def check(
     results: Annotated[Path, typer.Argument(metavar="FOLDER", help="Result files.")] = Path("arena/results"),
 ) -> None:
-    """Check result files: version, fields, and that the numbers are those that were measured."""
+    """Check result files, and that nothing shipped was fitted on a text that may only be tested on."""
     from unpoison.bench.arena import read_results
+    from unpoison.bench.data.disjoint import check_disjoint
     from unpoison.errors import InputError
 
     read = read_results(results)
     if not read:
         raise InputError(f"{results} holds no result files; make some with: unpoison arena run --quick")
     typer.echo(f"{len(read)} results of this version, every one as it was written")
+    overlaps = check_disjoint()
+    for overlap in overlaps:
+        typer.echo(f"{overlap.fitted}: {overlap.shared} of its {overlap.texts:,} texts may only be tested on")
+    if any(overlap.shared for overlap in overlaps):
+        raise typer.Exit(1)
 
 
 def _data(folder: Path | None) -> Data:
     from unpoison.bench.arena import Data
+    from unpoison.bench.data.store import data_path
 
-    if folder is None:
-        folder = Path("../shared/data")
-    return Data(lambda name: folder / f"{name}.jsonl")
+    return Data(data_path if folder is None else lambda name: folder / f"{name}.jsonl")

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.arena.injection import ALARMS
+from unpoison.bench.arena.screening import HARM
 from unpoison.bench.arena.tasks import VERSION
 from unpoison.report.charts import Scatter
 from unpoison.report.svg_file import svg_file
@@ -51,7 +53,12 @@ ORDER: dict[str, tuple[tuple[str, ...], int]] = {
 }
 """What a track's table is sorted by, and whether less is better (1) or more (-1)."""
 
-THRESHOLDS = {"own": "at its own threshold", "equal harm": "at equal harm (2 % of clean passages lost)"}
+THRESHOLDS = {"own": "at its own threshold", "equal harm": "at equal harm"}
+EQUAL = {
+    "screening": f"{HARM:.0%} of the clean passages lost",
+    "injection": f"{ALARMS:.1%} of the harmless texts flagged",
+}
+"""What equal harm is in a track."""
 TITLES = {
     "screening": "Screening: what is left of planted texts",
     "answers": "Answers: what comes out",
@@ -195,11 +202,15 @@ def _tables(results: Sequence[Row]) -> list[tuple[str, str, list[str], list[list
 def text_table(results: Sequence[Row]) -> str:
     """All tables for a terminal, in Markdown, which pastes well."""
     parts = [
-        f"{track}, {THRESHOLDS[table]}\n\n{_markdown_table(headings, cells)}"
+        f"{track}, {_where(track, table)}\n\n{_markdown_table(headings, cells)}"
         for track, table, headings, cells in _tables(results)
     ]
     absent = [f"{r['entry']['name']}: {task}: {reason}" for r in results for task, reason in r["absent"].items()]
     return "\n\n".join(parts) + ("\n\nnot measured:\n" + "\n".join(absent) if absent else "")
+
+
+def _where(track: str, table: str) -> str:
+    return THRESHOLDS[table] + (f" (at most {EQUAL[track]})" if table == "equal harm" else "")
 
 
 def _markdown_table(headings: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
@@ -215,7 +226,7 @@ def markdown(results: Sequence[Row], introduction: str, picture_at: str) -> str:
         if track != seen_track:
             parts += [f"## {TITLES[track]}", _leader(track, cells)]
             seen_track = track
-        parts += [f"{THRESHOLDS[table].capitalize()}:", _markdown_table(headings, cells)]
+        parts += [f"{_where(track, table).capitalize()}:", _markdown_table(headings, cells)]
         if track == "screening":
             parts.append(_families(results, table))
     parts += ["## Who took part", _entries(results)]

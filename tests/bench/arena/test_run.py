@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from unpoison.bench.arena import SIZES, Entry, entries_of, read_result, run, run_entry, write_result
+from unpoison.bench.arena.leaderboard import frontier, picture, text_table, write_page
+from unpoison.errors import InputError, OptionError
+
+SIZE = replace(SIZES["quick"], screening=1, searched=1)
+
+
+@pytest.fixture
+def result(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(run.screening, "GRADIENT_ENCODER", "lexical")  # gibberish needs gradients: named as absent
+    return run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "runs", SIZE)
+
+
+def test_what_cannot_be_measured_is_named_and_counts_nowhere(result) -> None:
+    assert set(result["absent"]) == {"screening/gibberish"}
+    assert "gibberish" not in result["tracks"]["screening"]["tables"]["own"]
+
+
+def test_a_killed_run_goes_on_and_says_the_same(result, data, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "runs" / "none.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])  # killed in the middle of a line
+    measured = []
+    measure = run.screening.measure
+
+    def count(task, *rest):
+        measured.append(task.name)
+        return measure(task, *rest)
+
+    monkeypatch.setattr(run.screening, "measure", count)
+    again = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "runs", SIZE)
+    assert again["digest"] == result["digest"]
+    assert 0 < len(measured) < 41
+
+
+def test_missing_data_are_named_with_the_command(data, folder, tmp_path) -> None:
+    (folder / "ramdocs.jsonl").unlink()
+    result = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "other", SIZE)
+    assert result["absent"]["screening/misinformation"].endswith("unpoison data get ramdocs")
+
+
+def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
+    path = write_result(result, tmp_path / "results")
+    assert read_result(path)["digest"] == result["digest"]
+    changed = json.loads(path.read_text())
+    changed["tracks"]["screening"]["score"]["own"]["clean lost"]["mean"] = 0.5
+    path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match="not those of its digest"):
+        read_result(path)
+    path.write_text(json.dumps({**result, "arena": "0"}))
+    with pytest.raises(InputError, match="arena run -d none"):
+        read_result(path)
+    path.write_text("[]")
+    with pytest.raises(InputError, match="no result of the arena"):
+        read_result(path)
+
+
+def test_entries_have_names_of_their_own() -> None:
+    assert entries_of(("guard", "grada:keep=3"))[1] == Entry("grada-keep-3", "grada:keep=3")
+    assert len({entry.name for entry in entries_of(())}) == len(entries_of(()))
+    with pytest.raises(OptionError, match="grada"):
+        entries_of(("grada", "grada"))
+    with pytest.raises(OptionError, match="a-z"):
+        Entry("<script>", "guard")
+
+
+def test_the_frontier_holds_whom_nobody_beats() -> None:
+    points = {"a": (0.0, 1.0), "b": (0.1, 0.5), "c": (0.2, 0.5), "d": (0.5, 0.0)}
+    assert frontier(points) == ["a", "b", "d"]
+
+
+def test_a_page_with_picture_and_feed(result, tmp_path) -> None:
+    written = write_page([result], tmp_path / "docs" / "arena.md")
+    assert {path.name for path in written} == {"arena.md", "arena.json", "arena.svg"}
+    page = (tmp_path / "docs" / "arena.md").read_text()
+    assert "| none | 0.0 % | 0.0 % | 0.0 % | 100.0 % |" in page
+    assert "unpoison arena run -d none --quick" in page
+    assert "screening/gibberish" in text_table([result])
+    assert json.loads((tmp_path / "docs" / "arena.json").read_text())["entries"][0]["entry"]["name"] == "none"
+    assert ">none *<" in picture([result])
