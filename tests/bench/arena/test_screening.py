@@ -42,7 +42,7 @@ def test_an_oracle_is_perfect(data) -> None:
     score = result["score"]["own"]
     assert score["clean lost"]["mean"] == 0 == score["truth lost"]
     assert score["published left"]["mean"] == 0
-    assert result["tables"]["own"]["poisonedrag"]["left of 5"]["value"] == 0
+    assert result["tables"]["own"]["poisonedrag"]["left of several"]["value"] == 0
 
 
 def test_means_are_over_families_and_the_worst_is_named(data) -> None:
@@ -60,7 +60,7 @@ def case(texts, planted, clean=()):
 
 def test_a_cut_text_that_says_nothing_of_the_goal_does_no_harm() -> None:
     rows = {TASKS["tan"].key: {"cases": [case(1, [[True, False, 0.9]])]}}
-    assert summarise(rows, [TASKS["tan"]])["tables"]["own"]["tan"]["left of 1"]["value"] == 0
+    assert summarise(rows, [TASKS["tan"]])["tables"]["own"]["tan"]["left of one"]["value"] == 0
 
 
 def test_at_equal_harm_the_clean_scores_decide() -> None:
@@ -72,7 +72,7 @@ def test_at_equal_harm_the_clean_scores_decide() -> None:
     result = summarise(rows, [TASKS["clean, nq"], TASKS["tan"]])
     assert result["threshold"] == 0.02
     assert result["tables"]["equal harm"]["clean, nq"]["lost"]["value"] == 0.02
-    assert result["tables"]["equal harm"]["tan"]["left of 1"]["value"] == 0.5  # by score, not by its own verdict
+    assert result["tables"]["equal harm"]["tan"]["left of one"]["value"] == 0.5  # by score, not by its own verdict
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.arena.injection import ALARMS
+from unpoison.bench.arena.run import SIZES
 from unpoison.bench.arena.screening import HARM
 from unpoison.bench.arena.tasks import VERSION
 from unpoison.report.charts import Scatter
@@ -220,7 +221,14 @@ def _markdown_table(headings: Sequence[str], cells: Iterable[Sequence[str]]) -> 
 
 def markdown(results: Sequence[Row], introduction: str, picture_at: str) -> str:
     """The page: introduction, picture, who leads, a table for each track and threshold, who took part."""
-    parts = [introduction.rstrip(), f"![{_frontier_sentence(results)}]({picture_at})", _frontier_sentence(results)]
+    sizes = sorted({result["size"] for result in results})
+    measured = " and ".join(f"{SIZES[size].screening} questions of each screening task (`{size}`)" for size in sizes)
+    parts = [
+        introduction.rstrip(),
+        f"Measured on {measured}; intervals are in the result files.",
+        f"![{_frontier_sentence(results)}]({picture_at})",
+        _frontier_sentence(results),
+    ]
     seen_track = ""
     for track, table, headings, cells in _tables(results):
         if track != seen_track:

@@ -79,7 +79,8 @@ def run_entry(
     """
     tasks = [task for track in tracks if track in entry.tracks for task in tasks_of(track)]
     path = folder / f"{entry.name}.jsonl"
-    stamp = {"arena": VERSION, "size": size.name, "version": __version__, "entry": entry.to_dict()}
+    how = {name: getattr(entry, name) for name in ("defense", "encoder", "generator", "sources")}
+    stamp = {"arena": VERSION, "size": size.name, "version": __version__, **how}
     done = {row["task"]: row for row in read_rows(path) if row.get("stamp") == stamp}
     with Journal(path, exclusive=True) as journal:
         for number, task in enumerate(tasks):

@@ -136,10 +136,14 @@ def _table(rows: Mapping[str, Row], tasks: Sequence[Task], limit: float | None) 
             what = "clean" if task.origin == "clean" else "planted"
             table[task.name] = {"lost": _share(cases, what, limit, left=False).to_dict()}
             continue
-        counts = sorted({case["texts"] for case in cases})
+        groups = {
+            "one": [c for c in cases if c["texts"] == SINGLE],
+            "several": [c for c in cases if c["texts"] > SINGLE],
+        }
         table[task.name] = {
-            f"left of {count}": _share([c for c in cases if c["texts"] == count], "planted", limit, left=True).to_dict()
-            for count in counts
+            f"left of {count}": _share(some, "planted", limit, left=True).to_dict()
+            for count, some in groups.items()
+            if some
         }
     return table
 
