@@ -44,12 +44,15 @@ def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: boo
         OptionError: It is not.
     """
     high = MAX_NUMBER if high is None else high
-    right = isinstance(value, Integral if whole else Real)
-    if not right or isinstance(value, bool) or not value >= low or value == float("inf"):
+    if not _is_number(value, whole) or not value >= low or value == float("inf"):
         raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {clip(value)}")
     if value > high:
         raise OptionError(f"{option} must be at most {high:,}, got {clip(value)}")
     return value
+
+
+def _is_number(value: object, whole: bool) -> bool:
+    return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 
 def flag(option: str, value: bool) -> bool:
@@ -58,7 +61,7 @@ def flag(option: str, value: bool) -> bool:
     Raises:
         OptionError: It is not.
     """
-    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):  # numpy's, which is not imported
+    if type(value).__name__ not in ("bool", "bool_"):  # numpy's has no other sign, and is not imported here
         raise OptionError(f"{option} must be True or False, got {clip(value)}")
     return bool(value)
 
@@ -69,8 +72,7 @@ def within(option: str, value: float, low: float, high: float, *, open_end: bool
     Raises:
         OptionError: It does not.
     """
-    right = isinstance(value, Real) and not isinstance(value, bool)
-    if not right or not low <= value <= high or (open_end and value == high):
+    if not _is_number(value, whole=False) or not low <= value <= high or (open_end and value == high):
         raise OptionError(
             f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {clip(value)}"
         )
