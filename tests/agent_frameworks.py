@@ -166,6 +166,7 @@ class OpenAIAgents:
     name = "openai-agents"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
+        from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
         from openai.types.responses import (
             Response,
             ResponseCompletedEvent,
@@ -174,7 +175,6 @@ class OpenAIAgents:
             ResponseOutputText,
         )
 
-        from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
         from unpoison.agents.openai_agents import screening_guardrail
 
         class Scripted(Model):

@@ -130,6 +130,14 @@ def test_what_cannot_be_looked_into_is_blocked(kind: str, caplog: pytest.LogCapt
     assert ORDER not in caplog.text + str(screened.to_dict())
 
 
+def test_a_tool_that_is_to_be_kept_is_not_looked_into_but_its_source_counts() -> None:
+    deep: list[Any] = [PAGE]
+    deep.append(deep)
+    kept = {"action": "keep", "hidden": "keep"}
+    assert ToolScreener({"fetch": kept}).screen("fetch", deep).value is deep
+    assert ToolScreener({"fetch": {**kept, "level": "blocked"}}).screen("fetch", deep).blocked
+
+
 def test_files_in_base64_are_not_read_and_texts_in_their_fields_are() -> None:
     image = {"type": "image", "base64": "iVBORw0KGgo" * 300_000}
     assert ToolScreener().screen("fetch", [image]).value[0] is image

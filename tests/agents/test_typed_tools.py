@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agents import Agent, FunctionTool, ToolOutputImage, ToolOutputText, WebSearchTool, function_tool
 from haystack import Document, component
 from haystack.tools import (
     ComponentTool,
@@ -29,7 +30,6 @@ from pydantic import BaseModel
 from pydantic_ai import BinaryContent, FunctionToolset, ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 
-from agents import Agent, FunctionTool, ToolOutputImage, ToolOutputText, WebSearchTool, function_tool
 from unpoison.agents import haystack, llamaindex, openai_agents, pydantic_ai
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.errors import OptionError

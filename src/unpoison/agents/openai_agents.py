@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agents import FunctionTool, Tool, ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
+
 from unpoison.agents.objects import values_of
 from unpoison.agents.policy import Bounds
 from unpoison.agents.screening import ScreenedResult

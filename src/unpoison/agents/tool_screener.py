@@ -66,7 +66,9 @@ class ToolScreener:
         return await asyncio.to_thread(self.screen, tool, result, arguments, query)
 
     def _screen(self, tool: str, result: Any, arguments: Mapping[str, Any] | None, query: str | None) -> ScreenedResult:
-        values = values_of(result, self.policy.bounds)
+        settings = self.policy.settings(tool)
+        kept = settings.action == settings.hidden == "keep"
+        values = None if kept else values_of(result, self.policy.bounds)
         screened = screen_tool_result(tool, values, query, policy=self.policy, arguments=arguments, skip=_is_blob)
         if screened.blocked:
             return screened
