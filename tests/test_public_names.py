@@ -65,5 +65,5 @@ def test_a_missing_extra_names_the_command_that_installs_it(monkeypatch: pytest.
 
 
 def test_every_extra_that_a_message_names_exists() -> None:
-    declared = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
+    declared = set(re.findall(r"^([\w-]+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     assert set(extras.EXTRAS.values()) <= declared

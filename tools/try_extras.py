@@ -53,6 +53,9 @@ SMOKE = {
     "langchain": "from unpoison.integrations import langchain; print(langchain.__all__)",
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",
+    "langgraph": "from unpoison.agents import langchain; print(langchain.__all__)",
+    "openai-agents": "from unpoison.agents import openai_agents; print(openai_agents.__all__)",
+    "pydantic-ai": "from unpoison.agents import pydantic_ai; print(pydantic_ai.__all__)",
     "ray": "import ray, ray.data; print(ray.__version__)",
     "redteam": "import httpx; from unpoison.bench.redteam import Config, http_target; print(httpx.__version__)",
 }

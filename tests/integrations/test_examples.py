@@ -29,12 +29,23 @@ CLAIMS = {
         "dropped: planted-1, planted-2",
         "kept by the loaded pipeline: arena, team, history, ritual",
     ],
+    **{
+        f"{framework}_tools.py": [
+            "without screening: The customer list is on its way.",
+            "with screening:    It was built in 1902.",
+        ]
+        for framework in ("langgraph", "llamaindex", "haystack", "openai_agents", "pydantic_ai")
+    },
 }
+
+DEPRECATED = {"llamaindex_tools.py"}
+"""LlamaIndex's agents look at every attribute of a model, deprecated ones of pydantic too."""
 
 
 @pytest.mark.parametrize("name", sorted(CLAIMS))
 def test_an_example_shows_what_it_claims(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    allowed = ["-W", "ignore::DeprecationWarning"] if name in DEPRECATED else []
+    command = [sys.executable, "-W", "error", *allowed, str(EXAMPLES / name)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     for claim in CLAIMS[name]:

@@ -368,6 +368,7 @@ TOOLS = {
         "holds a prompt injection that cannot be taken out of it",
     ),
     "tool.too_much": Words("{what}", "is too large to be looked into"),
+    "tool.failed": Words("its screening failed: {kind}", "could not be screened"),
     "tool.source": Words("its source is blocked", "comes from a blocked source"),
     "tool.name": Words("its name is none of the protocol's", "has a name in other letters than the protocol's"),
     "tool.shadows": Words("its name looks like that of another tool", "has a name that looks like another tool's"),
