@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -49,15 +50,16 @@ def call(number: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"fetch","arguments":{}}}' % number
 
 
-async def sessions(count: int, calls: int) -> list[float]:
-    """Seconds that each result took, of so many sessions with so many calls each, one in a second or so."""
-    taken: list[float] = []
+async def sessions(count: int, calls: int) -> tuple[list[float], float]:
+    """Seconds that each result took, of so many sessions with so many calls each; and of processor time, on average."""
+    taken, busy = list[float](), list[float]()
     ready = asyncio.Barrier(count)
 
     async def session(number: int) -> None:
         draw = random.Random(number)
         lines = [answer(i, draw) for i in range(calls)]
         await ready.wait()
+        busy.append(time.process_time())
         proxy = Proxy(Nobody(), Gate("bench"), lambda line: None, ProxyBounds())  # type: ignore[arg-type]
         for i, line in enumerate(lines):
             await asyncio.sleep(draw.uniform(0, 2))
@@ -67,7 +69,7 @@ async def sessions(count: int, calls: int) -> list[float]:
             taken.append(time.perf_counter() - began)
 
     await asyncio.gather(*(session(number) for number in range(count)))
-    return taken
+    return taken, (time.process_time() - max(busy)) / len(taken)
 
 
 def memory(calls: int) -> list[tuple[int, float]]:
@@ -109,10 +111,13 @@ def main() -> None:
     if arguments.serve:
         serve()
         return
-    taken = asyncio.run(sessions(arguments.sessions, arguments.calls))
+    asyncio.run(sessions(1, 3))  # what is loaded once is loaded
+    taken, busy = asyncio.run(sessions(arguments.sessions, arguments.calls))
     middle, late = np.percentile(taken, [50, 99]) * 1e3
     print(f"{arguments.sessions} sessions, {len(taken):,} results: p50 {middle:.1f} ms, p99 {late:.1f} ms")
-    for calls, mib in memory(arguments.memory):
+    print(f"processor time of one: {busy * 1e3:.1f} ms")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    for calls, mib in memory(arguments.memory) if arguments.memory else ():
         print(f"after {calls:,} calls: {mib:.0f} MiB")
 
 

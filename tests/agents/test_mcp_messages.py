@@ -73,7 +73,7 @@ def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> 
     assert changed["_meta"][META]["withheld"][0]["code"] == "tool.changed"
     assert "as approved" in str(Gate("me", lock=read).refuse_call({"method": "tools/call", "params": TOOL}))
     assert identity_of(["a", "b"]) != identity_of("a b")
-    assert (read.others("other"), read.others("me")) == ({"fetch"}, frozenset())
+    assert (read.others("other"), read.others("me")) == (frozenset(["fetch"]), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ class Locked:
         self.talk = Talk(gate=Gate("me", lock=lock), **bounds)
         self.proxy = self.talk.proxy
 
-    async def call(self, number: int, name: str = "fetch", **meta: Any) -> None:
+    async def call(self, number: int, name: str = "fetch", meta: Any = None) -> None:
         params = {"name": name, **({"_meta": meta} if meta else {})}
         line = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
         await self.proxy.from_host(json.dumps(line).encode())
@@ -301,7 +301,7 @@ class Locked:
 def test_calls_before_the_list_wait_until_the_proxy_has_listed_the_tools(tmp_path: Path) -> None:
     async def work() -> Locked:
         locked = Locked(tmp_path)
-        await locked.call(1, **{"io.modelcontextprotocol/protocolVersion": "x", "progressToken": 4})
+        await locked.call(1, meta={"io.modelcontextprotocol/protocolVersion": "x", "progressToken": 4})
         await locked.call(2)
         await locked.call(3, "other")
         first = json.loads(locked.talk.to_server[0])

@@ -135,6 +135,14 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
         async with talking("--lock", str(lock), server=server) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
+    async def call(mode: str) -> None:
+        async with talking("--lock", str(lock), server=command(), mode=mode) as client:
+            assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+            with pytest.raises(mcp.MCPError, match="changed since it was approved"):
+                await client.call_tool("fetch", {"url": "https://a.example"})
+
+    run(call("legacy"))  # nobody has listed the tools here
+    run(call("auto"))
     assert run(names(command())) == {"add", "misbehave"}
     assert run(names(command("another"))) == set()
 

@@ -139,7 +139,7 @@ class Gate:
         known = {*self.schemas, *self.withheld}
         return [
             f"the policy names {safe_name(name)!r}, which the server does not list; "
-            + (nearest(name, known) or "its settings hold for nothing")
+            + (nearest(name, known).strip() or "its settings hold for nothing")
             for name in self.policy.named
             if name not in known and name not in METHODS
         ]

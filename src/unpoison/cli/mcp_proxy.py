@@ -135,7 +135,7 @@ def _approve(chosen: ProxyConfig, name: str, approved: LockFile, anyway: list[st
         yield f"{shown} {excerpt(said)} {tool_hash(settings.identity, tool)[:19]}"
         first = next((line for line in str(tool.get("description") or "").splitlines() if line.strip()), "")
         yield from [f"  {excerpt(first, 100)}"] if first else []
-        yield from [f"  it {reason.plain}: {excerpt(reason, 200)}"] if reason else []
+        yield from [f"  found: {excerpt(reason, 200)}"] if reason else []
         fine += [tool] if passes else []
     gate.schemas = {str(tool.get("name")): None for tool in tools}
     yield from gate.unlisted()
