@@ -93,7 +93,7 @@ def test_over_http_as_over_pipes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("habit", "options"), [("die", ()), ("hang", ("--timeout", "3")), ("huge", ("--max-message", "100000"))]
+    ("habit", "options"), [("die", ()), ("hang", ("--timeout", "10")), ("huge", ("--max-message", "100000"))]
 )
 def test_a_server_that_fails_is_a_protocol_error(habit: str, options: tuple[str, ...]) -> None:
     async def talk() -> None:
@@ -122,10 +122,9 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
     lock = tmp_path / "tools.lock"
     line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--approve", "--lock", str(lock), "--", *command()]
     done = subprocess.run(line, capture_output=True, text=True)
-    assert (done.returncode, sorted(done.stdout.split())) == (
-        0,
-        ["add", "approved", "approved", "approved", "fetch", "misbehave"],
-    )
+    assert done.returncode == 0, done.stderr
+    approved = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("approved ")]
+    assert sorted(approved) == ["add", "fetch", "misbehave"]
     data = json.loads(lock.read_text())
     (own,) = data["servers"].values()
     assert LockFile(lock).knows(identity_of(command()))
@@ -136,6 +135,14 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
         async with talking("--lock", str(lock), server=server) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
+    async def call(mode: str) -> None:
+        async with talking("--lock", str(lock), server=command(), mode=mode) as client:
+            assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+            with pytest.raises(mcp.MCPError, match="changed since it was approved"):
+                await client.call_tool("fetch", {"url": "https://a.example"})
+
+    run(call("legacy"))  # nobody has listed the tools here
+    run(call("auto"))
     assert run(names(command())) == {"add", "misbehave"}
     assert run(names(command("another"))) == set()
 

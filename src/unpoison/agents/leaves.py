@@ -20,7 +20,8 @@ Path = tuple[str | int, ...]
 
 Skip = Callable[[Path, Mapping[str, Any], str], bool]
 
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
+"""A string of JSON, and whether it is a key."""
 _LABEL = re.compile(r"[\w.,:/@+\-]*+(?: [\w.,:/@+\-]*+)?+", re.ASCII)
 MAX_LABEL_CHARS = 40
 
@@ -144,12 +145,12 @@ def _inner_strings(text: str) -> list[tuple[str, tuple[int, int], bool]] | None:
         return None
     found = []
     for match in _STRING.finditer(text):
+        written = match[1]
         try:
-            said = json.loads(match[0])
+            said = json.loads(written) if "\\" in written else written[1:-1]
         except ValueError:
             return None
-        behind = text[match.end() : match.end() + 64].lstrip()
-        found.append((said, match.span(), behind.startswith(":")))
+        found.append((said, match.span(1), match[2] is not None))
     return found
 
 

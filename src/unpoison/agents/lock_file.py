@@ -11,7 +11,7 @@ from typing import Any
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["DESCRIBING", "LockFile", "identity_of", "tool_hash"]
+__all__ = ["DESCRIBING", "LockFile", "identity_of", "look_of", "tool_hash"]
 
 VERSION = 1
 MAX_BYTES = 16 * 2**20
@@ -27,6 +27,14 @@ def identity_of(address: str | Sequence[str]) -> str:
 def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
     """A hash of a tool's description and schemas, and of whose they are."""
     return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
+
+
+LOOKING_ALIKE = str.maketrans("013|", "olel")
+
+
+def look_of(name: str) -> str:
+    """What a name looks like: two of the same look are taken for each other."""
+    return name.casefold().translate(LOOKING_ALIKE).replace("i", "l").replace("-", "_")
 
 
 def _hash(value: object) -> str:
@@ -76,6 +84,8 @@ class LockFile:
         beside.write_text(json.dumps({"version": VERSION, "servers": self.servers}, indent=2) + "\n", encoding="utf-8")
         os.replace(beside, self.path)
 
-    def shadows(self, identity: str, name: str) -> bool:
-        """Whether another server has an approved tool of this name."""
-        return any(name in own["tools"] for other, own in self.servers.items() if other != identity)
+    def others(self, identity: str) -> frozenset[str]:
+        """What the approved tools of all other servers look like."""
+        return frozenset(
+            look_of(name) for other, own in self.servers.items() if other != identity for name in own["tools"]
+        )

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
-from unpoison.agents.leaves import Path
-from unpoison.agents.lock_file import DESCRIBING, LockFile
+from unpoison.agents.json_rpc import error_reply
+from unpoison.agents.leaves import Path, show_path
+from unpoison.agents.lock_file import DESCRIBING, LockFile, look_of
 from unpoison.agents.policy import ToolPolicy
+from unpoison.agents.records import Records
 from unpoison.agents.screening import ScreenedResult, screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
+from unpoison.errors import nearest
 from unpoison.scan.hidden_text import concealed_texts
 
-__all__ = ["META", "Gate", "TooManyToolsError", "error_reply"]
+__all__ = ["MAX_TOOLS", "META", "Gate", "TooManyToolsError", "safe_name"]
 
 META = "unpoison/screening"
 """The key of `_meta` that says what was cut or withheld."""
@@ -29,10 +34,22 @@ MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
 
-LOOKING_ALIKE = str.maketrans("013|", "olel")
-
 NOT_TEXT = ("requestState", "nextCursor", "inputRequests")
 """Fields of a result that go back to the server, or to the person who is asked, as they are."""
+
+METHODS = frozenset(
+    (
+        *("initialize", "server/discover", "tools/list", "resources/list", "resources/templates/list"),
+        *("resources/read", "prompts/list", "prompts/get", "completion/complete", "tasks/result"),
+    )
+)
+"""What a policy may name beside tools."""
+
+RECORDED = ("tools/call", "tasks/result", "resources/read", "prompts/get")
+"""Whose results are counted and written down; of other methods those with a finding."""
+
+MAX_PICTURES = 10
+"""Images and blobs that are listed as not looked into."""
 
 Descriptions = Literal["withhold", "flag"]
 
@@ -56,6 +73,11 @@ class Gate:
         policy: What becomes of results, by tool; `resources/read` and `prompts/get` are names as well.
         lock: What was approved; None where nothing is pinned.
         descriptions: What becomes of tools with a finding, or that are not approved.
+        others: Names of tools that belong to other servers, beside those that the lock file says.
+        records: Where results are written down.
+
+    Attributes:
+        listed: Whether the host, or the proxy for it, has seen all tools, and none was said to have changed since.
     """
 
     def __init__(
@@ -64,9 +86,14 @@ class Gate:
         policy: ToolPolicy | None = None,
         lock: LockFile | None = None,
         descriptions: Descriptions = "withhold",
+        others: Collection[str] = (),
+        records: Records | None = None,
     ) -> None:
         self.identity, self.lock, self.descriptions = identity, lock, descriptions
         self.policy = policy or ToolPolicy()
+        self.others = frozenset(map(look_of, others)) | (lock.others(identity) if lock else frozenset())
+        self.records = records or Records()
+        self.listed = False
         self.schemas: dict[str, Any] = {}
         self.withheld: dict[str, Reason] = {}
         self._names: dict[str, str] = {}
@@ -81,11 +108,41 @@ class Gate:
             return "the call names no tool"
         if name in self.withheld:
             return f"the tool {name!r} is withheld: {self.withheld[name].plain}"
-        if self.lock is not None and self.descriptions == "withhold" and name not in self.schemas:
-            return (
-                f"the tool {name!r} was not listed yet, so nobody can say that it is as approved; list the tools first"
-            )
+        if self._locked and name not in self.schemas:
+            return f"the tool {name!r} is not in the server's list, so nobody can say that it is as approved"
         return None
+
+    def needs_list(self, message: Mapping[str, Any]) -> bool:
+        """Whether a call of the host can only be judged when the tools were listed."""
+        params = message.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        call = message.get("method") == "tools/call" and isinstance(name, str)
+        return call and self._locked and not self.listed and name not in {**self.schemas, **self.withheld}
+
+    @property
+    def _locked(self) -> bool:
+        return self.lock is not None and self.descriptions == "withhold"
+
+    def learn_tools(self, tools: list[Any]) -> None:
+        """Take note of a whole list that the host has not asked for.
+
+        Raises:
+            TooManyToolsError: They are too many.
+        """
+        own = Gate(self.identity, self.policy, self.lock, self.descriptions, records=self.records)
+        own.others = self.others
+        own._check_tools({}, {"tools": tools})
+        self.schemas, self.withheld, self.listed = own.schemas, own.withheld, True
+
+    def unlisted(self) -> list[str]:
+        """What the policy names that the server does not list, in sentences."""
+        known = {*self.schemas, *self.withheld}
+        return [
+            f"the policy names {safe_name(name)!r}, which the server does not list; "
+            + (nearest(name, known).strip() or "its settings hold for nothing")
+            for name in self.policy.named
+            if name not in known and name not in METHODS
+        ]
 
     def screen_reply(self, method: str, params: Mapping[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request, as the host may read it; the same object where nothing was found."""
@@ -100,23 +157,32 @@ class Gate:
         if method == "tools/list" and isinstance(result, dict):
             new = self._check_tools(params, result)
         elif method in ("tools/call", "tasks/result"):
-            new = self._tool_result(params, result)
+            new = self._tool_result(method, params, result)
         else:
-            screened = self._screen(method, result, params)
+            screened = self._screen(method, result, params, method)
             if screened.blocked:
                 return error_reply(reply["id"], -32603, screened.line)
-            new = _with_meta(screened.value, screened) if screened.cuts else result
+            new = _with_meta(screened.value, screened) if screened.cuts else _with_pictures(result, screened)
         return reply if new is result else {**reply, "result": new}
 
-    def _screen(self, name: str, value: Any, params: Mapping[str, Any], **more: Any) -> ScreenedResult:
+    def _screen(
+        self, name: str, value: Any, params: Mapping[str, Any], method: str | None = None, **more: Any
+    ) -> ScreenedResult:
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
-        return screen_tool_result(name, value, policy=self.policy, arguments=arguments, skip=_is_no_text, **more)
+        skip, began = _NoText(), perf_counter()
+        screened = screen_tool_result(name, value, policy=self.policy, arguments=arguments, skip=skip, **more)
+        if skip.notes:
+            screened = replace(screened, notes=(*skip.notes, *screened.notes))
+        if method in RECORDED or screened.outcome != "passed":
+            self.records.add_result(method or name, safe_name(name), value, screened, perf_counter() - began)
+        return screened
 
-    def _tool_result(self, params: Mapping[str, Any], result: Any) -> Any:
+    def _tool_result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
         name = str(params.get("name") or "tasks/result")
-        screened = self._screen(name, result, params, schema=self.schemas.get(name), schema_path=("structuredContent",))
+        schema = self.schemas.get(name)
+        screened = self._screen(name, result, params, method, schema=schema, schema_path=("structuredContent",))
         if screened.outcome == "passed":
-            return result
+            return _with_pictures(result, screened)
         line = [{"type": "text", "text": screened.line}] if screened.line else []
         if screened.blocked:
             kind = {"resultType": "complete"} if isinstance(result, dict) and "resultType" in result else {}
@@ -142,30 +208,34 @@ class Gate:
                     continue
             self.schemas[name] = tool.get("outputSchema") if isinstance(tool, dict) else None
             kept.append(tool)
+        self.listed = not result.get("nextCursor")
+        outcome = "withheld" if self.descriptions == "withhold" else "flagged"
+        self.records.add_tools(outcome, [(safe_name(one.name), one.reason.code) for one in found])
         other = {key: held for key, held in result.items() if key != "tools"}
         rest = self._screen("tools/list", other, {})
         if rest.blocked:
             raise TooManyToolsError("what stands beside the list of tools cannot be screened")
         if not found and not rest.changed:
             return result
-        named = [{"tool": _safe(one.name), "code": one.reason.code, "why": one.reason.plain} for one in found]
-        key = "withheld" if self.descriptions == "withhold" else "flagged"
-        return _add_meta({**rest.value, "tools": kept}, {key: named})
+        named = [{"tool": safe_name(one.name), "code": one.reason.code, "why": one.reason.plain} for one in found]
+        return _add_meta({**rest.value, "tools": kept}, {outcome: named})
 
     def check_tool(self, tool: Any) -> Reason | None:
         """What speaks against showing a tool to a model; None for nothing."""
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str) or not _NAME.fullmatch(name):
             return Reason.of("tool.name")
-        like = name.casefold().translate(LOOKING_ALIKE).replace("i", "l").replace("-", "_")
+        like = look_of(name)
         if like in self._names:
             return Reason.of("tool.shadows")
         self._names[like] = name
-        if self.lock is not None:
-            approved = self.lock.approved(self.identity, tool)
-            if approved is None:
-                return Reason.of("tool.unapproved")
-            return None if approved else Reason.of("tool.changed")
-        return self.suspicion(tool)
+        approved = self.lock.approved(self.identity, tool) if self.lock is not None else None
+        if approved:
+            return None
+        if approved is False:
+            return Reason.of("tool.changed")
+        if like in self.others:
+            return Reason.of("tool.shadows")
+        return Reason.of("tool.unapproved") if self.lock is not None else self.suspicion(tool)
 
     def suspicion(self, tool: Mapping[str, Any]) -> Reason | None:
         """What a description or a schema says that it should not."""
@@ -183,18 +253,29 @@ class Gate:
         return None
 
 
-def error_reply(identifier: object, code: int, message: str) -> dict[str, Any]:
-    """A JSON-RPC error."""
-    return {"jsonrpc": "2.0", "id": identifier, "error": {"code": code, "message": message}}
+class _NoText:
+    """Whether a field is an image, a sound or a blob in base64, or one that nobody reads; with notes of the former."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def __call__(self, path: Path, holder: Mapping[str, Any], key: str) -> bool:
+        if not path:
+            return key in NOT_TEXT
+        value, kind = holder[key], "blob" if key == "blob" else holder.get("type")
+        if not (key == "blob" or (key == "data" and kind in ("image", "audio"))):
+            return False
+        if not isinstance(value, str) or not _BASE64.fullmatch(value):
+            return False
+        if value and len(self.notes) < MAX_PICTURES:
+            self.notes.append(f"not looked into: the {kind} at {show_path((*path, key))}")
+        return True
 
 
-def _is_no_text(path: Path, holder: Mapping[str, Any], key: str) -> bool:
-    """Whether a field is an image, a sound or a blob in base64, or one that nobody reads."""
-    if not path:
-        return key in NOT_TEXT
-    value = holder[key]
-    binary = key == "blob" or (key == "data" and holder.get("type") in ("image", "audio"))
-    return binary and isinstance(value, str) and _BASE64.fullmatch(value) is not None
+def _with_pictures(result: Any, screened: ScreenedResult) -> Any:
+    """A result in which nothing was found, with a note where it holds what nobody looked into."""
+    own = [note for note in screened.notes if note.startswith("not looked into")]
+    return _with_meta(result, screened) if own else result
 
 
 def _with_meta(result: Any, screened: ScreenedResult) -> Any:
@@ -206,5 +287,6 @@ def _add_meta(result: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
     return {**result, "_meta": {**(own if isinstance(own, dict) else {}), META: dict(said)}}
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
+    """A name as it may be shown and written down."""
     return name if _NAME.fullmatch(name) else "(a name in other letters)"

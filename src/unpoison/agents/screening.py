@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.output_schemas import is_free
 from unpoison.agents.policy import ToolPolicy, ToolSettings
-from unpoison.agents.redaction import MARK, Part, hidden_parts, parts_of, reading_of, redact
+from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.sources.trust import Level, trust
+from unpoison.text.canonical import canonical_lines
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, injection, injections, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
@@ -244,7 +245,12 @@ def _injected(leaves: list[Leaf], threshold: float) -> dict[int, _Found]:
     several, so where none is suspicious no text alone is either.
     """
     found: dict[int, _Found] = {}
-    pieces = [(i, piece) for i, leaf in enumerate(leaves) for piece in _readings(leaf.text)]
+    short = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
+    pieces = [
+        (i, piece)
+        for i, leaf in enumerate(leaves)
+        for piece in ([leaf.text] if leaf.text in short else _readings(leaf.text))
+    ]
     groups = _groups(pieces)
     likely = injections(["\n".join(text for _, text in group) for group in groups])
     for group, probability in zip(groups, likely.tolist(), strict=True):

@@ -246,7 +246,15 @@ class AuditLog:
         Raises:
             OSError: It could not be written.
         """
-        line = json_line(entry(result, texts=self.texts == "keep", time=time, action=action, request=request))
+        self.append(entry(result, texts=self.texts == "keep", time=time, action=action, request=request))
+
+    def append(self, fields: Mapping[str, Any]) -> None:
+        """Append a line of these fields, for what is neither a screening nor an answer.
+
+        Raises:
+            OSError: It could not be written.
+        """
+        line = json_line(fields)
         with self._lock:
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:

@@ -21,7 +21,16 @@ from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
-__all__ = ["MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "redact_text", "redact_with_trace"]
+__all__ = [
+    "MARK",
+    "MAX_TEXT_CHARS",
+    "Canonical",
+    "Hidden",
+    "canonical",
+    "canonical_lines",
+    "redact_text",
+    "redact_with_trace",
+]
 
 MAX_TEXT_CHARS = 1_000_000
 """Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
@@ -151,6 +160,19 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
         if text == before:
             break
     return Canonical(text, hidden)
+
+
+def canonical_lines(texts: Sequence[str]) -> frozenset[str]:
+    """Texts of one line that are their own canonical text, found out together; others may be so too.
+
+    Nothing reaches over a line here: letters apart need two spaces or a tab to be words, which no tidy line has.
+    Complexity: O(n) time for n characters, a fraction of that of `canonical` for many short texts.
+    """
+    tidy = [text for text in texts if "\n" not in text and TIDY.fullmatch(text)]
+    decoded = decode_text("\n".join(tidy))[0].split("\n")
+    if len(decoded) != len(tidy):
+        return frozenset()
+    return frozenset(text for text, plain in zip(tidy, decoded, strict=True) if text == plain)
 
 
 def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:

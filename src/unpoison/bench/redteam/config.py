@@ -6,107 +6,18 @@ Whatever is misspelled, missing or unusable is said before anything is sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, Self, cast, get_args
+from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from unpoison.bench.evaluation.specs import check_spec, specs
-from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError, clip
+from unpoison.errors import OptionError
+from unpoison.io.settings import Section, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["Bounds", "Config", "Section", "Text", "Wait", "walk"]
-
-MAX_BYTES = 1 << 20
-"""Larger files are refused: a configuration is a page of YAML."""
-
-MAX_MEMBERS = 10_000
-"""Aliases of YAML can make a small file a huge one."""
-
-WANTED = {
-    "bool_type": "true or false",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "int_type": "a whole number",
-    "less_than_equal": "at most {le:,}",
-    "literal_error": "one of {expected}",
-    "string_pattern_mismatch": "a text",
-    "string_type": "a text",
-}
-"""What a value must be, by the kind of pydantic's error; a mapping otherwise."""
-
-Text = Annotated[str, Field(pattern=r"\S")]
-"""A string that is not blank."""
-
-
-class Section(BaseModel):
-    """A mapping in a configuration. A field that stands there without a value is not given."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def read(cls, values: object, name: str) -> Self:
-        """Read a section.
-
-        Args:
-            values: What stands in the file.
-            name: What the section is called in messages.
-
-        Raises:
-            UnknownNameError: An unknown field; the message names the nearest.
-            OptionError: A field is missing, or its value cannot be used.
-        """
-        try:
-            return cls.model_validate(values)
-        except ValidationError as errors:
-            worst = min(errors.errors(), key=lambda error: error["type"] != "extra_forbidden")
-            raise _sentence(cls, cast(dict[str, Any], worst), name) from None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping):
-            return values
-        return {str(name): value for name, value in values.items() if value is not None}
-
-
-def _sentence(kind: type[Section], error: dict[str, Any], name: str) -> UnpoisonError:
-    """What pydantic says of one field, as one of our errors."""
-    details = error.get("ctx", {})
-    if isinstance(details.get("error"), UnpoisonError):
-        return cast(UnpoisonError, details["error"])
-    steps = [step for step in error["loc"] if isinstance(step, str)]
-    owner = ".".join(steps[:-1]) or name
-    if error["type"] == "extra_forbidden":
-        return UnknownNameError(f"field of {owner}", steps[-1], _fields(kind, steps[:-1]))
-    if error["type"] in ("missing", "too_short"):
-        return OptionError(f"{owner} needs {steps[-1]}; see docs/redteam.md")
-    wanted = WANTED.get(error["type"], "a mapping").format(**details)
-    if error["type"] == "model_type":
-        wanted += f" with {', '.join(_fields(kind, steps))}"
-    return OptionError(f"{'.'.join(steps) or name} must be {wanted}, got {clip(error['input'])}")
-
-
-def _fields(kind: type[Section], steps: Sequence[str]) -> list[str]:
-    """The fields of the section that these steps lead to."""
-    for step in steps:
-        hint = next(field.annotation for name, field in kind.model_fields.items() if step in (name, field.alias))
-        kind = next(part for part in (hint, *get_args(hint)) if isinstance(part, type) and issubclass(part, Section))
-    return [field.alias or name for name, field in kind.model_fields.items()]
 
 
 class Bounds(Section):
@@ -205,19 +116,8 @@ class Config(Section):
             UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
-        source = Path(path)
-        try:
-            with source.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
-        if len(content) > MAX_BYTES:
-            raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a configuration is a page of YAML")
-        try:
-            values = yaml.load(content, _Loader)  # noqa: S506  it is a SafeLoader that refuses a key given twice
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
-        return cls.of(values, source.parent)
+        values = load_yaml(path)
+        return cls.of(values, Path(path).parent)
 
     @classmethod
     def of(cls, values: object, folder: Path = Path()) -> Self:
@@ -265,35 +165,3 @@ class Config(Section):
         """A hash of what is measured; the bounds do not belong to it."""
         values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice: YAML would silently take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set[str]()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(problem=f"{clip(key.value)} is given twice; give it once")
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def walk(value: object, owner: str) -> Iterator[tuple[object, object]]:
-    """Every member of nested mappings and lists with its key, None in a list.
-
-    Raises:
-        OptionError: They are more than `MAX_MEMBERS`.
-    """
-    waiting: list[tuple[object, object]] = [(None, value)]
-    for _ in range(MAX_MEMBERS):
-        if not waiting:
-            return
-        key, member = waiting.pop()
-        yield key, member
-        if isinstance(member, Mapping):
-            waiting.extend(member.items())
-        elif isinstance(member, list):
-            waiting.extend((None, part) for part in member)
-    raise OptionError(f"{owner} has more than {MAX_MEMBERS:,} members; it is a page of YAML")

@@ -1,0 +1,207 @@
+"""The server behind a proxy, as lines: a process that speaks over its standard input and output, or streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from unpoison.errors import TargetError
+from unpoison.utils.extras import require
+
+__all__ = ["CHUNK", "HttpServer", "Lines", "Server", "StdioServer", "TooLong"]
+
+CHUNK = 1 << 16
+GRACE = 2.0
+"""Seconds that a server gets to end by itself, and then to end after SIGTERM."""
+
+ENDLESS = 8
+"""So many times the longest message without a line end, and the server is ended."""
+
+_log = logging.getLogger("unpoison.agents")
+
+
+class TooLong(NamedTuple):
+    """A message of more bytes than may be; it was not kept."""
+
+    head: bytes
+
+
+class Lines:
+    """Lines out of chunks of bytes; of one that is too long only the head is kept. O(n) time for n bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.size = most, 0
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes | TooLong]:
+        """The lines that end in a chunk."""
+        found: list[bytes | TooLong] = []
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            self._add(part)
+            line = b"".join(self._parts)
+            found.append(TooLong(line[:CHUNK]) if self.size > self.most else line)
+            self._parts, self.size = [], 0
+        self._add(rest)
+        return found
+
+    def _add(self, part: bytes) -> None:
+        self.size += len(part)
+        if part and (self.size <= self.most or not self._parts):
+            self._parts.append(part[: self.most])
+
+
+class Server(Protocol):
+    """The server behind the proxy."""
+
+    async def start(self) -> None: ...
+    async def send(self, line: bytes, message: dict[str, Any]) -> None: ...
+    def lines(self) -> AsyncIterator[bytes | TooLong]: ...
+    async def close(self) -> None: ...
+
+
+class StdioServer:
+    """A server that is a process, with the environment of the proxy."""
+
+    def __init__(self, command: Sequence[str], most: int) -> None:
+        self.command, self.most = list(command), most
+
+    async def start(self) -> None:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.command, stdin=pipe, stdout=pipe, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise TargetError(f"the server {self.command[0]!r} cannot be started: {error}") from None
+
+    async def send(self, line: bytes, message: dict[str, Any]) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101  it is a pipe
+        with suppress(ConnectionError):  # its end is seen where its lines are read
+            stdin.write(line + b"\n")
+            await stdin.drain()
+
+    async def lines(self) -> AsyncIterator[bytes | TooLong]:
+        stdout, lines = self._process.stdout, Lines(self.most)
+        assert stdout is not None  # noqa: S101  it is a pipe
+        while chunk := await stdout.read(CHUNK):
+            for line in lines.feed(chunk):
+                yield line
+            if lines.size > ENDLESS * self.most:
+                return
+
+    async def close(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101  it is a pipe
+        self._process.stdin.close()
+        for stop in (None, signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, PermissionError):
+                if stop is not None:
+                    os.killpg(self._process.pid, stop)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), GRACE)
+                break
+
+
+class HttpServer:
+    """A server over streamable HTTP, spoken to by the official SDK."""
+
+    def __init__(self, url: str, most: int, headers: Mapping[str, str] | None = None) -> None:
+        self.url, self.most, self.headers = url, most, dict(headers or {})
+        self._version: str | None = None
+        self._incoming: asyncio.Queue[Any] = asyncio.Queue(8)
+        self._outgoing: asyncio.Queue[Any] = asyncio.Queue(8)
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._carry())
+
+    async def _carry(self) -> None:
+        """Hold the connection in a task of its own: where it fails, the SDK cancels the task that opened it."""
+        try:
+            async with self._client() as client, self._streams(client) as (read, write):
+                sending = asyncio.create_task(self._send_all(write))
+                try:
+                    async for message in read:
+                        await self._incoming.put(message)
+                finally:
+                    sending.cancel()
+        except Exception as error:  # of any kind, also groups: the host is told that the server ended
+            _log.warning("the connection to the server failed: %s", type(error).__name__)
+        await self._incoming.put(None)
+
+    async def _send_all(self, write: Any) -> None:
+        while True:
+            await write.send(await self._outgoing.get())
+
+    def _streams(self, client: Any) -> Any:
+        transport = require("mcp.client.streamable_http", "the MCP proxy", "mcp")
+        return transport.streamable_http_client(self.url, http_client=client, max_sse_event_size=self.most)
+
+    def _client(self) -> Any:
+        httpx = require("httpx2", "the MCP proxy", "mcp")
+        most = self.most
+
+        async def bound(response: Any) -> None:
+            kind = response.headers.get("content-type", "").lower()
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise httpx.StreamError("a packed answer is refused")
+            if kind.startswith("text/event-stream"):
+                return  # each event is bounded by the SDK
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > most:
+                    raise httpx.StreamError(f"an answer of more than {most:,} bytes is refused")
+            response._content = bytes(body)
+
+        return httpx.AsyncClient(
+            headers={**self.headers, "accept-encoding": "identity"},
+            timeout=httpx.Timeout(30.0, read=None),
+            event_hooks={"response": [bound]},
+        )
+
+    async def send(self, line: bytes, message: dict[str, Any]) -> None:
+        from mcp.shared.message import ClientMessageMetadata, SessionMessage
+        from mcp.types import jsonrpc_message_adapter
+
+        typed = jsonrpc_message_adapter.validate_python(message)
+        await self._outgoing.put(SessionMessage(typed, ClientMessageMetadata(headers=self._headers(message))))
+
+    def _headers(self, message: Mapping[str, Any]) -> dict[str, str]:
+        """What the protocol's own headers say of a message."""
+        from mcp.shared import inbound
+
+        params = message.get("params") if isinstance(message.get("params"), dict) else {}
+        assert isinstance(params, dict)  # noqa: S101  for mypy
+        meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
+        modern = (meta or {}).get("io.modelcontextprotocol/protocolVersion")
+        method = message.get("method")
+        if not isinstance(modern, str) or not isinstance(method, str):
+            known = self._version is not None and method != "initialize"
+            return {inbound.MCP_PROTOCOL_VERSION_HEADER: str(self._version)} if known else {}
+        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: modern, inbound.MCP_METHOD_HEADER: method}
+        name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
+        if isinstance(name, str):
+            headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
+        return headers
+
+    async def lines(self) -> AsyncIterator[bytes | TooLong]:
+        while (message := await self._incoming.get()) is not None:
+            if isinstance(message, Exception):
+                yield b"no message"
+                continue
+            data = message.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            result = data.get("result")
+            if isinstance(result, dict) and isinstance(result.get("protocolVersion"), str):
+                self._version = result["protocolVersion"]
+            yield json.dumps(data).encode()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=GRACE)
