@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unpoison.bench.arena import Entry, tasks_of
@@ -43,6 +45,17 @@ def test_an_oracle_is_perfect(data) -> None:
     assert score["clean lost"]["mean"] == 0 == score["truth lost"]
     assert score["published left"]["mean"] == 0
     assert result["tables"]["own"]["poisonedrag"]["left of 5"]["value"] == 0
+
+
+def test_a_question_with_one_text_is_counted_once(data, folder) -> None:
+    path = folder / "test_only_authchain.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        seen = [p for p in row["passages"] if p["label"] == "poison" and p["attack"] == "authchain"]
+        row["passages"] = [p for p in row["passages"] if p["label"] != "poison"] + seen[:1]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    table = summary(data, Entry("none", "vanilla"), "authchain")["tables"]["own"]["authchain"]
+    assert {name: cell["count"] for name, cell in table.items()} == {"left of 1": 2}
 
 
 def test_means_are_over_families_and_the_worst_is_named(data) -> None:

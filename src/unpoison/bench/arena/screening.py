@@ -59,8 +59,9 @@ def _cases(task: Task, entry: Entry, defense: Defense, data: Data, count: int) -
     if task.origin == "clean":
         yield from clean_cases(data, name, count)
     elif name in PUBLISHED:
-        for texts in (SINGLE, SEVERAL):
-            yield from published_cases(data, name, PUBLISHED[name], count, texts)
+        yield from published_cases(data, name, PUBLISHED[name], count, SINGLE)
+        several = published_cases(data, name, PUBLISHED[name], count, SEVERAL)
+        yield from (case for case in several if len(case.planted) > SINGLE)  # who wrote one text is not counted twice
     elif name in ("truth", "lie"):
         yield from twins(data, "twins", count, "lie" if name == "lie" else "truth")
     else:
