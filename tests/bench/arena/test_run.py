@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -60,6 +64,31 @@ def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
     path.write_text("[]")
     with pytest.raises(InputError, match="no result of the arena"):
         read_result(path)
+
+
+def test_what_a_pull_request_adds_is_measured_again(result, tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "tools"))
+    rerun = importlib.import_module("rerun_results")
+    own = {**result, "entry": Entry("short", "my_defense:Short").to_dict()}
+    posing = {**result, "entry": Entry("guard", "my_defense:Short").to_dict()}  # a name of the table, another defense
+    files = [write_result(one, tmp_path / str(i)) for i, one in enumerate((_first("none", result), own, posing))]
+    assert rerun.specs(files) == ["none", "my_defense:Short"]
+    asked = []
+    for status, expected in ((0, 0), (1, 0), (2, 2)):  # 1: some tasks lack an extra, 2: nothing was measured
+        monkeypatch.setattr(sys, "argv", ["rerun", str(files[1])])
+        monkeypatch.setattr(rerun.subprocess, "run", lambda c, status=status, **_: asked.append(c) or Done(status))
+        assert rerun.main() == expected
+    assert asked[0][-1] == "--defense=my_defense:Short" and "--quick" in asked[0]
+    monkeypatch.setattr(sys, "argv", ["rerun"])
+    assert rerun.main() == 0 and len(asked) == 3
+
+
+class Done(NamedTuple):
+    returncode: int
+
+
+def _first(name: str, result: dict) -> dict:
+    return {**result, "entry": entries_of((name,))[0].to_dict()}
 
 
 def test_entries_have_names_of_their_own() -> None:
