@@ -101,16 +101,16 @@ def test_every_extra_is_tried():
 
 
 def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
-    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-    assert [path.stem for path in workflows] == ["check", "extras", "release"]
-    for path in workflows:
-        document = yaml.safe_load(path.read_text())
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    workflows = {path.stem: yaml.safe_load(path.read_text()) for path in files}
+    assert list(workflows) == ["arena", "check", "extras", "release"]
+    for document in workflows.values():
         assert document["permissions"] == {"contents": "read"}
         assert all("uses" in step or "run" in step for job in document["jobs"].values() for step in job["steps"])
-    release = yaml.safe_load(workflows[-1].read_text())["jobs"]
+    release = workflows["release"]["jobs"]
     assert release["publish"]["environment"] == "release"
     assert release["publish"]["permissions"] == {"id-token": "write"}
-    tested = yaml.safe_load(workflows[0].read_text())["jobs"]["test"]["strategy"]["matrix"]["python"]
+    tested = workflows["check"]["jobs"]["test"]["strategy"]["matrix"]["python"]
     stated = [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]
     assert tested == stated
     for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):

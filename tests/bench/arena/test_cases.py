@@ -50,6 +50,27 @@ def test_only_the_family_s_texts_are_planted(data) -> None:
     assert case.passages[3].text == "It is Mary Shelley, says source 0 of tan."
 
 
+def test_a_file_of_several_data_sets_is_filled_from_the_corpus_of_each_question(data, folder) -> None:
+    path = folder / "test_only_hotflip.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row, dataset in zip(rows, ("nq", "msmarco")):
+        row["dataset"] = dataset
+        row["passages"] = [passage for passage in row["passages"] if passage["label"] == "poison"]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    texts = (folder / "corpus.jsonl").read_text().splitlines()
+    corpus = [{**json.loads(line), "text": f"A page of {json.loads(line)['dataset']}."} for line in texts]
+    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in corpus))
+    cases = published_cases(data, "hotflip", PUBLISHED["hotflip"], 2, 1)
+    assert [case.passages[0].text for case in cases] == ["A page of nq.", "A page of msmarco."]
+
+
+def test_what_may_only_be_tested_on_counts_as_published() -> None:
+    tasks = {task.name: task for task in tasks_of("screening")}
+    for name, family in PUBLISHED.items():
+        if family.files[0].startswith("test_only_"):
+            assert tasks[name].files == (*family.files, "corpus") and tasks[name].origin == "published"
+
+
 def test_twins_differ_in_the_answer_alone(data) -> None:
     (lie,), (truth,) = (list(twins(data, "twins", 1, told)) for told in ("lie", "truth"))
     assert lie.passages[3].text.replace("Mary Shelley", "Jane Austen") == truth.passages[3].text

@@ -5,17 +5,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.bench.data import readers
 from unpoison.bench.data.catalogue import catalogue, licences, recipe
+from unpoison.bench.data.disjoint import test_hashes, text_hashes
 from unpoison.bench.data.origins import Folder
 from unpoison.bench.data.readers import strings
 from unpoison.bench.data.recipes import (
@@ -31,6 +34,8 @@ from unpoison.bench.data.recipes import (
     rebuild,
 )
 from unpoison.errors import InputError
+
+test_hashes.__test__ = False  # a function of the package, no test
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = SourceFile("a/b", "0" * 40, "c.json", 1, "0" * 64)
@@ -172,16 +177,30 @@ def test_all_recipes_are_small() -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) < 1_500_000
 
 
-@pytest.mark.parametrize("name", ["ramdocs", "clean_wiki_zh", "nli_breaking"])
-def test_a_mirror_at_hand_gives_the_documented_file(name: str) -> None:
+TEST_ONLY = [name for name in KNOWN if name.startswith("test_only_")]
+
+
+def from_mirrors(name: str) -> bytes:
+    """A file of the catalogue, where the mirrors of its sources are at hand."""
     mirrors = ROOT.parent / ".mirror"
     file = catalogue()[name]
     if not all((mirrors / repository.replace("/", "+")).is_dir() for repository in file.repositories):
         pytest.skip("no mirror of the sources is at hand")
     made = recipe(file)
     read = [strings(Folder(mirrors).read(source), source.path) for source in made.sources]
-    content = "".join(f"{line}\n" for line in rebuild(made, read)).encode()
-    assert hashlib.sha256(content).hexdigest() == file.sha256
+    return "".join(f"{line}\n" for line in rebuild(made, read)).encode()
+
+
+@pytest.mark.parametrize("name", ["ramdocs", "clean_wiki_zh", "nli_breaking", *TEST_ONLY])
+def test_a_mirror_at_hand_gives_the_documented_file(name: str) -> None:
+    assert hashlib.sha256(from_mirrors(name)).hexdigest() == catalogue()[name].sha256
+
+
+@pytest.mark.parametrize("name", TEST_ONLY)
+def test_poison_that_is_only_tested_on_is_refused_by_every_fit(name: str) -> None:
+    rows = [json.loads(line) for line in from_mirrors(name).decode().splitlines()]
+    poison = [p["text"] for row in rows for p in row["passages"] if p["label"] == "poison"]
+    assert len(rows) == 60 and np.isin(text_hashes(poison), np.concatenate(list(test_hashes().values()))).all()
 
 
 @pytest.mark.shared_data

@@ -22,7 +22,18 @@ from unpoison.bench.evaluation.examples import Example
 from unpoison.errors import InputError, clip
 from unpoison.types import Passage
 
-__all__ = ["SET", "Case", "Data", "Family", "clean_cases", "crafted_cases", "published_cases", "question_ids", "twins"]
+__all__ = [
+    "FILLED",
+    "SET",
+    "Case",
+    "Data",
+    "Family",
+    "clean_cases",
+    "crafted_cases",
+    "published_cases",
+    "question_ids",
+    "twins",
+]
 
 SET = 10
 """Passages of a case."""
@@ -30,9 +41,12 @@ SET = 10
 PLACE = 3
 """Clean passages in front of the planted ones."""
 
-CORPORA = {"nq_poisoned": "nq", "nq_large_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa",
-           "msmarco_poisoned": "msmarco"}  # fmt: skip
-"""Question files whose contexts are filled up from corpus.jsonl."""
+FILLED = frozenset(
+    ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "nq_large_poisoned", "test_only_poisonarena",
+     "test_only_hotflip", "test_only_phantom", "test_only_refusal", "test_only_authchain", "test_only_gaslite",
+     "test_only_corpus_poisoning")
+)  # fmt: skip
+"""Question files whose contexts are filled up from corpus.jsonl, by the data set of each question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +112,9 @@ class Data:
         """The questions of a file by their id."""
         return self._examples(name)
 
-    def corpus(self, name: str) -> tuple[Passage, ...]:
-        """The clean passages that fill the contexts of a question file, none for most."""
-        return self._corpus(CORPORA[name]) if name in CORPORA else ()
+    def corpus(self, name: str, dataset: str) -> tuple[Passage, ...]:
+        """The clean passages that fill the contexts of a file's questions of one data set, none for most files."""
+        return self._corpus(dataset) if name in FILLED else ()
 
     def retrieve(self, name: str, ids: Iterable[str]) -> None:
         """Put questions of a file, with their clean passages, into `retrieved`.
@@ -115,9 +129,10 @@ class Data:
                 f"{name} has no question {clip(missing[0])}, which the arena asks; get the file that the arena was "
                 f"made for: unpoison data get {name}"
             )
-        chosen = [examples[identifier] for identifier in wanted]
-        for example, context in zip(chosen, clean_contexts(chosen, SET, self.corpus(name), order="rank")):
-            self.retrieved[name, example.id] = (example, context.passages)
+        for dataset in dict.fromkeys(examples[identifier].dataset for identifier in wanted):
+            chosen = [examples[identifier] for identifier in wanted if examples[identifier].dataset == dataset]
+            for example, context in zip(chosen, clean_contexts(chosen, SET, self.corpus(name, dataset), order="rank")):
+                self.retrieved[name, example.id] = (example, context.passages)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a file that holds no questions."""

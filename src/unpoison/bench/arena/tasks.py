@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from unpoison.bench.arena.cases import Family
+from unpoison.bench.arena.cases import FILLED, Family
 
 __all__ = ["CLEAN", "CRAFTED", "PUBLISHED", "TRACKS", "VERSION", "Task", "Track", "tasks_of"]
 
@@ -52,8 +52,16 @@ PUBLISHED: dict[str, Family] = {
     "news, wrong context": Family(("realtimeqa",), "radar-incorrect-context"),
     "entity substitution": Family(("rgb_counterfactual",), "entity-substitution"),
     "misinformation": Family(("ramdocs",), None),
+    "poisonarena": Family(("test_only_poisonarena",), "poisonarena"),
+    "adversarial decoding": Family(("test_only_poisonarena",), "adversarial-decoding"),
+    "hotflip": Family(("test_only_hotflip",), "hotflip"),
+    "phantom": Family(("test_only_phantom",), "phantom"),
+    "refusal": Family(("test_only_refusal",), "refusal"),
+    "authchain": Family(("test_only_authchain",), "authchain"),
+    "gaslite": Family(("test_only_gaslite",), "gaslite"),
+    "corpus poisoning": Family(("test_only_corpus_poisoning",), "corpus-poisoning"),
 }
-"""Poison that others wrote and published."""
+"""Poison that others wrote and published; on the files `test_only_...` nothing was ever fitted."""
 
 CRAFTED: dict[str, str] = {
     "correction": "corruptrag:prefix=false",
@@ -125,4 +133,4 @@ def tasks_of(track: Track) -> list[Task]:
 
 
 def _with_corpus(files: tuple[str, ...]) -> tuple[str, ...]:
-    return (*files, "corpus") if any(name in TARGETED or name == "nq_large_poisoned" for name in files) else files
+    return (*files, "corpus") if FILLED.intersection(files) else files
