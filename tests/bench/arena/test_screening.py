@@ -56,7 +56,7 @@ def test_a_question_with_one_text_is_counted_once(data, folder) -> None:
         row["passages"] = [p for p in row["passages"] if p["label"] != "poison"] + seen[:1]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     table = summary(data, Entry("none", "vanilla"), "authchain")["tables"]["own"]["authchain"]
-    assert {name: cell["count"] for name, cell in table.items()} == {"left of 1": 2}
+    assert {name: cell["count"] for name, cell in table.items()} == {"left of one": 2}
 
 
 def test_means_are_over_families_and_the_worst_is_named(data) -> None:
