@@ -85,7 +85,8 @@ def evaluate(
         Texts,
         axis_option(
             "POLICY,...",
-            "prepend, retrieve, corpus, replace-at, replace-last, middle, pool, or labelled (the file's own).",
+            "prepend, retrieve, retrieve-batch, corpus, replace-at, replace-last, middle, pool, or labelled "
+            "(the file's own).",
         ),
     ] = None,
     positions: Annotated[Texts, axis_option("P,P+P,...", "Places from 1 that poison takes, joined by +.")] = None,
