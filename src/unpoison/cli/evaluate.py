@@ -85,7 +85,8 @@ def evaluate(
         Texts,
         axis_option(
             "POLICY,...",
-            "prepend, retrieve, corpus, replace-at, replace-last, middle, pool, or labelled (the file's own).",
+            "prepend, retrieve, retrieve-batch, corpus, replace-at, replace-last, middle, pool, or labelled "
+            "(the file's own).",
         ),
     ] = None,
     positions: Annotated[Texts, axis_option("P,P+P,...", "Places from 1 that poison takes, joined by +.")] = None,
@@ -176,6 +177,10 @@ def evaluate(
     ] = None,
     markdown: Annotated[Path | None, output_option("FILE", "Write Markdown.")] = None,
     csv: Annotated[Path | None, output_option("FILE", "Write CSV, one line per scenario.")] = None,
+    tables: Annotated[
+        Path | None,
+        output_option("FOLDER", "Write every table as LaTeX (booktabs) and CSV, every picture as SVG."),
+    ] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -198,6 +203,7 @@ def evaluate(
     from unpoison.cli.common import check_outputs
     from unpoison.cli.display import show
     from unpoison.cli.gates import Checks, measured_cells
+    from unpoison.errors import OptionError
     from unpoison.runtime.driver import Limits
 
     if stream is not None:
@@ -227,6 +233,8 @@ def evaluate(
     given |= {name: False for name in ("baseline", "clean") if not options[name]}
     prices = dict(map(Price.of, price or ()))
     check_outputs(report or (), markdown, csv)
+    if tables is not None and tables.exists() and not tables.is_dir():
+        raise OptionError(f"--tables {tables} is a file; give a folder, which is made where there is none")
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
     checks.need_generator(chosen.scenarios)
@@ -241,7 +249,7 @@ def evaluate(
         vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
     )
     results = Report.of(run, prices=prices, preset=chosen.preset)
-    _write_files(results, report or (), markdown, csv)
+    _write_files(results, report or (), markdown, csv, tables)
     if as_json:
         print(json_text(results), end="")  # noqa: T201  this is what the command line is for
     else:
@@ -278,12 +286,17 @@ def _run(
     return run
 
 
-def _write_files(results: Report, reports: Sequence[Path], markdown: Path | None, csv: Path | None) -> None:
-    """The report in the form that each file's suffix names, and as Markdown and CSV."""
-    from unpoison.bench.report import as_csv, as_markdown, write_report
+def _write_files(
+    results: Report, reports: Sequence[Path], markdown: Path | None, csv: Path | None, tables: Path | None
+) -> None:
+    """The report in the form that each file's suffix names, as Markdown and CSV, and table by table."""
+    from unpoison.bench.report import as_csv, as_markdown, write_report, write_tables
+    from unpoison.cli.common import say
 
     for path in reports:
         write_report(results, path)
     for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
         if file is not None:
             file.write_text(text_of(results), encoding="utf-8")
+    if tables is not None:
+        say(f"{len(write_tables(results, tables))} files of tables and pictures are in {tables}")

@@ -46,7 +46,7 @@ CLEAN = ("gold_lost", "clean_kept", "accuracy")
 MAX_PROBLEMS = 20
 """So many rows left out, and so many failures, are told one by one."""
 
-_FOR_PRESETS = frozenset({"data", "encoder", "generator", "nli", "seed", "limit"})
+_FOR_PRESETS = frozenset({"data", "encoder", "retriever", "generator", "nli", "seed", "limit"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ class Style:
         question: Whether the question stands before or after the passages; safe prompts have it last.
         paper: Whose rules plain RAG is asked by (`data/wordings.yaml`), in our words: the form of the reply, and when
             it may abstain. "" for our own.
+        replay: Ask plain RAG in the very words of the paper's released code, which `unpoison data get replay` fetches.
+        template: Those words, with `{question}` and `{context}`; whoever evaluates puts them in.
 
     Raises:
         OptionError: A value that cannot be used.
@@ -82,9 +84,11 @@ class Style:
     long: bool = False
     question: Literal["last", "first"] = "last"
     paper: Literal["", "grada", "ragdefender", "trustrag", "radar"] = ""
+    replay: bool = False
+    template: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("safe", "abstain", "long"):
+        for name in ("safe", "abstain", "long", "replay"):
             flag(name, getattr(self, name))
         among("question", self.question, ("last", "first"))
         among("paper", self.paper, ("", *PAPERS))
@@ -92,6 +96,8 @@ class Style:
             raise OptionError("question=first goes with the plain style only; safe prompts have our instructions first")
         if self.safe and self.paper:
             raise OptionError(f"paper={self.paper} goes with the plain style only; no paper asks safely")
+        if self.replay and (not self.paper or self.long):
+            raise OptionError("replay=true needs the paper whose words are replayed, paper=NAME, and short answers")
 
     @classmethod
     def of(cls, spec: str | Self) -> Self:
@@ -103,13 +109,14 @@ class Style:
         if isinstance(spec, cls):
             return spec
         name, texts = parse(str(spec))
-        if name not in ("safe", "plain") or "safe" in texts:
+        if name not in ("safe", "plain") or {"safe", "template"} & set(texts):
             raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {clip(spec)}")
         return cls(safe=name == "safe", **read_options(cls, texts, name))
 
     def __str__(self) -> str:
         """What `of` reads back."""
-        own = [field for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        options = [field for field in fields(self) if field.name not in ("safe", "template")]
+        own = [field for field in options if getattr(self, field.name) != field.default]
         given = ",".join(f"{field.name}={str(getattr(self, field.name)).lower()}" for field in own)
         return ("safe" if self.safe else "plain") + (f":{given}" if given else "")
 
@@ -118,7 +125,8 @@ class Style:
         """In words, for the header of a table."""
         fence = "passages fenced and their orders forbidden" if self.safe else "no fence, no warning of orders"
         abstain = "may abstain" if self.abstain else "no abstention offered"
-        rules = f"; by the rules of {wording('answer', self.paper)['source']}" if self.paper else ""
+        how = "in the words" if self.replay else "by the rules"
+        rules = f"; {how} of {wording('answer', self.paper)['source']}" if self.paper else ""
         return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}{rules}"
 
 
@@ -195,6 +203,8 @@ class Prompt:
 
     def _plain(self) -> tuple[str, list[str]]:
         """Everything in one message, as the papers' baselines send it."""
+        if self.style.replay and self._of_plain_rag:
+            return "You are a helpful assistant.", [self._replay()]
         listed = "\n".join(self.label.format(i=i) + text for i, text in enumerate(self.passages, 1))
         notes = [f"{name}: {text}" for name, text in self.notes.items()]
         given = [*notes, f"Passages:\n{listed}" if listed else ""]
@@ -203,10 +213,22 @@ class Prompt:
         parts = [question, *given] if first else [*given, question]
         return "You are a helpful assistant.", [self._instructions(), *parts, self.closing or "Answer:"]
 
+    @property
+    def _of_plain_rag(self) -> bool:
+        """Whether this is plain RAG's: the only answer whose form a style decides."""
+        return self.task == "answer" and bool(self.short)
+
+    def _replay(self) -> str:
+        if not self.style.template:
+            raise OptionError("replay=true asks in fetched words, which only 'unpoison evaluate' fills in")
+        context = ("\n\n" if self.style.paper == "radar" else "\n").join(self.passages)
+        given = {"{question}": self.question, "{context}": context}
+        return re.sub(r"\{(?:question|context)\}", lambda hole: given[hole[0]], self.style.template)
+
     def _instructions(self) -> str:
         style, hostile = self.style, self.task != "free" and bool(self.passages or self.notes)
         system, short, abstain = self.system, self.short, ABSTAIN
-        if style.paper and self.task == "answer" and short:  # plain RAG: the only answer whose form a style decides
+        if style.paper and self._of_plain_rag:
             theirs = wording("answer", style.paper)
             system, short, abstain = theirs["instruction"], theirs["short"], theirs["abstain"]
         rules = [

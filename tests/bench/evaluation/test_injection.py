@@ -179,3 +179,19 @@ def test_an_encoder_can_be_the_retriever():
     passages = [Passage("bbb"), Passage("aab"), Passage("aaa"), Passage("aaaa")]
     (passages_found,) = dense_search(Letters())(["a"], passages, 3)
     assert passages_found.tolist() == [2, 3, 1]
+
+
+def test_in_a_batch_the_poison_of_ten_questions_competes():
+    """PoisonedRAG's released code embeds the texts of ten targets and ranks all of them for each of the ten."""
+    row = {"dataset": "toy", "question": "capital of france", "correct_answers": ["Paris"], "passages": []}
+    examples = [Example.of({"id": f"q{i}", **row}) for i in range(12)]
+    clean = {e.id: Context(e.id, e.question, CLEAN.candidates) for e in examples}
+    crafted = {
+        e.id: Crafted(e.id, (PoisonText(f"{e.id}#x", "capital of france", e.id, "x"),)) for e in examples
+    }  # fmt: skip
+    scenario = Scenario("toy", attack="poisonedrag", poisons=1, policy="retrieve-batch", k=4)
+    staged = stage(scenario, examples, clean, attack=PoisonedRag(), crafted=crafted)
+    assert ids(staged[0].context) == ["q0#x", "q1#x", "q2#x", "q3#x"]
+    assert ids(staged[9].context) == ids(staged[0].context)
+    assert ids(staged[10].context)[:2] == ["q10#x", "q11#x"]
+    assert [one.context.injected for one in staged] == [1] * 12

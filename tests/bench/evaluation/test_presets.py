@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -577,3 +578,29 @@ def test_an_architecture_without_its_generator_says_so() -> None:
     assert differences["REPLUG"] == ("not measured: needs a generator with next-token probabilities, -g hf:NAME",)
     assert differences["Self-RAG"] == ("not measured: needs a generator that writes; a reader only copies",)
     assert not any(phrase.startswith("not measured") for phrase in differences["BlendedRAG"])
+
+
+def test_the_stamp_is_earned_by_every_number_or_not_at_all() -> None:
+    preset = load_preset("grada-tables-6-8")
+    assert not preset.same_setting and "differences" in preset.stamp and preset.stamp in preset.describe()
+    bare = tuple(replace(number, row_differs=(), column_differs=()) for number in preset.published if number.scenario)
+    assert replace(preset, published=bare).same_setting
+    assert replace(preset, published=bare).stamp == "same setting as the paper"
+    for spoilt in (
+        replace(bare[-1], row_differs=("encoder",)),
+        replace(bare[-1], column_differs=("data",)),
+        replace(bare[-1], scenario=None),
+    ):
+        assert not replace(preset, published=(*bare[:-1], spoilt)).same_setting
+    assert not replace(preset, published=()).same_setting
+
+
+@pytest.mark.shared_data
+def test_passages_to_retrieve_from_and_rivals_are_differences_too(shared_data: Path) -> None:
+    preset = load_preset("grada-tables-6-8", data=shared_data, encoder="st:facebook/contriever")
+    differences = " / ".join(preset.differences)
+    assert "2,625 clean passages to retrieve from, theirs 2,681,468 (BEIR)" in differences
+    assert "only the question's own poison competes" in differences
+    assert "by dot product, 'st:facebook/contriever,similarity=dot'" in differences
+    dot = load_preset("grada-tables-6-8", data=shared_data, encoder="st:facebook/contriever,similarity=dot")
+    assert "dot product" not in " / ".join(dot.differences)

@@ -90,6 +90,7 @@ def test_every_section_is_there(report: Report) -> None:
         "ranks",
         "differences",
         "cost",
+        "methods",
         "questions",
         "problems",
         "manifest",

@@ -16,7 +16,8 @@ from typing import Any, Literal, Unpack
 
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.bench.attacks.options import DirectOptions
-from unpoison.errors import InputError, clip
+from unpoison.bench.data.replay import fill, released_text
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import wording
 from unpoison.utils.checks import among, at_least
 
@@ -126,6 +127,7 @@ LINK = str(wording("orders", "link")["answer"])
 """What the `link` style of `pia` makes the system recommend."""
 
 _REPEATS = {"qa": 10, "dos": 1, "long": 3, "link": 1}
+_REPLAYED = {"qa": ("trustrag", "radar"), "dos": ("grada",), "long": ("radar",)}
 
 
 class _RepeatedOrder(DirectAttack):
@@ -139,8 +141,12 @@ class _RepeatedOrder(DirectAttack):
     def order(self, target: Target) -> str:
         """What the model is told to do."""
 
+    def passage(self, target: Target) -> str:
+        """The order as often as it is given."""
+        return copies(self.order(target), self.repeat)
+
     def write(self, target: Target, count: int, **meta: Any) -> list[PoisonText]:
-        text = copies(self.order(target), self.repeat)
+        text = self.passage(target)
         return [self.poison(target, i, text, repeat=self.repeat, **meta) for i in range(count)]
 
 
@@ -153,8 +159,14 @@ class Pia(_RepeatedOrder):
             section and faked instruction tags around the order (RobustRAG's and RADAR's biographies); `link`,
             recommend a link (after Clop and Teglia, 2024).
         repeat: How often the order stands in one passage; None takes the style's published number, 10, 1, 3 or 1.
+        replay: Whose released code's very words are planted, which `unpoison data get replay` fetches: `trustrag` or
+            `radar` (`qa`), `radar` (`long`), `grada` (`dos`). "" for ours.
         prefix: Put the question in front, as GRADA does to have the passage retrieved.
         seed: Kept in the ids only; nothing is drawn, and all texts of one target are the same.
+
+    Raises:
+        OptionError: A paper whose code plants no such order.
+        InputError: The words were not fetched.
     """
 
     name = "pia"
@@ -166,12 +178,25 @@ class Pia(_RepeatedOrder):
         *,
         style: Literal["qa", "dos", "long", "link"] = "qa",
         repeat: int | None = None,
+        replay: Literal["", "grada", "trustrag", "radar"] = "",
         **common: Unpack[DirectOptions],
     ) -> None:
         self.style = among("style", style, tuple(_REPEATS))
+        self.replay = among("replay", replay, ("", "grada", "trustrag", "radar"))
+        if replay and replay not in _REPLAYED.get(style, ()):
+            raise OptionError(f"replay={replay}: its released code plants no order of style={style}")
         super().__init__(repeat=_REPEATS[style] if repeat is None else repeat, **common)
+        self._around = ("", "")
+        if replay:
+            name = f"{style}-{replay}"
+            self._theirs = released_text(name)
+            self._answer = released_text(f"{name}-answer") if style == "dos" else ""
+            if style == "long":
+                self._around = (released_text(f"{name}-before"), released_text(f"{name}-after"))
 
     def target_answers(self, target: Target) -> tuple[str, ...]:
+        if self.replay and self.style == "dos":
+            return (self._answer,)
         own = {"dos": OUT_OF_SERVICE, "link": LINK}
         return (own[self.style],) if self.style in own else super().target_answers(target)
 
@@ -179,6 +204,13 @@ class Pia(_RepeatedOrder):
         if self.style in ("qa", "long") and not target.incorrect:
             raise InputError(f"target {clip(target.id)} has no incorrect answer, which style={self.style} needs")
         return super().write(target, count, style=self.style)
+
+    def passage(self, target: Target) -> str:
+        if not self.replay:
+            return super().passage(target)
+        before, after = self._around
+        words = f"{before}{self._theirs * self.repeat}{after}"
+        return fill(words, question=target.question, answer=target.incorrect)
 
     def order(self, target: Target) -> str:
         entry = wording("orders", self.style)

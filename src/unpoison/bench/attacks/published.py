@@ -7,6 +7,7 @@ from typing import Literal, Unpack
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.bench.attacks.claims import claim_failure, template_claim
 from unpoison.bench.attacks.options import DirectOptions
+from unpoison.bench.data.replay import fill, released_text
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import among, at_least
 
@@ -32,6 +33,8 @@ class Published(DirectAttack):
             biographies, which its paper does not say; everybody else plants it once.
         form: `text` as it is; `prompt` between faked ends and beginnings of the prompt, as RADAR's released code plants
             it in biographies: `repeat` faked sections and the beginning of one more.
+        replay: `radar` plants its first text as its released code does, in every place the same, with the very words
+            around it that `unpoison data get replay` fetches. "" for ours.
         prefix: Put the question in front; published files hold the texts without it.
         seed: Kept in the ids only; nothing is drawn.
 
@@ -50,20 +53,27 @@ class Published(DirectAttack):
         *,
         repeat: int = 1,
         form: Literal["text", "prompt"] = "text",
+        replay: Literal["", "radar"] = "",
         **common: Unpack[DirectOptions],
     ) -> None:
         super().__init__(**common)
         self.attack = attack
         self.repeat = at_least("repeat", repeat, 1, MAX_COPIES)
         self.form = among("form", form, ("text", "prompt"))
+        self.replay = among("replay", replay, ("", "radar"))
+        if replay:
+            self._theirs = released_text(f"{form}-{replay}")
+            around = [released_text(f"prompt-{replay}-{end}") for end in ("before", "after")]
+            self._around = around if form == "prompt" else ["", ""]
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
-        if count > len(target.texts):
+        if (1 if self.replay else count) > len(target.texts):
             raise InputError(
                 f"target {clip(target.id)} has {len(target.texts)} published texts and {count} were asked for; "
                 "ask for fewer, or use an attack that writes its own"
             )
         wanted = () if self.attack in UNTARGETED else self.target_answers(target)
+        texts = target.texts[:1] * count if self.replay else target.texts[:count]
         return [
             self.poison(
                 target,
@@ -73,10 +83,14 @@ class Published(DirectAttack):
                 source="published",
                 repeat=self.repeat,
             )
-            for i, text in enumerate(target.texts[:count])
+            for i, text in enumerate(texts)
         ]
 
     def _passage(self, target: Target, text: str) -> str:
+        if self.replay:
+            before, after = self._around
+            words = f"{before}{self._theirs * self.repeat}{after}"
+            return fill(words, question=target.question, context=text, opening=text[:_OPENING])
         if self.form == "prompt":
             end = _END.format(question=target.question, answer=text[:_OPENING])
             return f"{end}\n\n{copies(_SECTION.format(text=text) + end, self.repeat)}\n\n{_SECTION.format(text=text)}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from unpoison.bench.evaluation.preset_data import PaperData
-from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.preset_data import PaperData, released_setting
+from unpoison.bench.evaluation.scenarios import COMPETING, Scenario
 from unpoison.bench.evaluation.specs import format_spec, short_of, stand_in, takes
 from unpoison.core.registry import names, parse
 from unpoison.models.loading import can_write
@@ -165,15 +166,16 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
 
 
 def prompt_difference(row: Mapping[str, Any]) -> str:
-    """In what the prompts behind a row's replies are not the paper's."""
+    """In what the prompts behind a row's replies are not the paper's; "" for those of the released code itself."""
     name, options = parse(row["defense"])
-    paper = Style.of(row.get("style", "safe")).paper
+    style = Style.of(row.get("style", "safe"))
+    paper = style.paper
     if name == "trustrag" and options.get("stages") != "1":
         return str(wording("consolidate", options.get("mode", "paper"))["differs"])
     if name == "astuterag":
         return str(wording("consolidate", name)["differs"])
     if paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
-        return str(wording("answer", paper)["differs"])
+        return "" if style.replay else str(wording("answer", paper)["differs"])
     return "prompts in our words"
 
 
@@ -183,9 +185,8 @@ def injection_difference(source: str, attack: str) -> str:
     kind = options.get("style", "qa") if name == "pia" else name
     if kind not in ("qa", "dos", "long", "link", "ambiguous"):
         return ""
-    return str(
-        wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "the order in our words"})["differs"]
-    )
+    theirs = wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "the order in our words"})
+    return str(theirs.get("replayed", "") if options.get("replay") else theirs["differs"])
 
 
 def in_words(model: str) -> str:
@@ -220,14 +221,35 @@ class Differences:
 
     def __init__(self, raw: Mapping[str, Any], sources: PaperData, models: Mapping[str, Any]) -> None:
         self._raw, self._sources, self._models = raw, sources, models
+        self._setting = released_setting(str(raw["source"]).partition(",")[0])
 
     def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured for one cell of the table; None where something is missing."""
         if self._column_lacks(column) or measurable(row, self._models["generator"]):
             return None
-        stated = {**self._raw.get("base", {}), **column, **row}
+        stated = self._stated(row, column)
         own = {key: stated[key] for key in stated if key in Scenario.__slots__ and key not in ("data", "generator")}
         return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
+
+    def _stated(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> dict[str, Any]:
+        """What the file says of a cell; where the released data was fetched, as the released code does it."""
+        stated = {**self._raw.get("base", {}), **column, **row}
+        if column["data"] not in self._sources.replayed:
+            return stated
+        if stated.get("policy") in self._setting["policies"]:
+            stated["policy"] = self._setting["policies"][stated["policy"]]
+        stated["style"] = self._style(str(stated.get("style", "safe")))
+        name, options = parse(str(stated.get("attack", "none")))
+        for theirs, added in self._setting["attacks"].items():
+            replayed, wanted = parse(theirs)
+            if name == replayed and wanted.items() <= options.items() and not set(added) & set(options):
+                stated["attack"] = format_spec(name, {**options, **added})
+        return stated
+
+    def _style(self, spec: str) -> str:
+        """The style with the released code's own words, where the paper's are asked for and answers are short."""
+        style = Style.of(spec)
+        return str(replace(style, replay=True)) if style.paper and not style.long else spec
 
     def variants(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The rows that are measured for a row of the paper: one, or one for each variant of its defense."""
@@ -264,7 +286,10 @@ class Differences:
             yield "no generator (-g): the poison left in context in place of replies"
         elif replies:
             yield from self._model("generator", table)
-            yield prompt_difference({**self._raw.get("base", {}), **row})
+            stated = {**self._raw.get("base", {}), **row}
+            if self._sources.replayed:
+                stated["style"] = self._style(str(stated.get("style", "safe")))
+            yield from filter(None, [prompt_difference(stated)])
         if takes("defenses", row["defense"], "nli") and (replies or row.get("generator")):
             yield from self._model("nli", table)
         yield from _phrases(row, measure)
@@ -281,7 +306,8 @@ class Differences:
         if difference := self._sources.differs[column["data"]]:
             yield difference
         if scenario is not None:
-            if scenario.policy in ("retrieve", "corpus"):
+            yield from self._of_setting(column["data"], scenario, measure)
+            if scenario.policy in COMPETING:
                 yield from self._model("retriever", {})
             if writer := stand_in(scenario):
                 yield f"attack written by {writer}, theirs by a language model"
@@ -292,6 +318,26 @@ class Differences:
             if scenario.prefix and scenario.attacked:
                 yield from self._raw.get("with_question", ())
         yield from _phrases(column, measure)
+
+    def _of_setting(self, data: str, scenario: Scenario, measure: str) -> Iterator[str]:
+        """In what the setting is not that of the released code, beside data, models and words."""
+        setting, ours = self._setting, str(self._models["retriever"])
+        if clean := self._sources.clean.get(data):
+            yield clean
+        if scenario.policy == "retrieve" and scenario.attacked and "retrieve" in setting["policies"]:
+            yield "only the question's own poison competes, in the released code that of ten questions"
+        named = self._raw["used"].get("retriever", "")
+        dot = f"similarity={setting['similarity']}"
+        if scenario.policy in COMPETING and setting["similarity"] and same_model(ours, named) and dot not in ours:
+            yield f"the retriever compares by cosine; the released code by dot product, '{ours},{dot}'"
+        if scenario.attacked and parse(scenario.attack) == ("published", {}) and "published" in setting["attacks"]:
+            yield "texts in the order of the data file, not as the released code takes them"
+        if data not in self._sources.replayed:
+            return
+        for phrase in setting["differs"]:
+            of_data = data in phrase.get("data", [data])
+            if of_data and any(map(measure.startswith, phrase.get("of", [""]))):
+                yield phrase["say"]
 
     def _model(self, kind: str, table: Mapping[str, Any]) -> Iterator[str]:
         theirs = {**self._raw["used"], **table.get("used", {})}.get(kind)

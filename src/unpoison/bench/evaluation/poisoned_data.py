@@ -59,8 +59,8 @@ def plant(
         step: Called after each question.
 
     Yields:
-        One for each question that is not done, in the order of the data set, as soon as it is known; with the policy
-        corpus, where all poison competes, when everything is crafted.
+        One for each question that is not done, in the order of the data set, as soon as it is known; with the policies
+        retrieve-batch and corpus, where poison of others competes, when everything is crafted.
 
     Raises:
         OptionError: A scenario without an attack, or an option or model that the attack cannot work with.
@@ -69,7 +69,7 @@ def plant(
         raise OptionError("there is nothing to plant: give an attack, at least one text, and a policy but 'labelled'")
     attack = bench.attack(scenario)
     examples = bench.examples(scenario)
-    together = scenario.policy == "corpus"
+    together = scenario.policy in ("retrieve-batch", "corpus")
     wanted = [example for example in examples if together or example.id not in done]
     every = list[Crafted]()
     for example, crafted in zip(wanted, parallel_map(partial(_craft, scenario, bench, attack), wanted, jobs)):

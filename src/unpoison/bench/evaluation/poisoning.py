@@ -210,13 +210,26 @@ def stage(
         contexts: list[Context | InputError] = list(retrieved)
     else:
         search = _search(scenario, retriever, bm25_search)
-        contexts = [
-            _place_poison(scenario, example, clean, poisons.get(example.id, ()), search) for example in examples
-        ]
+        rivals = _batches(examples, poisons) if scenario.policy == "retrieve-batch" else poisons
+        contexts = [_place_poison(scenario, example, clean, rivals.get(example.id, ()), search) for example in examples]
     return [
         _stage_question(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
         for example, context in zip(examples, contexts, strict=True)
     ]
+
+
+BATCH = 10
+"""Questions whose poison competes at the same time in PoisonedRAG's released code (its option M)."""
+
+
+def _batches(examples: Sequence[Example], poisons: Mapping[str, Sequence[Candidate]]) -> dict[str, Sequence[Candidate]]:
+    """For each question the poison of its ten, in the order of the questions."""
+    every: dict[str, Sequence[Candidate]] = {}
+    for start in range(0, len(examples), BATCH):
+        ten = examples[start : start + BATCH]
+        together = [poison for example in ten for poison in poisons.get(example.id, ())]
+        every |= {example.id: together for example in ten}
+    return every
 
 
 def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> Search:
@@ -232,6 +245,9 @@ def _place_poison(
     if scenario.policy == "labelled":
         return context_from_labels(example)
     context = clean[example.id]
+    if scenario.policy == "retrieve-batch":
+        own = sum(poison.target == example.id for poison in poisons)
+        return replace(retrieve(context, poisons, search, scenario.k), injected=own)
     poisons = poisons[: scenario.poisons]
     positions = [position - 1 for position in scenario.positions[: len(poisons)]]
     try:

@@ -1,7 +1,8 @@
 """The files behind the papers' tables.
 
 The tables are YAML files of this package: `data/presets`, and `data/stream_presets` for those over time. Their data
-sets are files of this machine: where each one is, and in what it is not the paper's.
+sets are files of this machine: where each one is, and in what it is not the paper's. `data/replay.yaml` says what
+decided the figures in each paper's released code; what that code plants and asks is replayed where it was fetched.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 
 import yaml
 
-from unpoison.bench.data.store import data_folder
-from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.data.catalogue import catalogue, data_file
+from unpoison.bench.data.replay import has_replay
+from unpoison.bench.data.store import Store, data_folder
+from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.errors import UnknownNameError
 
-__all__ = ["DATA", "PaperData", "preset_file", "preset_files"]
+__all__ = ["DATA", "PaperData", "preset_file", "preset_files", "released_setting"]
 
 
 def preset_files(folder: str) -> list[str]:
@@ -71,12 +74,16 @@ class PaperData:
     Attributes:
         fields: The fields of a scenario that name the data, by alias; an alias that is missing cannot be measured.
         differs: In what the data is not the paper's, by alias; "" where it is.
+        clean: In what the clean passages that fill contexts are not the paper's, by alias.
+        replayed: The aliases whose data is the released one; what the released code plants and asks is at hand then.
         substitutions, lacks: The same and what is missing, one sentence each.
     """
 
     def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
         self.fields: dict[str, dict[str, str]] = {}
         self.differs: dict[str, str] = {}
+        self.clean: dict[str, str] = {}
+        self.replayed: set[str] = set()
         self.substitutions: list[str] = []
         self.lacks: list[str] = []
         folder = None if given is None else data_folder(given)
@@ -88,12 +95,15 @@ class PaperData:
     def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
         for alias, questions in wanted.items():
             title, _, corpus = DATA[alias]
-            spec = _spec(alias, folder)
+            fetched = self._replay(alias, folder)
+            spec = fetched or _spec(alias, folder)
             if spec is None:
                 self.lacks.append(_absence_message(alias, folder))
                 continue
             has_corpus = bool(corpus) and (folder / corpus).is_file()
             self.fields[alias] = {"data": spec, "corpus": str(folder / corpus) if has_corpus else ""}
+            if corpus:
+                self.clean[alias] = _clean_passages(alias, folder / corpus if has_corpus else None)
             count = len(load(spec)[:limit])
             self.differs[alias] = ""
             if not questions:
@@ -102,6 +112,16 @@ class PaperData:
                 self.differs[alias] = f"{count} of {questions} questions"
             if self.differs[alias]:
                 self.substitutions.append(f"data: {title} {self.differs[alias]}")
+
+    def _replay(self, alias: str, folder: Path) -> str:
+        """The released data set in the folder of built files, "" where it was not fetched."""
+        store, name = Store(), f"replay_{alias}"
+        if name not in catalogue() or not has_replay() or folder.resolve() != store.folder.resolve():
+            return ""
+        if not store.has(data_file(name)):
+            return ""
+        self.replayed.add(alias)
+        return str(store.verify(data_file(name)))
 
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
         first, *others = wanted
@@ -122,6 +142,26 @@ def _spec(alias: str, folder: Path) -> str | None:
     if file.is_file():
         return str(file)
     return f"radar:{released}" if released.is_file() else None
+
+
+def _clean_passages(alias: str, corpus: Path | None) -> str:
+    """In what the passages that fill contexts are not BEIR's; "" where there are as many."""
+    theirs = released_setting("BEIR")[alias]
+    ours = len(load_passages(corpus, alias)) if corpus is not None else 0
+    return "" if ours == theirs else f"{ours:,} clean passages to retrieve from, theirs {theirs:,} (BEIR)"
+
+
+@cache
+def _settings() -> Mapping[str, Any]:
+    text = files("unpoison").joinpath("data", "replay.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def released_setting(name: str) -> Mapping[str, Any]:
+    """What decided a paper's figures in its released code, by its name; of `BEIR`, how many documents were ranked."""
+    setting: Mapping[str, Any] = _settings()[name]
+    return setting
 
 
 def _absence_message(alias: str, folder: Path) -> str:

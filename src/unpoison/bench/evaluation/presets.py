@@ -102,6 +102,24 @@ class Preset:
     seeds: tuple[int, ...] = (0,)
 
     @property
+    def differences(self) -> tuple[str, ...]:
+        """In what any of its measured numbers is not measured as the paper did, each once, and what is not measured."""
+        every = (text for number in self.published for text in (*number.row_differs, *number.column_differs))
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def same_setting(self) -> bool:
+        """Whether every number is measured in the paper's own setting: data, poison, prompts, models, order, seeds."""
+        return bool(self.published) and not self.differences and all(n.scenario is not None for n in self.published)
+
+    @property
+    def stamp(self) -> str:
+        """`same setting as the paper`, or how many differences keep the table from it."""
+        if self.same_setting:
+            return "same setting as the paper"
+        return f"not the paper's setting: {len(self.differences)} differences, named at rows and columns"
+
+    @property
     def prompts(self) -> tuple[str, ...]:
         """The styles in which the generator is asked, one sentence each."""
         styles = dict.fromkeys(scenario.style for scenario in self.scenarios if scenario.generator is not None)
@@ -116,7 +134,7 @@ class Preset:
 
     def describe(self) -> str:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
-        lines = [f"{self.source}: {self.title}", self.about]
+        lines = [f"{self.source}: {self.title}", self.about, self.stamp]
         lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
         lines += [f"prompts: {sentence}" for sentence in self.prompts]
         lines += [f"instead: {sentence}" for sentence in self.substitutions]
@@ -134,6 +152,7 @@ def load_preset(
     *,
     data: str | Path | None = None,
     encoder: str = "lexical",
+    retriever: str | None = None,
     generator: str | None = None,
     nli: str | None = None,
     seed: int | Sequence[int] = 0,
@@ -146,7 +165,8 @@ def load_preset(
         name: One of `preset_names()`.
         data: A folder in the shared format (`nq_poisoned.jsonl`, ..., `corpus.jsonl`); or anything that `load` takes,
             which then stands in for the first data set of the table; None for the built-in sample.
-        encoder: Stands in for the paper's encoder and retriever.
+        encoder: Stands in for the paper's encoder, and for its retriever where none is given.
+        retriever: Stands in for the paper's retriever.
         generator: Stands in for the paper's language models; None measures the screening only.
         nli: Stands in for the paper's NLI model.
         seed: Of every scenario; several measure everything with each, and tables then have mean and spread.
@@ -159,7 +179,7 @@ def load_preset(
     """
     raw = preset_file("presets", name)
     sources = PaperData(raw["data"], data, limit)
-    retriever = "bm25" if encoder == "lexical" else encoder
+    retriever = retriever or ("bm25" if encoder == "lexical" else encoder)
     seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}
     fit = Differences(raw, sources, {**models, "limit": limit})

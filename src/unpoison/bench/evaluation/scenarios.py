@@ -18,7 +18,7 @@ from unpoison.models.prompts import Style
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "defense_label"]
+__all__ = ["ARCHITECTURES", "COMPETING", "NO_ATTACK", "POLICIES", "Scenario", "defense_label"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -26,6 +26,7 @@ NO_ATTACK = "none"
 POLICIES = (
     "prepend",
     "retrieve",
+    "retrieve-batch",
     "corpus",
     "replace-at",
     "replace-or-append",
@@ -36,7 +37,8 @@ POLICIES = (
 )
 """How poison reaches the defense.
 
-prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; corpus: all poison
+prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; retrieve-batch: so
+does the poison of the other questions of its ten, as in PoisonedRAG's code and what is built on it; corpus: all poison
 of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages;
 replace-or-append: as replace-at, and behind the last passage where there are fewer (RADAR); pool:
 the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
@@ -49,6 +51,9 @@ ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
 
 SINCE_SOURCES = ("owned", "sources", "history")
 """Fields that are written only where they are set: what was measured before they came stays what it was."""
+
+COMPETING = ("retrieve", "retrieve-batch", "corpus")
+"""The policies by which a retriever ranks clean passages and poison."""
 
 PLACED = ("replace-at", "replace-or-append")
 """The policies that name positions."""
@@ -137,11 +142,11 @@ class Scenario:
             self._put(attack="labelled", poisons=0, positions=(), prefix=None, triggered=True)
         elif self.attack == NO_ATTACK or self.poisons == 0:
             self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True, owned="")
-            if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
+            if self.policy not in COMPETING:  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
         self._put_retriever()
         self._put(positions=tuple(self.positions) if self.policy in PLACED else ())
-        if self.policy not in ("retrieve", "corpus"):
+        if self.policy not in COMPETING:
             self._put(retriever="bm25")
         if self.policy in PLACED and self.poisons:
             self._check_positions()
@@ -151,7 +156,7 @@ class Scenario:
         if self.architecture in ("replug", "self-rag") and self.generator is None:
             raise OptionError(f"the architecture {self.architecture} answers; give a generator")
         if self.architecture == "blended":
-            if self.policy not in ("retrieve", "corpus"):
+            if self.policy not in COMPETING:
                 raise OptionError(
                     f"the architecture blended is a way to retrieve and the policy {self.policy} retrieves nothing; "
                     "use the policy retrieve or corpus"

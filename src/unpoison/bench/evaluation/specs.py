@@ -194,7 +194,8 @@ def wording(spec: str) -> str:
     Raises:
         UnknownNameError: No such attack.
     """
-    return WORDINGS[_crafting(spec)[0].wording]
+    attack, options = _crafting(spec)
+    return f"the words of {options['replay']}'s code" if options.get("replay") else WORDINGS[attack.wording]
 
 
 def attack_name(spec: str) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unpoison.architectures.replug import Replug
 from unpoison.architectures.self_rag import SelfRag
 from unpoison.bench.attacks.base import Attack, Target
+from unpoison.bench.data.replay import released_text
 from unpoison.bench.data.store import data_path
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load, load_passages
@@ -178,7 +179,7 @@ class Workbench:
         )
         if scenario.sources or scenario.history:
             defense.sources = self.sources(scenario)
-        return defense if scenario.style == "safe" else defense.with_style(scenario.style)
+        return defense if scenario.style == "safe" else defense.with_style(style_of(scenario))
 
     def sources(self, scenario: Scenario) -> Sources:
         """Who is known, by the scenario's policy, and by a history learned from its data; the same for all cells.
@@ -225,7 +226,7 @@ class Workbench:
             answering = SelfRag(generator, limits=limits)
         else:
             answering = Vanilla(generator=generator, limits=limits)
-        return answering.with_style(scenario.style)
+        return answering.with_style(style_of(scenario))
 
     def _fill_models(self, scenario: Scenario, defense: Defense) -> Defense:
         """A copy of the caller's defense object; models that it lacks are the scenario's."""
@@ -238,7 +239,7 @@ class Workbench:
             nli=own.nli or self.nli(scenario),
         )
         completed.limits = self.limits or defense.limits
-        return completed if scenario.style == "safe" else completed.with_style(scenario.style)
+        return completed if scenario.style == "safe" else completed.with_style(style_of(scenario))
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.
@@ -257,7 +258,7 @@ class Workbench:
             generator=self.generator(scenario.generator) if scenario.generator else None,
             defense=self.defense(scenario) if knows else None,
         )
-        attack.models = replace(attack.models, style=Style.of(scenario.style))  # its victim is asked as ours is
+        attack.models = replace(attack.models, style=style_of(scenario))  # its victim is asked as ours is
         return attack
 
     def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
@@ -316,6 +317,16 @@ class Workbench:
             self._cache[key] = make()
         loaded: T = self._cache[key]
         return loaded
+
+
+def style_of(scenario: Scenario) -> Style:
+    """How a scenario's prompts are put, with the fetched words of a paper's released code where they are asked for.
+
+    Raises:
+        InputError: They were not fetched; the message has the command.
+    """
+    style = Style.of(scenario.style)
+    return replace(style, template=released_text(f"answer-{style.paper}")) if style.replay else style
 
 
 def sibling_corpus(data: str) -> str:

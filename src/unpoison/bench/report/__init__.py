@@ -14,8 +14,9 @@ from unpoison.bench.evaluation.summary import Price
 from unpoison.bench.report.exports import FORMATS, as_csv, as_json, as_markdown, check_format, write_text
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
+from unpoison.bench.report.table_files import write_tables
 
-__all__ = ["FORMATS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report"]
+__all__ = ["FORMATS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report", "write_tables"]
 
 _WRITERS = {".html": page, ".htm": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
 

@@ -15,6 +15,7 @@ from unpoison.bench.evaluation.presets import Preset, PublishedNumber
 from unpoison.bench.evaluation.specs import wording
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.certification import certify, guarantee_tables
+from unpoison.bench.report.methods import methods_tables, methods_terms
 from unpoison.bench.report.model import SETTINGS, Report, setting
 from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
@@ -82,6 +83,10 @@ def as_markdown(report: Report) -> str:
     parts += [markdown_table(table) for table in summary_tables(report)]
     parts += [markdown_table(table) for table in guarantee_tables(report)]
     parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
+    parts.append("## How it was measured")
+    parts += [markdown_table(table) for table in methods_tables(report)]
+    terms = [f"- **{term}**: {markdown_text(' '.join(sentences))}" for term, sentences in methods_terms(report)]
+    parts.append("\n".join(terms))
     remarks = problems(report)
     if remarks:
         parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in remarks)]
@@ -171,6 +176,8 @@ def as_json(report: Report) -> str:
             "substitutions": list(report.preset.substitutions),
             "lacks": list(report.preset.lacks),
             "seeds": list(report.preset.seeds),
+            "same_setting": report.preset.same_setting,
+            "differences": list(report.preset.differences),
             "numbers": _numbers(report, report.preset),
         }
     document = {
@@ -179,10 +186,19 @@ def as_json(report: Report) -> str:
         "cells": [summary.to_dict() for summary in report.summaries],
         "certified": [entry.to_dict() for entry in certify(report.run.cells)],
         "comparisons": [entry.to_dict() for entry in report.comparisons],
+        "methods": {
+            "tables": [_table(table) for table in methods_tables(report)],
+            "terms": {term: list(sentences) for term, sentences in methods_terms(report)},
+        },
         "problems": problems(report),
         "preset": preset,
     }
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _table(table: Table) -> dict[str, object]:
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return {"title": table.title, "rows": rows}
 
 
 def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:

@@ -16,6 +16,7 @@ from unpoison.bench.evaluation.records import Record
 from unpoison.bench.report.certification import guarantee_figures, guarantee_tables
 from unpoison.bench.report.figures import poison_figures, rank_figures, sweep_figures, trade_off_figures
 from unpoison.bench.report.headline import brief_of
+from unpoison.bench.report.methods import methods_tables, methods_terms
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
 from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
@@ -82,6 +83,7 @@ def page(report: Report) -> str:
         ),
         Section("differences", "Paired differences", tables=_filled(difference_table(report))),
         Section("cost", "Time and cost", tables=_filled(cost_table(report))),
+        Section("methods", "How it was measured", tables=methods_tables(report), terms=methods_terms(report)),
         Section("questions", "Questions", part="drill-down.html" if asked else ""),
         Section("problems", "Problems", notes=[*remarks[:MAX_PROBLEMS], *more]),
         Section("manifest", "Manifest", part="manifest.html", data=_manifest(report)),
@@ -105,6 +107,7 @@ def _preset(report: Report) -> Iterator[Section]:
     preset = report.preset
     if preset is not None:
         terms: list[tuple[str, Sequence[str]]] = [
+            ("Same setting", [preset.stamp]),
             ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
             ("Prompts", preset.prompts),
             ("Counted", measure_meanings(preset)),
