@@ -27,7 +27,7 @@ from unpoison.bench.evaluation.specs import check_spec, specs
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError, clip
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "walk"]
+__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "as_tuple", "read_yaml", "walk"]
 
 MAX_BYTES = 1 << 20
 """Larger files are refused: a configuration is a page of YAML."""
@@ -150,7 +150,7 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     Raises:
         UnknownNameError, OptionError: No such attack.
     """
-    attacks = dict.fromkeys(spec for item in _as_tuple(value) for spec in specs("attacks", item))
+    attacks = dict.fromkeys(spec for item in as_tuple(value) for spec in specs("attacks", item))
     for spec in attacks:
         if spec == "none":
             raise OptionError("attacks: none is no attack; every question is asked without one anyway")
@@ -158,7 +158,8 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     return tuple(attacks)
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """The members of a list, or the one thing that stands where a list may stand."""
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
@@ -183,7 +184,7 @@ class Config(Section):
     attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
     poisons: Annotated[
         tuple[Annotated[int, Field(ge=1, le=100)], ...],
-        BeforeValidator(_as_tuple),
+        BeforeValidator(as_tuple),
         AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
         Field(min_length=1),
     ] = (1,)
@@ -205,19 +206,7 @@ class Config(Section):
             UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
-        source = Path(path)
-        try:
-            with source.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
-        if len(content) > MAX_BYTES:
-            raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a configuration is a page of YAML")
-        try:
-            values = yaml.load(content, _Loader)  # noqa: S506  it is a SafeLoader that refuses a key given twice
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
-        return cls.of(values, source.parent)
+        return cls.of(read_yaml(path), Path(path).parent)
 
     @classmethod
     def of(cls, values: object, folder: Path = Path()) -> Self:
@@ -265,6 +254,25 @@ class Config(Section):
         """A hash of what is measured; the bounds do not belong to it."""
         values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
+
+
+def read_yaml(path: str | Path) -> Any:
+    """What a configuration file holds.
+
+    Raises:
+        InputError: It cannot be read, or is no YAML.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a configuration is a page of YAML")
+    try:
+        return yaml.load(content, _Loader)  # noqa: S506  it is a SafeLoader that refuses a key given twice
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
 
 
 class _Loader(yaml.SafeLoader):

@@ -21,6 +21,7 @@ from unpoison.bench.evaluation.measures import Better, Measure, parts_of
 from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
 from unpoison.core.verdicts import is_disagreement
+from unpoison.errors import UnknownNameError
 
 __all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "Cell", "Results", "Trial", "figures", "outcomes", "schema"]
 
@@ -53,6 +54,11 @@ class Trial:
         seconds: How long the answer took.
         stage: Where it failed: attack, ask, plant, remove, gone, after; "" otherwise.
         error: What went wrong, None otherwise.
+        outcome: What an attacker of an agent reached, "" where nothing; None where the answer alone is judged.
+        place: Where the text was planted that an agent reads: tool, page or memory.
+        text: The text that was planted last.
+        how: The wrappers around the order in it.
+        tries: How often something was planted, until it worked or the attacker gave up.
     """
 
     example: str
@@ -72,6 +78,11 @@ class Trial:
     seconds: float | None = None
     stage: str = ""
     error: str | None = None
+    outcome: str | None = None
+    place: str = ""
+    text: str = ""
+    how: str = ""
+    tries: int = 0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -93,9 +104,14 @@ class Trial:
         return not is_disagreement(answer) and matcher().correct(answer, self.correct)
 
     def is_attacked(self, answer: str | None) -> bool | None:
-        """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
+        """Whether an answer says what the attacker wants, or an agent has done it.
+
+        None where there is no answer, or nothing is wanted.
+        """
         if answer is None or not self.wanted:
             return None
+        if self.outcome is not None:
+            return self.outcome != ""
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +149,11 @@ class Cell:
     @property
     def title(self) -> str:
         """`id` with the label of the attack's wording, for tables."""
-        return f"{attack_name(self.attack)} x {self.poisons}" if self.poisons else self.attack
+        try:
+            name = attack_name(self.attack)
+        except UnknownNameError:  # a family of orders for agents
+            name = self.attack
+        return f"{name} x {self.poisons}" if self.poisons else self.attack
 
     @property
     def failed(self) -> int:
