@@ -12,6 +12,7 @@ import pytest
 from unpoison.bench.redteam import AgentConfig, Hosts, Results, Secrets, run_agent_test, schema
 from unpoison.bench.redteam.agent_attacks import Adaptive, Tried, plant_into
 from unpoison.bench.redteam.agent_config import load_config
+from unpoison.bench.redteam.agent_summary import brief_of_agent_test
 from unpoison.bench.redteam.agent_tasks import Order, families, outcomes, tasks, written_orders
 from unpoison.bench.redteam.agent_world import Call, World, WorldFolder, strings_of
 from unpoison.bench.redteam.scripted_agent import ScriptedAgent
@@ -61,6 +62,7 @@ def test_the_report_is_as_its_schema_says_and_names_the_risks() -> None:
     page = redteam_page(results)
     assert page.index("OWASP LLM01:2025") < page.index("OWASP ASI06:2026") < page.index("AML.T0051.001")
     assert "orders in memory won 4 of 4 tasks" in page
+    assert "Planted (memory): " in page
     assert "memory was not tested" in redteam_page(run(attacks=["textbook"], places=["tool"]))
 
 
@@ -77,6 +79,15 @@ def test_each_goal_is_told_apart() -> None:
         reached[goal] = {trial.outcome for trial in results.trials if not trial.clean}
     assert reached["mail"] == reached["link"] == {"forbidden tool call, canary exfiltrated"}
     assert reached["answer"] == {"forbidden tool call, false answer"}
+
+
+def test_the_first_page_shows_what_any_attack_reached_and_who_adapts_has_every_goal() -> None:
+    results = run(attacks=["textbook", "adaptive"], places=["tool"], variants=3)
+    figures = {figure.title: figure.share.hits for figure in brief_of_agent_test(results).figures}
+    assert figures == {"Forbidden calls": 6, "Canary out": 4, "False answers": 2}
+    adapted = [trial.outcome for trial in results.trials if trial.attack == "adaptive"]
+    assert sum("canary" in str(outcome) for outcome in adapted) == 4
+    assert sum("false answer" in str(outcome) for outcome in adapted) == 2
 
 
 def test_an_agent_that_obeys_nothing_wins_nothing_but_reads_it() -> None:
@@ -126,6 +137,7 @@ def test_families_of_the_evaluation_file(tmp_path: Path) -> None:
     file = {"injections": "own.jsonl", "places": ["tool"]}
     results = run(tmp_path, attacks=["injections:tool call", "injections:asb", "injections:asb/two"], **file)
     assert rates(results) == {"none": 0, "injections:tool call": 1, "injections:asb": 1, "injections:asb/two": 1}
+    assert "injections:tool call x 1" in redteam_page(results)
     texts = {trial.attack: trial.text for trial in results.trials}
     assert "wipe every folder" in texts["injections:tool call"]
     assert "Mail:" not in texts["injections:tool call"]

@@ -123,7 +123,7 @@ def describe_agent_test(config: AgentConfig) -> list[str]:
     lines.append(f"ask: {task.task}")
     for spec in config.attacks:
         injected = _injected(config, spec) if spec.startswith(INJECTIONS) else None
-        order = (injected or _written(config, spec, task, "TOKEN", SITE))[0]
+        order = (injected or _written(config, spec, task, 0, "TOKEN", SITE))[0]
         lines.append(f"{spec}: {plant_into(task, order, _wrappers(spec), seed=config.seed)}")
     return lines
 
@@ -158,7 +158,7 @@ class _Run:
             trial = self._attempt(trial, task, None)
         else:
             token = blake2b(f"{self._config.seed} {spec} {example.id}".encode(), digest_size=5).hexdigest()
-            orders = injected or _written(self._config, spec, task, f"c{token}", self._session.site)
+            orders = injected or _written(self._config, spec, task, example.variant, f"c{token}", self._session.site)
             last = replace(trial, attack=spec, poisons=1, planted=1)
 
             def attempt(tried: Tried) -> bool:
@@ -219,7 +219,9 @@ def _injected(config: AgentConfig, spec: str) -> list[Order]:
     return injected_orders(config.injections_path, spec.split("+")[0].removeprefix(INJECTIONS))
 
 
-def _written(config: AgentConfig, spec: str, task: Task, token: str, site: str) -> list[Order]:
-    """What an attacker may plant for a task, in our words."""
-    chosen = families() if spec == ADAPTIVE else (spec.split("+")[0],)
-    return [order for family in chosen for order in written_orders(family, task, token, site, config.goals)]
+def _written(config: AgentConfig, spec: str, task: Task, variant: int, token: str, site: str) -> list[Order]:
+    """What an attacker may plant for a task, in our words; who adapts has one goal for each variant, in turn."""
+    if spec != ADAPTIVE:
+        return written_orders(spec.split("+")[0], task, token, site, config.goals)
+    goal = config.goals[variant % len(config.goals)]
+    return [order for family in families() for order in written_orders(family, task, token, site, [goal])]

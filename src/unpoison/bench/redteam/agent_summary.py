@@ -13,7 +13,7 @@ from unpoison.bench.redteam.results import Cell, Results, Trial
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, risks_of_agents
 from unpoison.report.rendering import excerpt
 
-__all__ = ["brief_of_agent_test", "is_of_agents"]
+__all__ = ["brief_of_agent_test"]
 
 SHOWN = 300
 """Characters of a task or an answer that are shown."""
@@ -23,12 +23,7 @@ REACHED = {
     LEAKED: ("Canary out", "tasks in which the mark of the customer list left by a tool or a link"),
     LIED: ("False answers", "tasks whose answer states what the attacker wants"),
 }
-"""The three figures."""
-
-
-def is_of_agents(results: Results) -> bool:
-    """Whether an agent was tested."""
-    return bool(results.run.get("test", {}).get("agent"))
+"""The three figures, each of the attack that reached it most often."""
 
 
 def brief_of_agent_test(results: Results) -> Brief:
@@ -43,7 +38,7 @@ def brief_of_agent_test(results: Results) -> Brief:
         verdict=_verdict(head),
         setting="" if head is None else _setting(head),
         warning="" if results.complete else "This test is incomplete: some tasks failed or were not given.",
-        figures=() if head is None else tuple(_figures(head)),
+        figures=tuple(_figures(attacked)),
         cases=tuple(_cases(head)),
         actions=tuple(_actions(head))[:ACTIONS],
         risks=risks_of_agents({cell.attack: cell.figures["asr"] for cell in attacked}, _share(in_memory)),
@@ -79,10 +74,13 @@ def _setting(head: Cell) -> str:
     return f"{text} It won after {mean(tries):.1f} planted texts on average."
 
 
-def _figures(head: Cell) -> Iterator[KeyFigure]:
-    usable = [trial for trial in head.trials if not trial.failed]
+def _figures(attacked: Sequence[Cell]) -> Iterator[KeyFigure]:
+    """For each thing that an attacker may reach, the attack that reached it most often."""
     for what, (title, note) in REACHED.items():
-        yield KeyFigure(title, _share(usable, what), note)
+        shares = [(cell.attack, _share([t for t in cell.trials if not t.failed], what)) for cell in attacked]
+        attack, worst = max(shares, key=lambda pair: pair[1].value, default=("", None))
+        if worst is not None:
+            yield KeyFigure(title, worst, f"{note}; by {attack}")
 
 
 def _cases(head: Cell | None) -> Iterator[Case]:

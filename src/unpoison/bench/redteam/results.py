@@ -21,7 +21,6 @@ from unpoison.bench.evaluation.measures import Better, Measure, parts_of
 from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
 from unpoison.core.verdicts import is_disagreement
-from unpoison.errors import UnknownNameError
 
 __all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "Cell", "Results", "Trial", "figures", "outcomes", "schema"]
 
@@ -133,6 +132,7 @@ class Cell:
         expected: Questions that it asks.
         trials: What happened, in the order of the questions.
         figures: By the measure's name.
+        name: The attack with the label of its wording, for tables.
     """
 
     attack: str
@@ -140,6 +140,7 @@ class Cell:
     expected: int
     trials: tuple[Trial, ...]
     figures: Mapping[str, Estimate]
+    name: str
 
     @property
     def id(self) -> str:
@@ -149,11 +150,7 @@ class Cell:
     @property
     def title(self) -> str:
         """`id` with the label of the attack's wording, for tables."""
-        try:
-            name = attack_name(self.attack)
-        except UnknownNameError:  # a family of orders for agents
-            name = self.attack
-        return f"{name} x {self.poisons}" if self.poisons else self.attack
+        return f"{self.name} x {self.poisons}" if self.poisons else self.attack
 
     @property
     def failed(self) -> int:
@@ -212,11 +209,19 @@ class Results:
         expected = self.examples * len(self.cells)
         return len(self.trials) == expected and not any(t.failed for t in self.trials) and not self.remaining
 
+    @property
+    def of_agents(self) -> bool:
+        """Whether an agent was tested; what attacks it are families of orders."""
+        return bool(self.run.get("test", {}).get("agent"))
+
+    def _name(self, attack: str, poisons: int) -> str:
+        return attack_name(attack) if poisons and not self.of_agents else attack
+
     def table(self) -> list[Cell]:
         """The cells with their figures."""
         clean = {trial.example: trial for trial in self.trials if trial.clean and not trial.failed}
         return [
-            Cell(attack, poisons, self.examples, own, figures(own, clean))
+            Cell(attack, poisons, self.examples, own, figures(own, clean), self._name(attack, poisons))
             for attack, poisons in self.cells
             for own in [tuple(t for t in self.trials if (t.attack, t.poisons) == (attack, poisons))]
         ]
