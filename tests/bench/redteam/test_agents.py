@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,28 @@ def test_a_file_with_an_agent_is_a_test_of_an_agent(tmp_path: Path) -> None:
     assert config.attacks == ("textbook",)
     assert config.with_bounds(limit=1, budget=50).bounds.budget == 50
     assert config.digest() == config.with_bounds(rate=3).digest() != config.with_bounds(limit=1).digest()
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "redteam.md").read_text(encoding="utf-8")
+
+
+def test_every_configuration_of_the_page_is_one() -> None:
+    yaml = pytest.importorskip("yaml")
+    agents = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "agent:" in text]
+    assert len(agents) == 2
+    for text in agents:
+        assert AgentConfig.of(yaml.safe_load(text)).variants == 6
+        assert AgentConfig.of(yaml.safe_load(text)).tries == 12
+
+
+def test_the_figures_of_the_page_are_measured() -> None:
+    shown = {
+        name: float(row.split("|")[-2])
+        for row in PAGE.splitlines()
+        if row.startswith("| ") and "| 100.0 |" in row
+        for name in re.findall(r"`([^`]+)`", row)
+    }
+    names = [*families(), "adaptive"]
+    found = rates(run(target={"agent": "scripted", "gate": "screen"}, attacks=names, variants=6))
+    assert {name: round(100 * found[name], 1) for name in names} == {name: shown[name] for name in names}
+    assert set(shown) - set(names) == {"zero-width", "injections:tool call", "injections:asb"}
