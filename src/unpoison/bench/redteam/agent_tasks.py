@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from html import escape
 from importlib.resources import files
@@ -174,7 +174,7 @@ def injected_orders(path: Path, group: str) -> list[Order]:
     return [Order(row.get("order") or row["text"], row["family"]) for row in chosen]
 
 
-@cache
+@lru_cache(maxsize=2)
 def _rows(path: Path) -> tuple[dict[str, Any], ...]:
     try:
         with path.open(encoding="utf-8") as file:
