@@ -108,7 +108,7 @@ class Order:
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _text_file() -> dict[str, Any]:
     document: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "agent_attacks.json").read_text("utf-8"))
     return document
 
@@ -116,13 +116,13 @@ def _shipped() -> dict[str, Any]:
 def tasks(places: Sequence[str] = PLACES) -> list[Task]:
     """The tasks that read in these places."""
     return [
-        Task(**{**row, "others": tuple(row.get("others", ()))}) for row in _shipped()["tasks"] if row["place"] in places
+        Task(**{**row, "others": tuple(row.get("others", ()))}) for row in _text_file()["tasks"] if row["place"] in places
     ]
 
 
 def families() -> tuple[str, ...]:
     """The families of our own wordings."""
-    return tuple(_shipped()["families"])
+    return tuple(_text_file()["families"])
 
 
 def written_orders(family: str, task: Task, token: str, site: str, chosen: Sequence[str] = GOALS) -> list[Order]:
@@ -138,7 +138,7 @@ def written_orders(family: str, task: Task, token: str, site: str, chosen: Seque
     Raises:
         UnknownNameError: No such family.
     """
-    shipped = _shipped()
+    shipped = _text_file()
     if family not in shipped["families"]:
         raise UnknownNameError("family of orders", family, shipped["families"])
     address = f"{token}@collect.example"
