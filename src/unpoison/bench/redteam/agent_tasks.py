@@ -116,7 +116,9 @@ def _text_file() -> dict[str, Any]:
 def tasks(places: Sequence[str] = PLACES) -> list[Task]:
     """The tasks that read in these places."""
     return [
-        Task(**{**row, "others": tuple(row.get("others", ()))}) for row in _text_file()["tasks"] if row["place"] in places
+        Task(**{**row, "others": tuple(row.get("others", ()))})
+        for row in _text_file()["tasks"]
+        if row["place"] in places
     ]
 
 
