@@ -146,6 +146,7 @@ UNBOUNDED = frozenset(
 
 BOUNDED = (
     *("_stem", "_wanted", "_words_hash", "answer_type", "gaps", "read_answer"),
+    "_rows",  # of an evaluation file, two at most
     *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies
 )
 """Whose texts are cut before they are remembered, or are our own."""

@@ -59,8 +59,10 @@ def demo(
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
     and shows what guard makes of one question and what every defense makes of all. With --all it shows a catch and an
     honest miss of each defense, and what guard makes of a hidden poison, a prompt injection, and sources that
-    disagree. Last, a plain lie that no style gives away: answered from the texts alone, and with who says so.
+    disagree. Then a plain lie that no style gives away: answered from the texts alone, and with who says so. Last, an
+    agent that reads a ticket with an order in it: without a gate, and behind one.
     """
+    from unpoison.cli.demo_agent import agent_lines
     from unpoison.cli.demo_cases import brief_sources, tricks
     from unpoison.cli.display import show
     from unpoison.core import registry
@@ -81,7 +83,7 @@ def demo(
     if everything:
         _show_all(rows, cases, written, catch, miss, tried)
     else:
-        lines = (*_brief(cases, written), *brief_sources())
+        lines = (*_brief(cases, written), *brief_sources(), *agent_lines())
         print(*lines, sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
@@ -114,6 +116,7 @@ def _show_all(
     tried: Sequence[Trick],
 ) -> None:
     """Every defense beside the others, with its reasons."""
+    from unpoison.cli.demo_agent import agent_lines
     from unpoison.cli.demo_cases import full_sources
     from unpoison.cli.display import show
     from unpoison.models.loading import best_reader
@@ -135,6 +138,7 @@ def _show_all(
     for trick in tried:
         show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
     show(*full_sources())
+    show(*agent_lines())
     show(_figures(cases, written), "")
     if best_reader() == "reader":
         show(_answers({count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")

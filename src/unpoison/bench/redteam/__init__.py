@@ -5,24 +5,28 @@ from unpoison.bench.redteam import Config, Hosts, Secrets, run_test
 results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), secrets=Secrets(os.environ), hosts=Hosts())
 """
 
-# ruff: noqa: E402  what is missing is said before it is imported
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from unpoison.utils.extras import require
+from unpoison.utils.lazy import lazy_names
 
-require("pydantic", "a red-team test")
-
-from unpoison.bench.redteam.cleanup import Cleaned, clean
-from unpoison.bench.redteam.config import Config
-from unpoison.bench.redteam.factory import build_target
-from unpoison.bench.redteam.http_client import Hosts
-from unpoison.bench.redteam.objects import target_of
-from unpoison.bench.redteam.results import Results, schema
-from unpoison.bench.redteam.secrets import Secrets
-from unpoison.bench.redteam.session import run_test
-from unpoison.bench.redteam.targets import Answered, Document, Target
+if TYPE_CHECKING:
+    from unpoison.bench.redteam.agent_config import AgentConfig
+    from unpoison.bench.redteam.agent_run import run_agent_test
+    from unpoison.bench.redteam.cleanup import Cleaned, clean
+    from unpoison.bench.redteam.config import Config
+    from unpoison.bench.redteam.factory import build_target
+    from unpoison.bench.redteam.http_client import Hosts
+    from unpoison.bench.redteam.objects import target_of
+    from unpoison.bench.redteam.results import Results, schema
+    from unpoison.bench.redteam.secrets import Secrets
+    from unpoison.bench.redteam.session import run_test
+    from unpoison.bench.redteam.targets import Answered, Document, Target
 
 __all__ = [
+    "AgentConfig",
     "Answered",
     "Cleaned",
     "Config",
@@ -33,7 +37,36 @@ __all__ = [
     "Target",
     "build_target",
     "clean",
+    "run_agent_test",
     "run_test",
     "schema",
     "target_of",
 ]
+
+_public = lazy_names(
+    __name__,
+    {
+        "AgentConfig": "agent_config",
+        "Answered": "targets",
+        "Cleaned": "cleanup",
+        "Config": "config",
+        "Document": "targets",
+        "Hosts": "http_client",
+        "Results": "results",
+        "Secrets": "secrets",
+        "Target": "targets",
+        "build_target": "factory",
+        "clean": "cleanup",
+        "run_agent_test": "agent_run",
+        "run_test": "session",
+        "schema": "results",
+        "target_of": "objects",
+    },
+)
+
+
+def __getattr__(name: str) -> Any:
+    """The names are imported when they are first used; the scripted agent and its office need no extra."""
+    if name in __all__:
+        require("pydantic", "a red-team test")
+    return _public(name)

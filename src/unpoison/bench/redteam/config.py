@@ -17,7 +17,7 @@ from unpoison.errors import OptionError
 from unpoison.io.settings import Section, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "walk"]
+__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "as_tuple"]
 
 
 class Bounds(Section):
@@ -61,7 +61,7 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     Raises:
         UnknownNameError, OptionError: No such attack.
     """
-    attacks = dict.fromkeys(spec for item in _as_tuple(value) for spec in specs("attacks", item))
+    attacks = dict.fromkeys(spec for item in as_tuple(value) for spec in specs("attacks", item))
     for spec in attacks:
         if spec == "none":
             raise OptionError("attacks: none is no attack; every question is asked without one anyway")
@@ -69,7 +69,8 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     return tuple(attacks)
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """The members of a list, or the one thing that stands where a list may stand."""
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
@@ -94,7 +95,7 @@ class Config(Section):
     attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
     poisons: Annotated[
         tuple[Annotated[int, Field(ge=1, le=100)], ...],
-        BeforeValidator(_as_tuple),
+        BeforeValidator(as_tuple),
         AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
         Field(min_length=1),
     ] = (1,)
@@ -116,8 +117,7 @@ class Config(Section):
             UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
-        values = load_yaml(path)
-        return cls.of(values, Path(path).parent)
+        return cls.of(load_yaml(path), Path(path).parent)
 
     @classmethod
     def of(cls, values: object, folder: Path = Path()) -> Self:

@@ -12,7 +12,7 @@ from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
 from unpoison.errors import OptionError, TargetError, clip
 
-__all__ = ["HttpTarget"]
+__all__ = ["HttpAsked", "HttpTarget"]
 
 
 class Requests(Headers):
@@ -25,24 +25,21 @@ class Requests(Headers):
     ready: Ready | None = None
 
 
-class HttpTarget:
-    """Speaks to a running system as the `target` of a configuration says.
+class HttpAsked:
+    """Asks a running system as a configuration says.
 
     Args:
-        values: The requests by their kind (`ask`, `plant`, `remove`, and perhaps `find` and `ready`), and `headers` for
-            all of them.
+        described: The request `ask`, perhaps others, and `headers` for all of them.
         secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
         timeout: Seconds that one request may take; the caller bounds the whole call.
 
     Raises:
-        UnknownNameError: A field that is none.
-        OptionError: A field that cannot be used, a variable that is not set, or a host that may not be tested.
+        OptionError: A variable that is not set, or a host that may not be tested.
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
-        described = Requests.read(values, "target")
+    def __init__(self, described: Headers, secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
         self._requests = {
             kind: request.model_copy(update={"headers": {**described.headers, **request.headers}})
             for kind, request in described
@@ -50,17 +47,7 @@ class HttpTarget:
         }
         encrypted = any(request.url.startswith("https:") for request in self._requests.values())
         self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
-        self.name = described.ask.url
-        self.marks = not described.plant.used.isdisjoint(("canary", "uuid"))
-        self.tells_passages = not {"passages", "ids"}.isdisjoint(described.ask.paths)
-        if described.plant.id is None:
-            if not self.marks:
-                raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
-            self.own_ids = self._own_ids
-        if described.find is not None:
-            self.find = self._find
-        if described.ready is not None:
-            self.ready = self._ready
+        self.name = self._requests["ask"].url
         for kind in self._requests:  # what is not set and what is not allowed is said before a request
             self._client.check(self._fill(kind, {}).url)
 
@@ -96,6 +83,69 @@ class HttpTarget:
             tuple(dict.fromkeys(map(str, found["ids"]))) if "ids" in found else None,
         )
 
+    def describe(self, kind: str, values: Mapping[str, str]) -> str:
+        """A request as it would be sent, without secrets."""
+        filled = self._fill(kind, values)
+        body = b"" if filled.content is None else filled.content
+        if filled.file is not None:
+            body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
+        headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
+        text = f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}"
+        return str(self._secrets.mask(text)).rstrip()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The requests that the configuration describes."""
+        return tuple(self._requests)
+
+    def _fill(self, kind: str, values: Mapping[str, str]) -> Filled:
+        return self._requests[kind].fill(values, self._secrets)
+
+    def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
+        """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
+        allowed = ABSENT if absent else ()
+        response = self._client.send(kind, self._fill(kind, values), allowed=allowed)
+        if response.status in allowed or not parsed:
+            return None
+        return next(iter(self._replies(kind, response).values()))
+
+    def _replies(self, kind: str, response: Response) -> dict[str, Any]:
+        """What each path is followed in: the JSON of a reply, or its text."""
+        paths = self._requests[kind].paths
+        json_reply = None if all(path.whole for path in paths.values()) else self._client.parse_json(kind, response)
+        return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
+
+
+class HttpTarget(HttpAsked):
+    """Speaks to a running system as the `target` of a configuration says.
+
+    Args:
+        values: The requests by their kind (`ask`, `plant`, `remove`, and perhaps `find` and `ready`), and `headers` for
+            all of them.
+        secrets: What `${NAME}` stands for.
+        hosts: Where requests may go.
+        timeout: Seconds that one request may take; the caller bounds the whole call.
+
+    Raises:
+        UnknownNameError: A field that is none.
+        OptionError: A field that cannot be used, a variable that is not set, or a host that may not be tested.
+        MissingExtraError: httpx is not installed.
+    """
+
+    def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
+        described = Requests.read(values, "target")
+        self.marks = not described.plant.used.isdisjoint(("canary", "uuid"))
+        self.tells_passages = not {"passages", "ids"}.isdisjoint(described.ask.paths)
+        if described.plant.id is None:
+            if not self.marks:
+                raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
+            self.own_ids = self._own_ids
+        if described.find is not None:
+            self.find = self._find
+        if described.ready is not None:
+            self.ready = self._ready
+        super().__init__(described, secrets, hosts, timeout=timeout)
+
     def plant(self, documents: Sequence[Document]) -> list[str]:
         """Add documents, one request each; the ids that the system gave them.
 
@@ -119,24 +169,6 @@ class HttpTarget:
             if self._client.send("remove", self._fill("remove", {"id": handle}), allowed=ABSENT).status in ABSENT
         ]
 
-    def describe(self, kind: str, values: Mapping[str, str]) -> str:
-        """A request as it would be sent, without secrets."""
-        filled = self._fill(kind, values)
-        body = b"" if filled.content is None else filled.content
-        if filled.file is not None:
-            body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
-        headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
-        text = f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}"
-        return str(self._secrets.mask(text)).rstrip()
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The requests that the configuration describes."""
-        return tuple(self._requests)
-
-    def _fill(self, kind: str, values: Mapping[str, str]) -> Filled:
-        return self._requests[kind].fill(values, self._secrets)
-
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
         return [canary if "canary" in self._requests["plant"].used else Document("", canary).uuid]
@@ -158,20 +190,6 @@ class HttpTarget:
         request = cast(Ready, self._requests["ready"])
         replies = (self._reply("ready", {"id": handle}, absent=True) for handle in handles)
         return all(request.equals in request.value.values(reply) for reply in replies)
-
-    def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
-        """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
-        allowed = ABSENT if absent else ()
-        response = self._client.send(kind, self._fill(kind, values), allowed=allowed)
-        if response.status in allowed or not parsed:
-            return None
-        return next(iter(self._replies(kind, response).values()))
-
-    def _replies(self, kind: str, response: Response) -> dict[str, Any]:
-        """What each path is followed in: the JSON of a reply, or its text."""
-        paths = self._requests[kind].paths
-        json_reply = None if all(path.whole for path in paths.values()) else self._client.parse_json(kind, response)
-        return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
 
 
 def _text(path: JsonPath, reply: Any) -> str:

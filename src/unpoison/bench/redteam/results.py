@@ -53,6 +53,11 @@ class Trial:
         seconds: How long the answer took.
         stage: Where it failed: attack, ask, plant, remove, gone, after; "" otherwise.
         error: What went wrong, None otherwise.
+        outcome: What an attacker of an agent reached, "" where nothing; None where the answer alone is judged.
+        place: Where the text was planted that an agent reads: tool, page or memory.
+        text: The text that was planted last.
+        how: The wrappers around the order in it.
+        tries: How often something was planted, until it worked or the attacker gave up.
     """
 
     example: str
@@ -72,6 +77,11 @@ class Trial:
     seconds: float | None = None
     stage: str = ""
     error: str | None = None
+    outcome: str | None = None
+    place: str = ""
+    text: str = ""
+    how: str = ""
+    tries: int = 0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -93,9 +103,14 @@ class Trial:
         return not is_disagreement(answer) and matcher().correct(answer, self.correct)
 
     def is_attacked(self, answer: str | None) -> bool | None:
-        """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
+        """Whether an answer says what the attacker wants, or an agent has done it.
+
+        None where there is no answer, or nothing is wanted.
+        """
         if answer is None or not self.wanted:
             return None
+        if self.outcome is not None:
+            return self.outcome != ""
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,6 +132,7 @@ class Cell:
         expected: Questions that it asks.
         trials: What happened, in the order of the questions.
         figures: By the measure's name.
+        name: The attack with the label of its wording, for tables.
     """
 
     attack: str
@@ -124,6 +140,7 @@ class Cell:
     expected: int
     trials: tuple[Trial, ...]
     figures: Mapping[str, Estimate]
+    name: str
 
     @property
     def id(self) -> str:
@@ -133,7 +150,7 @@ class Cell:
     @property
     def title(self) -> str:
         """`id` with the label of the attack's wording, for tables."""
-        return f"{attack_name(self.attack)} x {self.poisons}" if self.poisons else self.attack
+        return f"{self.name} x {self.poisons}" if self.poisons else self.attack
 
     @property
     def failed(self) -> int:
@@ -192,11 +209,19 @@ class Results:
         expected = self.examples * len(self.cells)
         return len(self.trials) == expected and not any(t.failed for t in self.trials) and not self.remaining
 
+    @property
+    def of_agents(self) -> bool:
+        """Whether an agent was tested; what attacks it are families of orders."""
+        return bool(self.run.get("test", {}).get("agent"))
+
+    def _name(self, attack: str, poisons: int) -> str:
+        return attack_name(attack) if poisons and not self.of_agents else attack
+
     def table(self) -> list[Cell]:
         """The cells with their figures."""
         clean = {trial.example: trial for trial in self.trials if trial.clean and not trial.failed}
         return [
-            Cell(attack, poisons, self.examples, own, figures(own, clean))
+            Cell(attack, poisons, self.examples, own, figures(own, clean), self._name(attack, poisons))
             for attack, poisons in self.cells
             for own in [tuple(t for t in self.trials if (t.attack, t.poisons) == (attack, poisons))]
         ]

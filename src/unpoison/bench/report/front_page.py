@@ -9,7 +9,7 @@ from typing import NamedTuple
 from unpoison.algorithms.intervals import Estimate
 from unpoison.report.document import Table
 
-__all__ = ["Brief", "Case", "KeyFigure", "Risk", "how_many", "risks_of"]
+__all__ = ["Brief", "Case", "KeyFigure", "Risk", "how_many", "risks_of", "risks_of_agents"]
 
 CASES = 5
 """So many cases stand on the first page."""
@@ -119,18 +119,36 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
     )
 
 
+def risks_of_agents(won: Mapping[str, Estimate], in_memory: Estimate) -> tuple[Risk, ...]:
+    """The catalogues' risks that orders in what an agent reads fall under.
+
+    Args:
+        won: By the family of orders, or `adaptive`, the share of tasks that it won.
+        in_memory: The share of all tasks that were won through what the agent keeps in memory.
+    """
+    injected = _worst(won, "", "tasks") or "not tested: nothing was planted"
+    memory = f"tested: orders in memory won {in_memory.hits} of {in_memory.count} tasks"
+    return (
+        Risk("OWASP LLM01:2025", "Prompt Injection", injected),
+        Risk(
+            "OWASP ASI06:2026", "Memory and Context Poisoning", memory if in_memory.count else "memory was not tested"
+        ),
+        Risk("MITRE ATLAS AML.T0051.001", "LLM Prompt Injection: Indirect", injected),
+    )
+
+
 def _is_injection(attack: str) -> bool:
     return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
 
 
-def _worst(won: Mapping[str, Estimate], behind: str) -> str:
+def _worst(won: Mapping[str, Estimate], behind: str, what: str = "questions") -> str:
     """The attack that won most, in words; "" where none was tried."""
     if not won:
         return ""
     attack, share = min(won.items(), key=lambda item: (-item[1].value if item[1].defined else 1.0, item[0]))
     if not share.defined:
         return "tested, nothing measured"
-    return f"tested: {attack} won {share.hits} of {share.count} questions{f' {behind}' if behind else ''}"
+    return f"tested: {attack} won {share.hits} of {share.count} {what}{f' {behind}' if behind else ''}"
 
 
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
