@@ -38,6 +38,7 @@ EXTRAS = {
     "faiss": "faiss",
     "qdrant_client": "qdrant",
     "langchain_core": "langchain",
+    "langgraph": "langgraph",
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
