@@ -14,6 +14,7 @@ from unpoison.agents import KeyValueMemories, MemoryGate, SqliteMemories, screen
 from unpoison.agents.memory_rules import claim_of
 from unpoison.agents.memory_store import Memory
 from unpoison.errors import InputError, OptionError, StoreError
+from unpoison.models.passage_reader import Reading
 
 POLICY = {"trusted": ["ann"], "known": ["intranet.example"], "open": ["blog.example"], "blocked": ["evil.example"]}
 OPEN = "https://blog.example/post"
@@ -158,11 +159,11 @@ def test_a_crowd_of_copies_does_not_hide_from_the_trusted_one() -> None:
 
 
 def test_a_reader_finds_contradictions_in_other_words() -> None:
-    from unpoison.models.reading import Reading  # the shape that a reader answers with
-
     class Reader:
-        def read(self, pairs: Any, *_: Any, **__: Any) -> list[Any]:
-            return [Reading(answer="Rome" if "Rome" in text else "Oslo", no_answer=0.0) for _, text in pairs]
+        name = "stub"
+
+        def read(self, question: str, passages: Any) -> list[Reading]:
+            return [Reading("Rome" if "Rome" in text else "Oslo", 0, 4, 9.0, 0.0) for text in passages]
 
     gate = MemoryGate(sources=POLICY, reader=Reader())  # type: ignore[arg-type]
     gate.write("Ann was born in Oslo.", source="ann")
@@ -216,9 +217,9 @@ def test_a_source_that_is_blocked_later_is_read_no_more_and_none_rises_later(tmp
     assert [one.reason.code for one in later.withheld] == ["tool.source"]
 
 
-def test_rollback_reaches_what_was_made_from_it_and_the_version_before_is_back(gate: MemoryGate) -> None:
+def test_rollback_reaches_what_was_made_from_it(gate: MemoryGate) -> None:
     old = gate.write("The shop is in Borg street.", key="shop", source="https://intranet.example/")
-    bad = gate.write("The shop is in Hill street.", source="https://blog.example/a")
+    bad = gate.write("A parade comes through Hill street.", source="https://blog.example/a")
     other = gate.write("The shop sells tea.", source="https://blog.example/b")
     summary = gate.write("Ann shops in Hill street.", derived_from=[bad.memory])
     final = gate.write("Ann is in Hill street on Mondays.", derived_from=[summary.memory])
@@ -231,6 +232,14 @@ def test_rollback_reaches_what_was_made_from_it_and_the_version_before_is_back(g
         gate.put_back([final.memory.id])
     gate.put_back([final.memory.id, bad.memory.id, summary.memory.id])
     assert len(said(gate)) == 5
+
+
+def test_the_version_before_is_back_when_the_newer_one_goes(gate: MemoryGate) -> None:
+    gate.write("The shop is in Borg street.", key="shop", source="https://blog.example/a")
+    newer = gate.write("It moved to Hill street.", key="shop", source="https://blog.example/b").memory
+    assert said(gate) == [newer.text]
+    gate.quarantine([newer.id])
+    assert said(gate) == ["The shop is in Borg street."]
 
 
 def test_rollback_to_a_moment() -> None:

@@ -19,19 +19,19 @@ APPLICATION = int.from_bytes(b"unpm")
 PREFIX = "sqlite-memory:"
 """In front of a path: the file holds memories, whatever it is called."""
 
-SUFFIXES = (".db", ".sqlite", ".sqlite3")
+DATABASE = b"SQLite format 3\0"
+"""How a SQLite file begins."""
 
 
 def is_memory_file(source: str) -> bool:
-    """Whether a string names a file of memories: by its prefix, or a database with the right mark."""
+    """Whether a string names a file of memories: by its prefix, or a database, of which no other kind is scanned."""
     if source.startswith(PREFIX):
         return True
-    path = Path(source)
-    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(len(DATABASE)) == DATABASE
+    except (OSError, ValueError):  # whoever reads it says so
         return False
-    with path.open("rb") as file:
-        head = file.read(100)  # the mark stands at byte 68 of a SQLite file
-    return head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def memory_rows(source: str) -> Iterator[Mapping[str, Any]]:
