@@ -387,3 +387,17 @@ def test_names_of_one_instant_keep_their_order() -> None:
     for number in range(50):
         gate.write(f"Number {number}.", key="one")
     assert said(gate) == ["Number 49."]
+
+
+def test_what_another_process_wrote_is_read_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    one, other = MemoryGate(path), MemoryGate(path)
+    first = one.write("Ann likes tea.").memory
+    assert said(other) == said(one) == ["Ann likes tea."]
+    other.write("Ann likes milk.")
+    one.write("Ann likes cake.")
+    assert len(said(one)) == len(said(other)) == 3
+    other.forget([first.id])
+    one.quarantine([one.read("milk").memories[0].memory.id])
+    assert said(one) == said(other) == ["Ann likes cake."]
+    assert [entry["action"] for entry in one.journal()] == [*["write"] * 3, "forget", "quarantine"]

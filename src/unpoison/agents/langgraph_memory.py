@@ -84,7 +84,8 @@ class GatedStore(BaseStore):
         if isinstance(op, GetOp):
             return self._get(op)
         if isinstance(op, PutOp):
-            return self._put(op)
+            self._put(op)
+            return None
         return self._search(op) if isinstance(op, SearchOp) else self._namespaces(op)
 
     def _get(self, op: GetOp) -> Item | None:

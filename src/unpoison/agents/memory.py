@@ -65,6 +65,8 @@ MAX_CHARS = 20_000
 MAX_NAME_CHARS = 2_048
 """Characters of a key and of a source."""
 
+BEST = Standing(1.0, "trusted")
+
 NAME = "memory"
 """As what memories are screened."""
 
@@ -363,12 +365,10 @@ class MemoryGate:
                 for name, one in zip(names, found, strict=True)
                 if one.level != "unknown"
             }
-        return {
-            memory.id: min(
-                [Standing(memory.trust, memory.level), *(today[name] for name in memory.sources if name in today)]
-            )
-            for memory in memories
-        }
+        found_now = {memory.id: Standing(memory.trust, memory.level) for memory in memories}
+        for memory in memories if today else ():
+            found_now[memory.id] = min(found_now[memory.id], *(today.get(name, BEST) for name in memory.sources), BEST)
+        return found_now
 
     def _screen_again(
         self, chosen: Sequence[Memory], now: Mapping[str, Standing]

@@ -163,16 +163,18 @@ class Recall:
 def relevant(query: str | None, texts: Sequence[str]) -> list[tuple[int, float]]:
     """The positions of texts that share a word with a query, with their scores by BM25; all of them without a query.
 
+    Scores are those of an index of these texts alone.
+
     Complexity: O(n) time for n words.
     """
     if query is None:
         return [(i, 0.0) for i in range(len(texts))]
     asked = words(query, ENGLISH_318) or words(query)
+    holding = [i for i, text in enumerate(texts) if any(word in text.lower() for word in asked)]
     index = BM25Index()
-    for text in texts:
-        index.add(words(text, ENGLISH_318) or words(text))
-    scores = index.scores(asked)
-    return [(int(i), float(scores[i])) for i in np.flatnonzero(scores > 0)]
+    for i in holding:
+        index.add(words(texts[i], ENGLISH_318) or words(texts[i]))
+    return [(i, float(score)) for i, score in zip(holding, index.scores(asked)) if score > 0]
 
 
 def find_contests(

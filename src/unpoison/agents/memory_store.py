@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -80,22 +80,19 @@ class Memory:
             InputError: A field is missing or malformed.
         """
         try:
-            read = cls(**{name: fields[name] for name in COLUMNS})
-            read = replace(
-                read,
-                sources=tuple(read.sources),
-                derived_from=tuple(read.derived_from),
-                trust=float(read.trust),
-                written=float(read.written),
-            )
+            values = [fields[name] for name in COLUMNS]
+            name, key, text, level, weight, sources, derived_from, written, state, code = values
+            weight, written = float(weight), float(written)
+            sources, derived_from = tuple(sources), tuple(derived_from)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(f"{clip(fields)} is no memory; restore it") from None
-        texts = (read.id, read.key, read.text, read.code, *read.sources, *read.derived_from)
-        if not all(isinstance(text, str) for text in texts) or not _are_of((read.level, LEVELS), (read.state, STATES)):
+        texts = (name, key, text, level, state, code, *sources, *derived_from)
+        if not all(isinstance(one, str) for one in texts) or level not in LEVELS or state not in STATES:
             raise InputError(f"{clip(fields)} is no memory; restore it")
-        if not isfinite(read.written) or not 0 <= read.trust <= 1:
+        if not isfinite(written) or not 0 <= weight <= 1:
             raise InputError(f"{clip(fields)} is no memory: its numbers are out of their range; restore it")
-        return read if read.level == "seen" else replace(read, trust=min(read.trust, trust(read.level)))
+        weight = weight if level == "seen" else min(weight, trust(level))
+        return cls(name, key, text, level, weight, sources, derived_from, written, state, code)
 
 
 class Stored(NamedTuple):
@@ -121,6 +118,9 @@ class MemoryStore(Protocol):
         ...
 
 
+_Mark = tuple[sqlite3.Connection, int, int]
+
+
 class SqliteMemories(Connected):
     """Memories in a SQLite file, made where there is none, for its owner alone. Shared by threads and processes.
 
@@ -139,25 +139,41 @@ class SqliteMemories(Connected):
         self.path = None if path is None else Path(path)
         self.in_memory = path is None
         self.namespace = check_namespace(namespace)
+        self._loaded: tuple[_Mark, Stored] | None = None
         with self._open_connection():
             pass
 
     def load(self) -> Stored:
+        """Everything; from memory where nobody has written to the file since."""
         with self._open_connection() as connection:
-            rows = connection.execute(_SELECT, (self.namespace,)).fetchall()
-        return _read(dict(zip(COLUMNS, row)) for row in rows)
+            mark = self._mark(connection)
+            if self._loaded is None or self._loaded[0] != mark:
+                rows = connection.execute(_SELECT, (self.namespace,)).fetchall()
+                self._loaded = mark, _read(dict(zip(COLUMNS, row)) for row in rows)
+            found = self._loaded[1]
+        return Stored(found.memories[:], found.broken)
 
     def commit(self, memories: Sequence[Memory], dropped: Sequence[str], entry: Mapping[str, Any]) -> None:
         rows = [(self.namespace, *(_cell(value) for value in memory.to_dict().values())) for memory in memories]
-        with self._open_connection() as connection, transaction(connection):
-            connection.executemany(_INSERT, rows)
-            connection.executemany(
-                "DELETE FROM memories WHERE namespace = ? AND id = ?", [(self.namespace, name) for name in dropped]
-            )
-            number = connection.execute(
-                "INSERT INTO journal (namespace, entry) VALUES (?, ?)", (self.namespace, json.dumps(dict(entry)))
-            ).lastrowid
-            connection.execute("DELETE FROM journal WHERE number <= ?", ((number or 0) - MAX_JOURNAL,))
+        with self._open_connection() as connection:
+            known = self._loaded if self._loaded is not None and self._loaded[0] == self._mark(connection) else None
+            with transaction(connection):
+                connection.executemany(_INSERT, rows)
+                connection.executemany(
+                    "DELETE FROM memories WHERE namespace = ? AND id = ?", [(self.namespace, name) for name in dropped]
+                )
+                number = connection.execute(
+                    "INSERT INTO journal (namespace, entry) VALUES (?, ?)", (self.namespace, json.dumps(dict(entry)))
+                ).lastrowid
+                connection.execute("DELETE FROM journal WHERE number <= ?", ((number or 0) - MAX_JOURNAL,))
+            if known is not None:
+                mark = connection, known[0][1], connection.total_changes
+                self._loaded = mark, _change(known[1], memories, dropped)
+
+    def _mark(self, connection: sqlite3.Connection) -> _Mark:
+        """What differs after every change, of this connection or of any other one."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        return connection, version, connection.total_changes
 
     def journal(self) -> list[dict[str, Any]]:
         with self._open_connection() as connection:
@@ -287,6 +303,14 @@ class KeyValueMemories:
         return read if isinstance(read, dict) and self._memories + str(read.get("id")) == key else {}
 
 
+def _change(stored: Stored, memories: Sequence[Memory], dropped: Sequence[str]) -> Stored:
+    held = {memory.id: memory for memory in stored.memories}
+    held.update((memory.id, memory) for memory in memories)
+    for name in dropped:
+        held.pop(name, None)
+    return Stored(sorted(held.values(), key=lambda memory: (memory.written, memory.id)), stored.broken)
+
+
 def _read(records: Iterable[Mapping[str, Any]]) -> Stored:
     found, broken = list[Memory](), 0
     for record in records:
@@ -296,10 +320,6 @@ def _read(records: Iterable[Mapping[str, Any]]) -> Stored:
         except InputError:
             broken += 1
     return Stored(found, broken)
-
-
-def _are_of(*pairs: tuple[object, tuple[str, ...]]) -> bool:
-    return all(isinstance(value, str) and value in choices for value, choices in pairs)
 
 
 def _list(value: object) -> object:
