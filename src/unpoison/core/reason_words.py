@@ -384,7 +384,7 @@ MEMORIES = {
     ),
     "memory.order": Words(
         "orders the agent to remember something or to act on it from now on, and its source is not known",
-        "gives the agent orders for later",
+        "tells the agent what to do later",
     ),
     "memory.parent": Words("was made from a memory that is set aside", "was made from a memory that is set aside"),
     "memory.outranked": Words(
