@@ -377,8 +377,28 @@ TOOLS = {
 }
 """What is said of a tool's result."""
 
+MEMORIES = {
+    "memory.kept": Words("nothing speaks against it", "nothing speaks against it"),
+    "memory.rule": Words(
+        "claims what the agent may, must or need not do, and its source is not trusted",
+        "makes claims about the agent's own rules",
+    ),
+    "memory.order": Words(
+        "orders the agent to remember something or to act on it from now on, and its source is not known",
+        "tells the agent what to do later",
+    ),
+    "memory.parent": Words("was made from a memory that is set aside", "was made from a memory that is set aside"),
+    "memory.outranked": Words(
+        "a more trusted memory says otherwise: {other}", "is contradicted by a more trusted memory"
+    ),
+    "memory.set_aside": Words("somebody set it aside", "was set aside"),
+    "memory.rolled_back": Words("it was rolled back", "was rolled back"),
+}
+"""What is said of a memory."""
+
 WORDS: Mapping[str, Words] = {
     **DOOR, **GUARD, **GRADA, **RAGDEFENDER, **TRUSTRAG, **RADAR, **READ_ALONE, **OTHERS, **SOURCES, **TOOLS,
+    **MEMORIES,
 }  # fmt: skip
 """By code."""
 

@@ -19,6 +19,7 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, Failure, unique_name
 from unpoison.scan.hidden_text import MIN_WORDS, read_page
+from unpoison.scan.memories import is_memory_file, memory_rows
 from unpoison.scan.stores import is_store, open_vector_store
 from unpoison.utils.extras import require
 
@@ -33,8 +34,8 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF
-            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`scan.stores`); or
-            `-` for JSON Lines from standard input.
+            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`scan.stores`);
+            a SQLite file of an agent's memories, or `sqlite-memory:FILE`; or `-` for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
 
@@ -58,6 +59,8 @@ def open_documents(
             yield (unique_name(Document.of_row(row), taken) for row in store.rows())
     elif source != "-" and Path(source).is_dir():
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
+    elif source != "-" and is_memory_file(source):
+        yield (unique_name(Document.of_row(row), taken) for row in memory_rows(source))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         yield _of_records(_table_rows(source), failed, taken)
     else:

@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 from unpoison.bench.data.store import data_path
 from unpoison.bench.redteam.agent_attacks import ADAPTIVE
 from unpoison.bench.redteam.agent_tasks import families
-from unpoison.bench.redteam.config import Bounds, Config, Section, Text, as_tuple
+from unpoison.bench.redteam.config import Bounds, Config, as_tuple
 from unpoison.bench.redteam.http_request import Ask, Headers
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError, clip
-from unpoison.io.settings import load_yaml, walk
+from unpoison.io.settings import Section, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["AgentConfig", "AgentTarget", "HttpAgent", "McpAgent", "load_config"]

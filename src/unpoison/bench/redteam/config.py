@@ -17,7 +17,7 @@ from unpoison.errors import OptionError
 from unpoison.io.settings import Section, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Section", "Text", "Wait", "as_tuple"]
+__all__ = ["Bounds", "Config", "Wait", "as_tuple"]
 
 
 class Bounds(Section):

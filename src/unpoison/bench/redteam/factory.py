@@ -15,7 +15,7 @@ from pydantic import Field
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
-from unpoison.bench.redteam.config import Section, Text
+from unpoison.io.settings import Section, Text
 from unpoison.bench.redteam.http_client import Hosts, HttpClient
 from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.http_request import Filled

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unpoison.bench.redteam.config import Section, walk
+from unpoison.io.settings import Section, walk
 from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 from unpoison.errors import OptionError, clip
