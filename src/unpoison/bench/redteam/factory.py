@@ -15,7 +15,6 @@ from pydantic import Field
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
-from unpoison.io.settings import Section, Text
 from unpoison.bench.redteam.http_client import Hosts, HttpClient
 from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.http_request import Filled
@@ -25,6 +24,7 @@ from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Target
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
+from unpoison.io.settings import Section, Text
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.canonical import MARK
 from unpoison.utils.checks import MAX_NUMBER

@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unpoison.io.settings import Section, walk
 from unpoison.bench.redteam.http_reply import JsonPath
 from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 from unpoison.errors import OptionError, clip
+from unpoison.io.settings import Section, walk
 
 __all__ = ["Ask", "Filled", "Find", "Headers", "Plant", "Ready", "Remove", "Request"]
 
