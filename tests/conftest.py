@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,24 @@ os.environ.setdefault("UNPOISON_FENCE_KEY", "tests")  # no test writes a key int
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it reports every pipeline to its makers otherwise
 
 ROOT = Path(__file__).resolve().parent.parent
+
+LIBRARIES = {
+    "agents/test_langchain_tools.py": "langgraph",
+    "agents/test_typed_tools.py": "pydantic_ai",
+    "integrations/test_haystack_adapter.py": "haystack",
+    "integrations/test_langchain_adapter.py": "langchain_classic",
+    "integrations/test_llamaindex_adapter.py": "llama_index",
+    "text/test_prompt_injection_golden.py": "sklearn",
+}
+"""Files of tests that import a library at their top: left out where it is not installed, and named."""
+
+ABSENT = {file: library for file, library in LIBRARIES.items() if find_spec(library) is None}
+collect_ignore = list(ABSENT)
+
+
+def pytest_report_header() -> list[str]:
+    """What is left out, loudly."""
+    return [f"LEFT OUT: tests/{file}, for {library} is not installed" for file, library in ABSENT.items()]
 
 
 def data_folder() -> Path:
