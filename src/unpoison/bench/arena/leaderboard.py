@@ -54,7 +54,9 @@ ORDER: dict[str, tuple[tuple[str, ...], int]] = {
 }
 """What a track's table is sorted by, and whether less is better (1) or more (-1)."""
 
-THRESHOLDS = {"own": "at its own threshold", "equal harm": "at equal harm"}
+THRESHOLDS = {"equal harm": "at equal harm", "own": "at its own threshold"}
+"""The tables of a track. Equal terms come first: who drops half of all texts leaves little poison too."""
+
 EQUAL = {
     "screening": f"{HARM:.0%} of the clean passages lost",
     "injection": f"{ALARMS:.1%} of the harmless texts flagged",
@@ -232,7 +234,7 @@ def markdown(results: Sequence[Row], introduction: str, picture_at: str) -> str:
     seen_track = ""
     for track, table, headings, cells in _tables(results):
         if track != seen_track:
-            parts += [f"## {TITLES[track]}", _leader(track, cells)]
+            parts += [f"## {TITLES[track]}", _leader(track, table, cells)]
             seen_track = track
         parts += [f"{_where(track, table).capitalize()}:", _markdown_table(headings, cells)]
         if track == "screening":
@@ -247,11 +249,12 @@ def _frontier_sentence(results: Sequence[Row]) -> str:
     return f"No entry loses fewer clean passages and leaves less published poison than (percent lost / left): {best}."
 
 
-def _leader(track: str, cells: Sequence[Sequence[str]]) -> str:
+def _leader(track: str, table: str, cells: Sequence[Sequence[str]]) -> str:
     first = cells[0][0]
     place = next((i for i, row in enumerate(cells) if row[0].startswith("guard")), None)
     guard = "" if place in (None, 0) else f" Guard is number {(place or 0) + 1} of {len(cells)} by the first number."
-    return f"`{first}` leads by the number that the table is sorted by ({ORDER[track][0][0]}).{guard}"
+    terms = " at equal harm" if table == "equal harm" else ""
+    return f"`{first}` leads{terms} by the number that the tables are sorted by ({ORDER[track][0][0]}).{guard}"
 
 
 def _families(results: Sequence[Row], table: str) -> str:
