@@ -59,13 +59,16 @@ def _classes(spec: str) -> list[Any]:
 
 def _describe_attack(spec: str, config: Config) -> dict[str, Any]:
     scenario = Scenario(data=config.questions, attack=spec, poisons=1, generator=config.generator)
+    written = stand_in(scenario)
     return {
         "attack": spec,
         "name": attack_name(spec),
         "adaptive": adapts(spec),
         "does": "; ".join(part.summary for part in _classes(spec)),
         "sees": list(_sees(spec)),
-        "weaker_than_published": "; ".join(filter(None, (stand_in(scenario), short_of(scenario)))),
+        "weaker_than_published": "; ".join(
+            filter(None, (written and f"without a language model: {written}", short_of(scenario)))
+        ),
     }
 
 
