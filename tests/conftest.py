@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = {
     "agents/test_langchain_tools.py": "langgraph",
     "agents/test_typed_tools.py": "pydantic_ai",
+    "bench/report/test_hostile_markdown.py": "pymdownx",
     "cli/test_verify.py": "cryptography",
     "integrations/test_haystack_adapter.py": "haystack",
     "integrations/test_langchain_adapter.py": "langchain_classic",
