@@ -25,7 +25,7 @@ def keys(tmp_path):
 def config(tmp_path):
     file = tmp_path / "agent.yaml"
     file.write_text(
-        "target: {agent: scripted, gate: screen}\nattacks: [textbook]\nplaces: page\nvariants: 1\ngoals: mail\n"
+        "target: {agent: scripted, gate: screen}\nattacks: [textbook]\nplaces: page\nvariants: 1\nlimit: 1\ngoals: mail\n"
         "evidence: {tester: Ada, retest: 2027-05-01}\n"
     )
     return file
@@ -60,7 +60,7 @@ def test_a_test_becomes_a_pack_that_is_verified(run, config, keys, tmp_path):
     assert "evidence.json: changed" in checked.stderr
     as_json = json.loads(run("verify", pack, "--json").stdout)
     assert as_json["valid"] is False
-    assert as_json["problems"] == ["evidence.json: changed"]
+    assert as_json["problems"] == ["evidence.json: changed", "configuration.json: changed"]
 
 
 def test_what_cannot_be_signed_is_said_before_anything_is_asked(run, config, keys, tmp_path, monkeypatch):

@@ -323,8 +323,8 @@ def _read_key(path: Path) -> bytes:
 
 def _what(content: bytes) -> str:
     """What a PEM file calls itself, where it is not what was wanted."""
-    label = re.match(rb"\s{0,100}-----BEGIN ([A-Z0-9 ]{1,40})-----", content)
-    return f" but a {label[1].decode().lower()}" if label else ""
+    label = re.match(r"\s{0,100}-----BEGIN ([A-Z0-9 ]{1,40})-----", content[:200].decode("latin-1"))
+    return f" but a {label[1].lower()}" if label else ""
 
 
 def _pem(key: Ed25519PublicKey) -> bytes:
