@@ -25,7 +25,7 @@ def keys(tmp_path):
 def config(tmp_path):
     file = tmp_path / "agent.yaml"
     file.write_text(
-        "target: {agent: scripted, gate: screen}\nattacks: [textbook]\nplaces: page\nvariants: 1\nlimit: 1\ngoals: mail\n"
+        "target: {agent: scripted, gate: screen}\nattacks: [textbook]\nplaces: page\nvariants: 1\nlimit: 1\n"
         "evidence: {tester: Ada, retest: 2027-05-01}\n"
     )
     return file

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from unpoison.errors import InputError, OptionError
 from unpoison.io import signed_zip
-from unpoison.io.signed_zip import pack, read_private_key, read_public_key, verify, write_pack
+from unpoison.io.signed_zip import pack, verify, write_pack
+from unpoison.io.signing_keys import read_private_key, read_public_key
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))

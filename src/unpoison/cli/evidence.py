@@ -22,6 +22,7 @@ class EvidencePack:
     key: Ed25519PrivateKey | None
     config: Config | AgentConfig
     hashes: dict[str, str]
+    undefended: dict[str, bool] | None
 
     @classmethod
     def of(cls, path: Path | None, key: Path | None, config: Config | AgentConfig) -> Self:
@@ -29,17 +30,19 @@ class EvidencePack:
 
         Raises:
             OptionError: A key and nothing to sign, a name that is no zip's, or a key that cannot sign.
-            InputError, MissingExtraError: As for `read_private_key` and `hash_inputs`.
+            InputError, MissingExtraError: As for `read_private_key`, `read_undefended` and `hash_inputs`.
         """
-        from unpoison.bench.redteam.evidence import hash_inputs
+        from unpoison.bench.redteam.evidence import hash_inputs, read_undefended
         from unpoison.errors import OptionError
-        from unpoison.io.signed_zip import read_private_key
+        from unpoison.io.signing_keys import read_private_key
 
         if path is None:
             raise OptionError("--key signs an evidence pack; give --evidence FILE.zip as well")
         if path.suffix != ".zip":
             raise OptionError(f"--evidence writes a zip; name the file {path.stem}.zip")
-        return cls(path, None if key is None else read_private_key(key), config, hash_inputs(config))
+        signer = None if key is None else read_private_key(key)
+        before = read_undefended(config)
+        return cls(path, signer, config, hash_inputs(config), before)
 
     def write(self, results: Results, secrets: Secrets) -> None:
         """Write the pack, and say what it leaves open."""
@@ -47,7 +50,7 @@ class EvidencePack:
         from unpoison.cli.common import say
         from unpoison.io.signed_zip import write_pack
 
-        evidence = evidence_of(results, self.config, self.hashes)
+        evidence = evidence_of(results, self.config, self.hashes, self.undefended)
         write_pack(self.path, members_of(evidence, results, self.config, secrets), self.key)
         for gap in evidence.gaps:
             say(f"evidence: {gap}")

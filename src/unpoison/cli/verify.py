@@ -35,9 +35,10 @@ def verify(
     from unpoison.cli.common import say
     from unpoison.cli.display import show
     from unpoison.io import signed_zip
+    from unpoison.io.signing_keys import read_public_key
     from unpoison.report.rendering import excerpt
 
-    found = signed_zip.verify(pack, None if key is None else signed_zip.read_public_key(key))
+    found = signed_zip.verify(pack, None if key is None else read_public_key(key))
     if as_json:
         fields = {"valid": found.valid, "signer": found.signer, "problems": found.problems, "notes": found.notes}
         typer.echo(json.dumps(fields, indent=1))

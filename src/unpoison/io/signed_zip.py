@@ -25,31 +25,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.utils.extras import require
+from unpoison.io.signing_keys import fingerprint, parse_public_key, public_pem
 from unpoison.utils.files import private
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Verification", "pack", "read_private_key", "read_public_key", "verify", "write_pack"]
+__all__ = ["Verification", "pack", "verify", "write_pack"]
 
 SUMS, SIGNATURE, PUBLIC = "SHA256SUMS", "SHA256SUMS.sig", "public.pem"
 
 MAX_BYTES = 64 << 20
 """Of a zip, and of all that is in it; larger ones are refused."""
 MAX_MEMBERS = 100
-MAX_KEY_BYTES = 1 << 16
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Of a member: no folder, no way out of one."""
 _SUM = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,99})")
 _ENTRY = b"PK\x01\x02"
 """What every entry of a zip's directory begins with."""
-
-NEW_KEY = "openssl genpkey -algorithm ed25519 -out key.pem"
 
 
 def pack(members: Mapping[str, bytes], key: Ed25519PrivateKey | None = None) -> bytes:
@@ -64,7 +61,7 @@ def pack(members: Mapping[str, bytes], key: Ed25519PrivateKey | None = None) -> 
     """
     whole = dict(members)
     if key is not None:
-        whole[PUBLIC] = _pem(key.public_key())
+        whole[PUBLIC] = public_pem(key.public_key())
     for name in members:
         if not _NAME.fullmatch(name) or name in (SUMS, SIGNATURE, PUBLIC):
             raise InputError(f"a member of a pack cannot be named {clip(name)}; use letters, digits, '.', '_' and '-'")
@@ -241,12 +238,12 @@ def _check_signature(members: Mapping[str, bytes], key: Ed25519PublicKey | None)
         return None, [f"not signed: there is no {absent} that can be read, so anybody can have written the pack"]
     keys = [] if key is None else [key]
     with suppress(OptionError):  # a key that was changed: its sum says so
-        keys.append(_public_key(members.get(PUBLIC, b""), f"the pack's {PUBLIC}"))
+        keys.append(parse_public_key(members.get(PUBLIC, b""), f"the pack's {PUBLIC}"))
     for one in keys:
         if _signed_by(one, members[SIGNATURE], members[SUMS]):
-            if key is not None and _pem(one) != _pem(key):
-                return _fingerprint(one), [f"signed by another key than that of --key, which is {_fingerprint(key)}"]
-            return _fingerprint(one), []
+            if key is not None and public_pem(one) != public_pem(key):
+                return fingerprint(one), [f"signed by another key than that of --key, which is {fingerprint(key)}"]
+            return fingerprint(one), []
     return None, [f"the signature does not fit: {SUMS}, {SIGNATURE} or {PUBLIC} was changed, or another key has signed"]
 
 
@@ -258,83 +255,3 @@ def _signed_by(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """The key that signs, in PEM (PKCS #8), as openssl makes it.
-
-    Raises:
-        InputError: It cannot be read.
-        OptionError: It is no private Ed25519 key, or one behind a passphrase.
-        MissingExtraError: The library is not installed.
-    """
-    keys = require("cryptography.hazmat.primitives.serialization", "signing")
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    content = _read_key(path)
-    try:
-        key = keys.load_pem_private_key(content, password=None)
-    except TypeError:
-        raise OptionError(
-            f"{path} is behind a passphrase; write it without: openssl pkey -in {path} -out plain.pem"
-        ) from None
-    except Exception:  # the library has several kinds, and new ones
-        raise OptionError(f"{path} holds no private key{_what(content)}; make one: {NEW_KEY}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise OptionError(f"{path} holds a key of another kind than Ed25519; make one: {NEW_KEY}")
-    return key
-
-
-def read_public_key(path: Path) -> Ed25519PublicKey:
-    """The key that checks a signature, in PEM.
-
-    Raises:
-        InputError: It cannot be read.
-        OptionError: It is no public Ed25519 key.
-        MissingExtraError: The library is not installed.
-    """
-    return _public_key(_read_key(path), str(path))
-
-
-def _public_key(content: bytes, owner: str) -> Ed25519PublicKey:
-    keys = require("cryptography.hazmat.primitives.serialization", "checking a signature")
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    advice = "give the public one: openssl pkey -in key.pem -pubout -out public.pem"
-    try:
-        key = keys.load_pem_public_key(content)
-    except Exception:  # the library has several kinds, and new ones
-        raise OptionError(f"{owner} holds no public key{_what(content)}; {advice}") from None
-    if not isinstance(key, Ed25519PublicKey):
-        raise OptionError(f"{owner} holds a key of another kind than Ed25519; {advice}")
-    return key
-
-
-def _read_key(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_KEY_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"the key {path} cannot be read: {error.strerror}; give a PEM file") from None
-    if len(content) > MAX_KEY_BYTES:
-        raise InputError(f"the key {path} is larger than {MAX_KEY_BYTES:,} bytes; give a PEM file")
-    return content
-
-
-def _what(content: bytes) -> str:
-    """What a PEM file calls itself, where it is not what was wanted."""
-    label = re.match(r"\s{0,100}-----BEGIN ([A-Z0-9 ]{1,40})-----", content[:200].decode("latin-1"))
-    return f" but a {label[1].lower()}" if label else ""
-
-
-def _pem(key: Ed25519PublicKey) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-
-def _fingerprint(key: Any) -> str:
-    """The SHA-256 of the key in DER, as `openssl pkey -pubin -in public.pem -outform DER | sha256sum` prints it."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    return sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()

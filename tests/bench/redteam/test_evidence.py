@@ -9,10 +9,10 @@ import pytest
 
 from unpoison.bench.redteam.agent_config import AgentConfig
 from unpoison.bench.redteam.config import Config
-from unpoison.bench.redteam.evidence import OPEN, evidence_of, hash_inputs, members_of
+from unpoison.bench.redteam.evidence import OPEN, evidence_of, hash_inputs, members_of, read_undefended
 from unpoison.bench.redteam.results import Results, Trial
 from unpoison.bench.redteam.secrets import Secrets
-from unpoison.errors import OptionError, UnknownNameError
+from unpoison.errors import InputError, OptionError, UnknownNameError
 
 STATED = {
     "tester": "Ada",
@@ -95,6 +95,31 @@ def test_what_is_not_stated_is_a_gap_each_and_an_untested_fallback_too(results: 
     assert (
         "not complete" in evidence_of(replace(results, finished=None, trials=results.trials[:4]), config(), {}).gaps[0]
     )
+
+
+def test_what_clean_use_loses_is_measured_against_the_same_test_without_the_defense(results: Results, tmp_path) -> None:
+    without = replace(results, trials=tuple(trial(i, i == 2, "none") for i in range(3)))  # one is wrong, ours none
+    (tmp_path / "off.json").write_text(without.to_json())
+    values = {"target": {"corpus": "sample"}, "questions": "sample", "evidence": {"undefended": "off.json"}}
+    given = Config.of(values, tmp_path)
+    undefended = read_undefended(given)
+    assert undefended == {"0": True, "1": True, "2": False}
+    assert set(hash_inputs(given)) == {"questions", "undefended"}
+    evidence = evidence_of(results, given, {}, undefended)
+    loss = evidence.summary["clean_use"]["accuracy_lost_by_the_defense"]
+    assert loss["value"] == pytest.approx(-1 / 3)
+    assert loss["low"] < loss["value"] < loss["high"]
+    assert loss["count"] == 3
+    assert not any("clean_cost" in gap for gap in evidence.gaps)
+    page = members_of(evidence, results, given, Secrets({}))["report.html"].decode()
+    assert "accuracy lost by the defense, measured: -33.3 %" in page
+    assert any("clean_cost" in gap for gap in evidence_of(results, given, {}, {"other": True}).gaps)
+    (tmp_path / "off.json").write_text(replace(without, trials=()).to_json())
+    with pytest.raises(InputError, match="holds no question"):
+        read_undefended(given)
+    (tmp_path / "off.json").unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        read_undefended(given)
 
 
 def test_findings_stand_under_every_heading(results: Results) -> None:

@@ -101,6 +101,7 @@ class Statements(Section):
         monitoring: What is watched in production, and who is told.
         retest: When the test is repeated.
         clean_cost: What the defense costs without an attack, where that was measured elsewhere.
+        undefended: The JSON of the same test with the defense off; the cost is then measured, question by question.
         residual_risk: What remains, and who accepts it.
     """
 
@@ -111,6 +112,7 @@ class Statements(Section):
     monitoring: Words | None = None
     retest: Words | None = None
     clean_cost: Words | None = None
+    undefended: Text | None = None
     residual_risk: Words | None = None
 
 

@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from unpoison import __version__
+from unpoison.algorithms.intervals import Estimate, paired_shares
 from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.regressions import read_measured
 from unpoison.bench.evaluation.runs import environment
 from unpoison.bench.redteam.agent_config import INJECTIONS, AgentConfig
 from unpoison.bench.redteam.config import Config
-from unpoison.bench.redteam.results import Cell, Results
+from unpoison.bench.redteam.evidence_page import evidence_sections
+from unpoison.bench.redteam.results import NO_ATTACK, Cell, Results
 from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 from unpoison.bench.redteam.standards import findings_by_standard
 from unpoison.bench.redteam.summary import FEW, redteam_page
 from unpoison.bench.redteam.threat_model import adapts, describe_attacker, describe_budget
-from unpoison.report.document import Section
+from unpoison.errors import InputError
 
-__all__ = ["FORMAT", "Evidence", "evidence_of", "hash_inputs", "members_of"]
+__all__ = ["FORMAT", "Evidence", "evidence_of", "hash_inputs", "members_of", "read_undefended"]
 
 FORMAT = "unpoison-evidence/1"
 
@@ -39,8 +42,8 @@ OPEN = {
     "fallbacks": "what the system does where its defense fails is not stated",
     "monitoring": "what is watched in production is not stated",
     "retest": "when the test is repeated is not stated",
-    "clean_cost": "what the defense costs clean use is not stated; this test sees the system with its defense only, "
-    "'unpoison evaluate' compares",
+    "clean_cost": "what the defense costs clean use is neither stated nor measured; give the results of the same test "
+    "with the defense off as evidence.undefended, or state it",
     "residual_risk": "nobody has stated that the residual risk is accepted",
 }
 """What stays open where the configuration says nothing, by its name there."""
@@ -65,10 +68,12 @@ def hash_inputs(config: Config | AgentConfig) -> dict[str, str]:
     Raises:
         InputError: A file cannot be read.
     """
+    undefended = config.evidence.undefended
+    hashes = {} if undefended is None else {"undefended": _hash_file(config.folder / undefended)}
     if isinstance(config, AgentConfig):
         used = any(spec.startswith(INJECTIONS) for spec in config.attacks)
-        return {"injections": _hash_file(config.injections_path)} if used else {}
-    hashes = {"questions": load(config.source).digest.removeprefix("sha256:")}
+        return hashes | ({"injections": _hash_file(config.injections_path)} if used else {})
+    hashes |= {"questions": load(config.source).digest.removeprefix("sha256:")}
     corpus = config.target.get("corpus")
     if isinstance(corpus, str) and (config.folder / corpus).is_file():
         hashes["corpus"] = _hash_file(config.folder / corpus)
@@ -80,16 +85,50 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def evidence_of(results: Results, config: Config | AgentConfig, hashes: Mapping[str, str]) -> Evidence:
+def read_undefended(config: Config | AgentConfig) -> dict[str, bool] | None:
+    """Which questions the system without its defense answered right, without an attack; None where none is given.
+
+    Raises:
+        InputError: The results cannot be read, or no question was judged.
+    """
+    name = config.evidence.undefended
+    if name is None:
+        return None
+    cells = read_measured(config.folder / name)
+    right = next((cell.outcomes.get("accuracy") for cell in cells if cell.id == NO_ATTACK), None)
+    if not right:
+        raise InputError(f"{name} holds no question that was judged without an attack; give what redteam --json wrote")
+    return dict(right)
+
+
+def _clean_loss(results: Results, undefended: Mapping[str, bool] | None) -> Estimate:
+    """How many more questions the system without its defense answers right, paired by question; in [-1, 1]."""
+    clean = next(cell for cell in results.gate_cells() if cell.clean)
+    pairs = [
+        (undefended[name], right)
+        for name, right in clean.outcomes.get("accuracy", {}).items()
+        if undefended is not None and name in undefended
+    ]
+    gained = paired_shares([before for before, _ in pairs], [now for _, now in pairs])
+    return Estimate(0.0 - gained.value, 0.0 - gained.high, 0.0 - gained.low, gained.count)
+
+
+def evidence_of(
+    results: Results,
+    config: Config | AgentConfig,
+    hashes: Mapping[str, str],
+    undefended: Mapping[str, bool] | None = None,
+) -> Evidence:
     """Everything that a pack says of a test.
 
     Args:
         results: What was measured.
         config: What was asked for and stated.
         hashes: What `hash_inputs` gave before the test.
+        undefended: What `read_undefended` gave.
     """
-    stated = config.evidence
-    gaps = tuple(_gaps(results, config))
+    stated, loss = config.evidence, _clean_loss(results, undefended)
+    gaps = tuple(_gaps(results, config, measured={"clean_cost"} if loss.defined else set()))
     machine = {name: value for name, value in environment().items() if name != "processors"}
     summary = {
         "format": FORMAT,
@@ -114,6 +153,7 @@ def evidence_of(results: Results, config: Config | AgentConfig, hashes: Mapping[
         "results": [_result(cell, agent=results.of_agents) for cell in results.table() if cell.poisons],
         "clean_use": {
             "figures": _figures(next(cell for cell in results.table() if not cell.poisons)),
+            "accuracy_lost_by_the_defense": loss.to_dict(),
             "cost_of_the_defense": stated.clean_cost,
         },
         "removal": {
@@ -137,7 +177,7 @@ def members_of(
 ) -> dict[str, bytes]:
     """The files of a pack by name, without secrets."""
     configuration = _without_secrets(config.model_dump(mode="json", by_alias=True))
-    page = redteam_page(results, [*_sections(evidence.summary)])
+    page = redteam_page(results, list(evidence_sections(evidence.summary)))
     return {
         "evidence.json": _json(secrets.mask(evidence.summary)),
         "configuration.json": _json(secrets.mask(configuration)),
@@ -198,66 +238,11 @@ def _residual_risks(results: Results, config: Config | AgentConfig) -> Iterator[
     yield "attacks that were not tried may do better; success is judged by the words of an answer"
 
 
-def _gaps(results: Results, config: Config | AgentConfig) -> Iterator[str]:
+def _gaps(results: Results, config: Config | AgentConfig, measured: set[str]) -> Iterator[str]:
     stated = config.evidence
     if not results.complete:
         yield "the test is not complete: questions failed, were not asked, or documents may remain"
     for name, sentence in OPEN.items():
-        if not getattr(stated, name):
+        if name not in measured and not getattr(stated, name):
             yield f"{sentence} (evidence.{name})"
     yield from (f"a fallback was not tested: {one.what}" for one in stated.fallbacks if one.tested is None)
-
-
-def _sections(summary: Mapping[str, Any]) -> Iterator[Section]:
-    """The parts of the page that a report without evidence does not have."""
-    attacker, system, test = summary["attacker"], summary["system"], summary["test"]
-    hashes = [f"SHA-256 of the {name}: {value}" for name, value in test["sha256"].items()]
-    yield Section(
-        "evidence",
-        "System, tester, date",
-        notes=[
-            *(
-                f"{name}: {value}"
-                for name, value in {**system, "versions": None, **system["versions"]}.items()
-                if value
-            ),
-            f"tester: {summary['tester'] or 'not stated'}",
-            f"date: {summary['date']}",
-            *hashes,
-        ],
-    )
-    yield Section(
-        "attacker",
-        "Attacker",
-        notes=[
-            f"can {attacker['can']}",
-            f"cannot {attacker['cannot']}",
-            f"budget: {json.dumps(attacker['budget'])}",
-            *(f"{one['attack']}: {json.dumps(one, ensure_ascii=False)}" for one in attacker["attacks"]),
-        ],
-    )
-    yield Section(
-        "standards",
-        "Findings by standard",
-        "A heading says where a finding belongs, not that a clause is met.",
-        [f"{risk['id']} {risk['name']}: {risk['finding']}" for risk in summary["standards"]],
-    )
-    yield Section(
-        "residual-risk",
-        "Residual risk, fallbacks, monitoring",
-        notes=[
-            *summary["residual_risk"]["measured"],
-            *(f"fallback: {one['what']}, tested: {one['tested'] or 'no'}" for one in summary["fallbacks"]),
-            *(
-                f"{title}: {value}"
-                for title, value in (
-                    ("monitoring", summary["monitoring"]),
-                    ("to be tested again", summary["retest"]),
-                    ("residual risk, stated", summary["residual_risk"]["stated"]),
-                    ("cost of the defense, stated", summary["clean_use"]["cost_of_the_defense"]),
-                )
-                if value
-            ),
-        ],
-    )
-    yield Section("gaps", "What is open", notes=summary["gaps"])
