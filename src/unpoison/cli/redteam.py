@@ -31,6 +31,7 @@ Examples:
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
   unpoison redteam redteam.yaml --fail-if 'asr > 5%' --against last.json --junit junit.xml --sarif redteam.sarif
   unpoison redteam agent.yaml --report agent.html
+  unpoison redteam redteam.yaml --evidence out.zip --key key.pem
   unpoison redteam clean journal.jsonl
 
 Only systems on this machine are tested, unless --i-may-test names the host. Everything that is planted is written to
@@ -87,6 +88,10 @@ def run(
     limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
     csv: Annotated[Path | None, option("FILE", "Write CSV, one line per attack.")] = None,
     report: Annotated[Path | None, option("FILE.html", "Write one page for who signs it; works offline.")] = None,
+    evidence: Annotated[
+        Path | None, option("FILE.zip", "Write an evidence pack: results, attacker, standards; see docs/redteam.md.")
+    ] = None,
+    key: Annotated[Path | None, option("--key KEY.pem", "The private Ed25519 key that signs the evidence.")] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -102,12 +107,14 @@ def run(
     from unpoison.bench.redteam.session import rehearsal_of_requests
     from unpoison.bench.redteam.summary import redteam_page
     from unpoison.cli.common import check_outputs, progress, say
+    from unpoison.cli.evidence import EvidencePack
     from unpoison.cli.gates import Checks
 
     chosen = load_config(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs((), csv, report)
+    check_outputs((), csv, report, evidence)
+    pack = None if evidence is None and key is None else EvidencePack.of(evidence, key, chosen)
     where = journal or config.with_suffix(".journal")
     with _mask_secrets(secrets):
         if dry_run:
@@ -127,6 +134,8 @@ def run(
         csv.write_text(results.to_csv(), encoding="utf-8")
     if report is not None:
         report.write_text(secrets.mask(redteam_page(results)), encoding="utf-8")
+    if pack is not None:
+        pack.write(results, secrets)
     if as_json:
         sys.stdout.write(results.to_json())
     else:

@@ -47,6 +47,7 @@ EXTRAS = {
     "ray": "ray",
     "httpx": "client",
     "pydantic": "redteam",
+    "cryptography": "evidence",
 }
 """Module -> the extra of this project that installs it."""
 

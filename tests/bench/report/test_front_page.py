@@ -129,7 +129,9 @@ def test_injection_is_only_said_to_be_tested_where_it_was() -> None:
         risk.id: risk.finding for risk in risks_of({"poisonedrag": wilson(3, 10), "pia:style=qa+hide": wilson(7, 10)})
     }
     assert (
-        told["OWASP LLM01:2025"] == told["MITRE ATLAS AML.T0051"] == "tested: pia:style=qa+hide won 7 of 10 questions"
+        told["OWASP LLM01:2025"]
+        == told["MITRE ATLAS AML.T0051.001"]
+        == "tested: pia:style=qa+hide won 7 of 10 questions"
     )
     assert risks_of({"poisonedrag": wilson(3, 10)})[2].finding.startswith("not tested")
     assert risks_of({"poisonedrag": wilson(3, 10)})[3].finding == "tested: poisonedrag won 3 of 10 questions"

@@ -18,8 +18,10 @@ from unpoison.bench.arena.injection import ALARMS
 from unpoison.bench.arena.run import SIZES
 from unpoison.bench.arena.screening import HARM
 from unpoison.bench.arena.tasks import VERSION
+from unpoison.bench.report.exports import markdown_code, markdown_text
 from unpoison.report.charts import Scatter
 from unpoison.report.svg_file import svg_file
+from unpoison.utils.plain_text import plain
 
 __all__ = ["badge", "feed", "frontier", "markdown", "picture", "text_table", "write_page"]
 
@@ -208,7 +210,7 @@ def text_table(results: Sequence[Row]) -> str:
         f"{track}, {_where(track, table)}\n\n{_markdown_table(headings, cells)}"
         for track, table, headings, cells in _tables(results)
     ]
-    absent = [f"{r['entry']['name']}: {task}: {reason}" for r in results for task, reason in r["absent"].items()]
+    absent = [plain(f"{r['entry']['name']}: {task}: {reason}") for r in results for task, reason in r["absent"].items()]
     return "\n\n".join(parts) + ("\n\nnot measured:\n" + "\n".join(absent) if absent else "")
 
 
@@ -262,7 +264,7 @@ def _families(results: Sequence[Row], table: str) -> str:
     ranked = [result for result, _ in rows_of(results, "screening", table)]
     shown = {r["entry"]["name"]: r["tracks"]["screening"]["tables"].get(table, {}) for r in ranked}
     tasks = dict.fromkeys(task for content in shown.values() for task in content)
-    lines = [[task, *(_shares(content.get(task)) for content in shown.values())] for task in tasks]
+    lines = [[markdown_text(task), *(_shares(content.get(task)) for content in shown.values())] for task in tasks]
     body = _markdown_table(["task", *shown], lines)
     return f'??? note "Every task, {THRESHOLDS[table]}"\n\n' + "\n".join(f"    {line}" for line in body.split("\n"))
 
@@ -278,12 +280,10 @@ def _entries(results: Sequence[Row]) -> str:
     lines = [
         [
             r["entry"]["name"],
-            f"`{r['entry']['defense']}`",
-            r["entry"]["encoder"],
-            r["entry"]["about"] or "-",
-            r["entry"]["seen"] or "nothing",
+            markdown_code(r["entry"]["defense"]),
+            *map(markdown_text, (r["entry"]["encoder"], r["entry"]["about"] or "-", r["entry"]["seen"] or "nothing")),
             f"`unpoison arena run -d {r['entry']['name']}{' --quick' if r['size'] == 'quick' else ''}`",
-            r["made"]["date"],
+            markdown_text(r["made"]["date"]),
         ]
         for r in results
     ]

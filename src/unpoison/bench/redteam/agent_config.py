@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 from unpoison.bench.data.store import data_path
 from unpoison.bench.redteam.agent_attacks import ADAPTIVE
 from unpoison.bench.redteam.agent_tasks import families
-from unpoison.bench.redteam.config import Bounds, Config, as_tuple
+from unpoison.bench.redteam.config import Bounds, Config, Statements, as_tuple
 from unpoison.bench.redteam.http_request import Ask, Headers
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError, clip
@@ -131,6 +131,7 @@ class AgentConfig(Section):
         seed: Of places, letters and what the adaptive attacker tries.
         limit: The first so many tasks only, each with its variants.
         bounds: The section `limits`; agents are asked one task after the other.
+        evidence: What an evidence pack states beside what is measured.
     """
 
     target: AgentTarget
@@ -153,6 +154,7 @@ class AgentConfig(Section):
     seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
     bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
+    evidence: Statements = Statements()
     _folder: Path = PrivateAttr(Path())
 
     @classmethod
@@ -201,7 +203,7 @@ class AgentConfig(Section):
 
     def digest(self) -> str:
         """A hash of what is measured; the bounds do not belong to it."""
-        values = self.model_dump(exclude={"bounds"})
+        values = self.model_dump(exclude={"bounds", "evidence"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 

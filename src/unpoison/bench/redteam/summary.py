@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from unpoison import __version__
@@ -26,13 +26,14 @@ MAX_QUESTIONS = 500
 """So many questions are listed one by one."""
 
 
-def redteam_page(results: Results) -> str:
-    """One page for two readers; targets' answers are hostile and escaped."""
+def redteam_page(results: Results, more: Sequence[Section] = ()) -> str:
+    """One page for two readers; targets' answers are hostile and escaped. `more` stands before the figures."""
     problems = [*results.problems, *(f"{canary}: {reason}" for canary, reason in results.remaining)]
     trials = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
     cut = len(trials) - MAX_QUESTIONS
     left_out = f"{cut} more are left out; --json has all of them." if cut > 0 else ""
     sections = [
+        *more,
         Section("results", "Results", tables=[_table(results.table())]),
         Section("questions", "Questions", part="trials.html", data=trials[:MAX_QUESTIONS], left_out=left_out),
         Section("problems", "Problems", notes=problems[:200]),

@@ -32,6 +32,7 @@ __all__ = [
     "csv_cells",
     "csv_headings",
     "csv_text",
+    "markdown_code",
     "markdown_table",
     "markdown_text",
     "spreadsheet_value",
@@ -116,8 +117,17 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Names come from users' files: nothing of them may be read as markup."""
-    return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+    """Names come from users' files: nothing of them may be read as markup, a link or an attribute (`{onclick=...}`)."""
+    line = plain(text).replace("\\", "\\\\").replace("<", "&lt;")
+    for mark in ("|", "`", "{", "](", "][", "]:"):
+        line = line.replace(mark, f"\\{mark}")
+    return line
+
+
+def markdown_code(text: str) -> str:
+    """The same as code, where a backslash escapes nothing but the end of a cell."""
+    line = plain(text).replace("`", "'").replace("|", "\\|")
+    return f"`{line}`"
 
 
 def as_csv(report: Report) -> str:

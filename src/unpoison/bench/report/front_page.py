@@ -115,7 +115,7 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
         Risk("OWASP LLM08:2025", "Vector and Embedding Weaknesses", planted),
         Risk("OWASP LLM01:2025", "Prompt Injection", injected),
         Risk("MITRE ATLAS AML.T0070", "RAG Poisoning", planted),
-        Risk("MITRE ATLAS AML.T0051", "LLM Prompt Injection", injected),
+        Risk("MITRE ATLAS AML.T0051.001", "LLM Prompt Injection: Indirect", injected),
     )
 
 

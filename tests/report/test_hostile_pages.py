@@ -1,0 +1,245 @@
+"""Every page that is made of somebody's texts: no text becomes markup, a link, a script or a template.
+
+A hostile text goes into every field that reaches a page, each with a name of its own, so that a field that no longer
+reaches the page is noticed; the page is then read by a parser. The service's own page is in `tests/serve`, and what
+the templates do with their values is read from all of them here.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
+from unpoison.algorithms.intervals import wilson
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.evidence import evidence_of, members_of
+from unpoison.bench.redteam.results import Results, Trial
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.summary import redteam_page
+from unpoison.bench.report.front_page import Brief, Case, KeyFigure, Risk
+from unpoison.core.reasons import Reason
+from unpoison.core.verdicts import Claim, Span
+from unpoison.report.charts import Bars, Lines, Scatter, Series
+from unpoison.report.document import Section, Table, document
+from unpoison.report.pages import resource
+from unpoison.report.rendering import page as page_of_screenings
+from unpoison.report.svg_file import figure_file, svg_file
+from unpoison.scan.audit import audit_rows
+from unpoison.scan.audit_report import audit_page
+from unpoison.scan.findings import Finding, Scan
+from unpoison.scan.report import page as page_of_scan
+from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
+
+
+def test_the_check_finds_what_it_is_for() -> None:
+    for bad in (
+        PAYLOAD,
+        "<script>alert(1)</script>",
+        "<p onclick=1>",
+        f'<a href="{LINK}">',
+        "<p style='x'>",
+        "<style>p{}</style>",
+        '<script src="x.js"></script>',
+    ):
+        assert Page(bad).wrong, bad
+    with pytest.raises(AssertionError, match="reach the page"):
+        check("<p>nothing</p>", ["question"])
+
+
+def screening() -> Screening:
+    passages = [Passage(hostile(f"text{i}"), LINK, hostile("title"), source=hostile("source")) for i in range(3)]
+    return Screening.decided(
+        hostile("defense"),
+        Query(hostile("question")),
+        passages,
+        kept=[2, 0],
+        scores=[0.5, 0.1, 0.9],
+        reasons=[hostile("reason"), Reason.of("hidden", what=hostile("parameter")), LINK],
+        evidence=Evidence({hostile("graph"): np.ones((3, 3))}, (hostile("note"),), hostile("graph")),
+        contested=[Contest((Rival(hostile("rival"), (0,), 1), Rival(LINK, (2,), 1)))],
+        claims=[Claim(hostile("claim"), 1.0, (LINK,), (0,), (hostile("quote"),))],
+        spans={1: [Span(0, 100, 0.9, hostile("span")), Span(0, 5, 0.9, hostile("title-span"), "title")]},
+    )
+
+
+def test_screenings() -> None:
+    fields = ["text0", "text1", "title", "source", "defense", "question", "reason", "parameter", "graph", "note"]
+    one = screening()
+    text = page_of_screenings([one, one], hostile("remark"), [("gold", "poison", LINK), ()])
+    check(text, [*fields, "rival", "claim", "span", "title-span", "remark"])
+    assert LINK in Page(text).words
+    check(one.to_html(), fields)
+
+
+FIGURES = (
+    Lines(hostile("lines"), hostile("across"), hostile("up"), (Series(hostile("series"), 0, ((LINK, wilson(1, 2)),)),)),
+    Scatter(hostile("scatter"), "x", "y", ((hostile("point"), 1, wilson(1, 2), wilson(1, 2)),)),
+    Bars(hostile("bars"), "x", "y", ((hostile("bar"), "kept", (0.5, 0.2)),)),
+)
+
+
+def test_reports_in_every_part() -> None:
+    table = Table(
+        hostile("table"),
+        (hostile("column"), hostile("other")),
+        ((hostile("row"), hostile("cell")),),
+        ("", hostile("hint")),
+        quotes=(hostile("cell-quote"),),
+    )
+    section = Section("s", "S", hostile("text"), [hostile("notes")], [table], FIGURES, left_out=hostile("left-out"))
+    share = wilson(1, 2)
+    case = ("asked", "outcome"), ("right", "wanted", "reply", "planted", "why", "numbers")
+    before, behind = (map(hostile, names) for names in case)
+    brief = Brief(
+        hostile("title"),
+        ((hostile("fact"), hostile("value")),),
+        hostile("verdict"),
+        hostile("setting"),
+        hostile("warning"),
+        (KeyFigure(hostile("figure"), share, hostile("figure-note")),),
+        (Case(*before, False, *behind),),
+        (hostile("action"),),
+        (Risk(hostile("risk"), hostile("risk-name"), hostile("finding")),),
+    )
+    manifest = {"facts": [("command", hostile("command"))], "json": hostile("json")}
+    sections = [section, Section("m", "Manifest", part="manifest.html", data=manifest)]
+    questions = {"cells": [{"records": [{"answer": hostile("answer")}]}]}
+    in_all = ["title", "text", "notes", "table", "column", "other", "row", "cell", "hint", "cell-quote", "left-out"]
+    in_all += ["lines", "series", "scatter", "point", "bars", "bar", "across", "up", "command", "json"]
+    in_brief = ["fact", "value", "verdict", "setting", "warning", "figure", "figure-note", "asked", "outcome", "right"]
+    in_brief += ["wanted", "reply", "planted", "why", "numbers", "action", "risk", "risk-name", "finding"]
+    text = document(hostile("title"), sections, lead=[hostile("lead")], brief=brief, questions=questions)
+    check(text, [*in_all, *in_brief, "lead", "answer"])
+    assert PAYLOAD not in text
+    check(document(hostile("title"), sections, warning=hostile("loud")), [*in_all, "loud"])
+
+
+def test_red_team_pages_and_their_evidence() -> None:
+    def trial(attack: str, **more: object) -> Trial:
+        texts = {"question": hostile("question"), "answer": f"wanted {hostile('answer')}", "text": hostile("planted")}
+        wanted = ("wanted", hostile("wish"))
+        return Trial(LINK, attack=attack, correct=(hostile("truth"),), wanted=wanted, place=LINK, **texts, **more)
+
+    trials = (
+        trial("none"),
+        trial("poisonedrag", poisons=1, planted=1, read=1, after="wanted"),
+        trial("poisonedrag", poisons=1, stage="ask", error=hostile("error")),
+    )
+    cells = (("none", 0), ("poisonedrag", 1))
+    run = {"name": hostile("system"), "started": hostile("when")}
+    remaining = (("canary", hostile("remaining")),)
+    found = Results(run, None, 2, trials, cells, 1, remaining=remaining, problems=(hostile("problem"),))
+    shown = ["question", "truth", "wish", "planted", "system", "error", "problem"]
+    check(redteam_page(found), shown)
+
+    names = ("tester", "system", "monitoring", "retest", "clean_cost", "residual_risk")
+    stated = {name: hostile(name) for name in names} | {"versions": {hostile("part"): hostile("version")}}
+    stated["fallbacks"] = [{"what": hostile("fallback"), "tested": hostile("tested")}]
+    config = Config.of({"target": {"corpus": "sample"}, "questions": "sample", "evidence": stated})
+    pack = members_of(evidence_of(found, config, {"questions": LINK}), found, config, Secrets({}))
+    check(pack["report.html"].decode(), [*shown, *names, "part", "fallback"])
+    agents = Results({**run, "test": {"agent": True, "places": [LINK]}}, None, 2, trials, cells)
+    check(redteam_page(agents), ["question", "planted", "system"])
+
+
+def test_scans() -> None:
+    finding = Finding(
+        hostile("id"), 0.9, True, (Span(0, 20, 0.9, hostile("span")),), (hostile("reason"),), hostile("group"),
+        (hostile("neighbour"),), hostile("text"), hostile("source"), hostile("author"), datetime.now(UTC),
+    )  # fmt: skip
+    text = page_of_scan(Scan((finding,), 1, (hostile("note"),)), hostile("collection"))
+    names = ["id", "reason", "neighbour", "source", "author", "note", "collection"]
+    check(text, names)
+    assert "text-field" in Page(text).words.replace(" ", "")
+
+
+def test_audits() -> None:
+    passages = [
+        {"id": hostile("id"), "text": hostile("text"), "source": hostile("source"), "author": hostile("author")},
+        {"id": LINK, "text": "another text of another kind", "source": LINK},
+    ]
+    screened = {"defense": hostile("defense"), "kept": [1], "verdicts": []}
+    rows = [
+        {"query": hostile("question"), "passages": passages, "screening": screened, "time": 1_770_000_000 + 3600 * hour}
+        for hour in range(30)
+    ]
+    check(audit_page(audit_rows(rows), hostile("remark")), ["id", "source", "author", "question", "remark"])
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
+def test_pictures(figure: Lines | Scatter | Bars) -> None:
+    for text in (figure_file(figure), svg_file(figure, [(hostile("head"), 1, 0)])):
+        page = Page(text)
+        assert page.wrong == []
+        assert "x49x" not in text
+        assert "field x{{7*7}}x" in page.words
+
+
+IN_SCRIPTS = {"own_file(script)", "questions|tojson"}
+"""The only values that may stand inside a script: a file of ours, and JSON in which no tag can end."""
+
+
+class Contexts(HTMLParser):
+    """Where a template writes its values: `N` stands for value number N."""
+
+    def __init__(self, values: list[str], text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.values, self.wrong, self._open = values, list[str](), ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open = tag
+        unquoted = re.sub(r'"[^"]*"', "", self.get_starttag_text() or "")
+        if "\x01" in unquoted:
+            self.wrong.append(f"a value outside quotes: {self.get_starttag_text()!r}")
+        for name, value in attrs:
+            if name in ADDRESSES and "\x01" in (value or "") and not (value or "").startswith("#"):
+                self.wrong.append(f"an address that a value begins: {name}={value!r}")
+            if name.startswith("on") or name == "style":
+                self.wrong.append(f"code in an attribute: {name}")
+
+    def handle_data(self, data: str) -> None:
+        for number in re.findall("\x01(\\d+)\x02", data) if self._open in ("script", "style") else ():
+            value = self.values[int(number)]
+            if value not in (IN_SCRIPTS if self._open == "script" else {"style"}):
+                self.wrong.append(f"a value in <{self._open}>: {value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+
+def contexts(template: str) -> list[str]:
+    values = list[str]()
+
+    def number(match: re.Match[str]) -> str:
+        values.append(match[1].strip())
+        return f"\x01{len(values) - 1}\x02"
+
+    text = re.sub(r"\{#.*?#\}", "", template, flags=re.DOTALL)
+    text = re.sub(r"\{\{-?(.*?)-?\}\}", number, text, flags=re.DOTALL)
+    return Contexts(values, re.sub(r"\{%.*?%\}", "", text, flags=re.DOTALL)).wrong
+
+
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name.endswith((".html", ".svg"))])
+def test_templates_write_values_only_where_escaping_is_enough(name: str) -> None:
+    assert contexts(resource(name)) == []
+
+
+def test_the_reader_of_templates_finds_what_it_is_for() -> None:
+    for bad in (
+        "<p class={{ x }}>",
+        '<a href="{{ x }}">',
+        '<a href="{{ x }}#y">',
+        "<p {{ x }}>",
+        "<script>{{ x }}</script>",
+        "<style>{{ x }}</style>",
+        '<p onclick="f()">',
+    ):
+        assert contexts(bad), bad
+    assert contexts('<p class="{{ a }} b" id="x-{{ y }}"><a href="#{{ z }}">{{ w }}</a>') == []
