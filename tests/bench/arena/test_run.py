@@ -11,6 +11,7 @@ import pytest
 
 from unpoison.bench.arena import SIZES, Entry, entries_of, read_result, run, run_entry, tasks_of, write_result
 from unpoison.bench.arena.leaderboard import frontier, picture, text_table, write_page
+from unpoison.bench.arena.run import digest
 from unpoison.errors import InputError, OptionError
 
 SIZE = replace(SIZES["quick"], screening=1, searched=1)
@@ -62,6 +63,25 @@ def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
     with pytest.raises(InputError, match="arena run -d none"):
         read_result(path)
     path.write_text("[]")
+    with pytest.raises(InputError, match="no result of the arena"):
+        read_result(path)
+
+
+@pytest.mark.parametrize(
+    "tracks",
+    [
+        [],
+        {"screening": []},
+        {"screening": {"score": {"own": {"clean lost": {"mean": "0.1"}}}}},
+        {"screening": {"score": {"own": {"clean lost": {"mean": -0.1}}}}},
+        {"screening": {"tables": {"own": {"tan": {"left of one": {"value": float("nan")}}}}}},
+        {"screening": {"score": {"own": {"clean lost": {"where": 3}}}}},
+        {"screening": {"score": {"own": {"clean lost": {"mean": True}}}}},
+    ],
+)
+def test_what_a_table_cannot_show_is_refused(result, tmp_path, tracks) -> None:
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({**result, "tracks": tracks, "digest": digest(tracks)}))
     with pytest.raises(InputError, match="no result of the arena"):
         read_result(path)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,8 @@ def read_result(path: Path) -> Row:
         result = json.loads(path.read_text(encoding="utf-8"))
         entry, tracks = Entry.from_dict(result["entry"]), result["tracks"]
         version, stated = result["arena"], result["digest"]
-    except (OSError, ValueError, KeyError, TypeError, UnpoisonError) as error:
+        _check_shape(result["tracks"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnpoisonError) as error:
         raise InputError(f"{clip(str(path), 200)} is no result of the arena: {clip(str(error))}") from None
     if version != VERSION:
         raise InputError(
@@ -175,6 +177,35 @@ def read_result(path: Path) -> Row:
     if digest(tracks) != stated:
         raise InputError(f"{clip(str(path), 200)}: its numbers are not those of its digest; write it with 'arena run'")
     return dict(result)
+
+
+def _check_shape(tracks: Any) -> None:
+    """Below `tracks` stand objects, and in them shares, counts, thresholds and names of tasks.
+
+    Raises:
+        ValueError: Something else stands there.
+    """
+    if not isinstance(tracks, dict) or not all(isinstance(value, dict) for value in tracks.values()):
+        raise ValueError("'tracks' must be an object with an object for each track")
+    for key, value in _leaves(tracks):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+        if key == "where":
+            right = value is None or isinstance(value, str)
+        elif key in ("count", "threshold"):
+            right = value is None or number
+        else:
+            right = value is None or (number and 0 <= value <= 1)
+        if not right:
+            raise ValueError(f"{clip(key)!r} is {clip(repr(value))}; shares lie between 0 and 1")
+
+
+def _leaves(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is no object, with its key; the parser bounds the depth."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield key, value
 
 
 def read_results(folder: Path) -> list[Row]:
