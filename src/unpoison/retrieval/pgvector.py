@@ -59,7 +59,38 @@ class PgvectorStore(VectorStore):
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         if not self._columns():
             return {}
-        return {str(row["id"]): row for row in self._select(" WHERE id::text = ANY(%s)", [list(ids)])}
+        raw = dict[str, Mapping[str, Any]]()
+        for row in self._select(" WHERE id::text = ANY(%s)", [list(ids)]):
+            if str(row["id"]) in raw:  # both would be taken out, and one put back
+                raise InputError(f"{self.name} has several rows named {clip(row['id'])}; give each an id of its own")
+            raw[str(row["id"])] = row
+        return raw
+
+    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
+        sql, columns = self.library.sql, self._columns()
+        if not columns or not count:
+            return []
+        if VECTOR not in columns:
+            raise InputError(f"{self.name} has no column {VECTOR}; nothing can be searched in it")
+        nearest = sql.SQL(_NEAREST).format(table=self.identifier, vector=sql.Identifier(VECTOR))
+        with self.translate_errors(), self.connection.transaction():
+            asked = {"vector": list(vector), "count": count}
+            nearest_ids = self.connection.execute(nearest, asked).fetchall()
+        held = self.fetch([name for name, _ in nearest_ids])
+        found = [(held[name], distance) for name, distance in nearest_ids if name in held]
+        for row, _ in found:
+            if row.get("text") is None:
+                raise self.textless(row.get("id"))
+        return [{**row, "score": 0.0 if np.isnan(distance) else 1.0 - distance} for row, distance in found]
+
+    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        columns = self._columns()
+        more = fields.get("metadata", {})
+        return {
+            name: fields[name] if name in fields else more[name]
+            for name in columns or fields
+            if name in fields or name in more
+        }
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         sql = self.library.sql
@@ -310,6 +341,10 @@ class PgvectorRetriever(VectorRetriever):
 
 FIELDS = ("id", "text", "title", "source")
 
+
+_NEAREST = """
+SELECT id::text, {vector} <=> %(vector)s::float8[]::vector AS unpoison_distance FROM {table}
+WHERE {vector} IS NOT NULL ORDER BY {vector} <=> %(vector)s::float8[]::vector LIMIT %(count)s"""
 
 _SEARCH = """
 SELECT {texts}, {embedding}::real[], unpoison_distance FROM (

@@ -1,17 +1,20 @@
-"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, FAISS, Qdrant,
-pgvector.
+"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, vector stores.
 
-    documents.jsonl                          rows of a file, or
-    wiki/                                    files of a folder
-    faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
-    qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
-    postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
-"""  # noqa: D205
+documents.jsonl                          rows of a file, or
+wiki/                                    files of a folder
+faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
+chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
+lancedb:FOLDER#TABLE                     a table with the columns id, text and a vector, and perhaps others
+qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
+postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -33,9 +36,46 @@ __all__ = [
     "is_store",
     "open_store",
     "open_vector_store",
+    "refuse_unknown_prefix",
 ]
 
-PREFIXES = ("faiss:", "qdrant:", "postgresql://", "postgres://")
+INNER_PRODUCT = 0
+"""FAISS's number of this metric."""
+
+
+class StoreKind(NamedTuple):
+    """How a kind of store is written, and what opens it.
+
+    Attributes:
+        form: As a person writes it.
+        mark: What stands between its two parts.
+        module: Where its class is.
+        type: The class's name.
+        whole: Whether the prefix is part of the address.
+    """
+
+    form: str
+    mark: str
+    module: str
+    type: str
+    whole: bool = False
+
+
+KINDS = {
+    "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.chroma", "ChromaStore"),
+    "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.stores", "FaissStore"),
+    "lancedb:": StoreKind("lancedb:FOLDER#TABLE", "#", "unpoison.retrieval.lancedb", "LanceStore"),
+    "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
+    "postgresql://": StoreKind(
+        "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
+    ),
+    "postgres://": StoreKind(
+        "postgres://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
+    ),
+}
+"""The vector stores, by what their strings begin with."""
+
+_PREFIX = re.compile(r"[a-z][a-z0-9+.-]{1,31}:")
 
 
 class Line(NamedTuple):
@@ -168,6 +208,24 @@ class FaissStore(VectorStore):
         for line, vector in zip(lines, vectors):
             yield {**line.fields, "embedding": vector}
 
+    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
+        lines, vectors, metric = self._read()
+        if not count or not len(vectors):
+            return []
+        query = np.array(vector, np.float32)
+        if query.size != vectors.shape[1]:
+            raise InputError(f"the query has {query.size} dimensions and {self.name} {vectors.shape[1]}")
+        scores = vectors @ query if metric == INNER_PRODUCT else -((vectors - query) ** 2).sum(axis=1)
+        order = np.argsort(-scores, kind="stable")[:count].tolist()
+        return [
+            {**lines[i].fields, "id": lines[i].name, "embedding": vectors[i].tolist(), "score": float(scores[i])}
+            for i in order
+        ]
+
+    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        row = {name: value for name, value in fields.items() if name != "embedding"}
+        return {"id": fields["id"], "row": row, "vector": list(fields["embedding"])}
+
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted, (lines, vectors, _) = set(ids), self._read()
         return {
@@ -204,7 +262,22 @@ class FaissStore(VectorStore):
 
 def is_store(source: str) -> bool:
     """Whether a string names a vector store, not a file or folder."""
-    return source.startswith(PREFIXES)
+    return source.startswith(tuple(KINDS))
+
+
+def refuse_unknown_prefix(source: str) -> None:
+    """Name the stores that there are, where a string looks like one that there is not.
+
+    Raises:
+        OptionError: It begins with a prefix of no store, and is no file or folder.
+    """
+    prefix = _PREFIX.match(source)
+    if prefix and not is_store(source) and not Path(source).exists():
+        forms = ", ".join(kind.form for kind in KINDS.values())
+        raise OptionError(
+            f"no store is written as {prefix[0]}...; name a file, a folder, sqlite-memory:FILE (to be read only), or "
+            f"one of {forms}"
+        )
 
 
 def open_store(source: str, *, new: bool = False) -> Store:
@@ -223,13 +296,14 @@ def open_store(source: str, *, new: bool = False) -> Store:
     if is_store(source):
         return open_vector_store(source, new=new)
     path = Path(source)
+    if not path.suffix:  # else a folder of this name would be made
+        refuse_unknown_prefix(source)
     if path.is_dir() or (new and not path.suffix and not path.exists()):
         return FolderStore(path, new=new)
     if path.suffix not in (".jsonl", ".ndjson", ".json"):
-        raise OptionError(
-            f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or a faiss:, qdrant: or "
-            "postgresql:// store"
-        )
+        refuse_unknown_prefix(source)
+        forms = ", ".join(kind.form for kind in KINDS.values())
+        raise OptionError(f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {forms}")
     if not new and not path.exists():
         raise InputError(f"there is no {source}; name the file that holds the documents")
     return RowsStore(path)
@@ -237,22 +311,12 @@ def open_store(source: str, *, new: bool = False) -> Store:
 
 def open_vector_store(source: str, *, new: bool = False) -> VectorStore:
     """The store of a string that `is_store` knows; see `open_store`."""
-    if source.startswith("faiss:"):
-        return FaissStore(*_parts(source, "faiss:", ",", "faiss:INDEX,ROWS"), new=new)
-    if source.startswith("qdrant:"):
-        from unpoison.retrieval.qdrant import QdrantStore
-
-        return QdrantStore(*_parts(source, "qdrant:", "#", "qdrant:http://localhost:6333#COLLECTION"), new=new)
-    from unpoison.retrieval.pgvector import PgvectorStore
-
-    return PgvectorStore(*_parts(source, "", "#", "postgresql://user@host/database#TABLE"), new=new)
-
-
-def _parts(source: str, prefix: str, mark: str, form: str) -> tuple[str, str]:
-    first, separator, second = source.removeprefix(prefix).rpartition(mark)
-    if not separator or not first or not second:
-        raise OptionError(f"a store of this kind is written as {form}; something is missing in it")
-    return first, second
+    prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
+    address, mark, name = (source if kind.whole else source.removeprefix(prefix)).rpartition(kind.mark)
+    if not mark or not address or not name:
+        raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
+    opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
+    return opened
 
 
 def _write(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:

@@ -37,6 +37,8 @@ EXTRAS = {
     "opentelemetry": "otel",
     "faiss": "faiss",
     "qdrant_client": "qdrant",
+    "chromadb": "chroma",
+    "lancedb": "lancedb",
     "langchain_core": "langchain",
     "langchain": "langgraph",
     "langgraph": "langgraph",
