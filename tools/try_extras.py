@@ -53,6 +53,7 @@ SMOKE = {
     "chroma": "from unpoison.retrieval.chroma import ChromaStore; import chromadb; "
     "print(ChromaStore('', 'docs', new=True, client=chromadb.EphemeralClient()).name)",
     "lancedb": "from unpoison.retrieval.lancedb import LanceStore; print(LanceStore('tables', 'docs', new=True).name)",
+    "milvus": "from unpoison.retrieval.milvus import MilvusStore; print(MilvusStore('a.db', 'docs', new=True).name)",
     "langchain": "from unpoison.integrations import langchain; print(langchain.__all__)",
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.retrieval.store import TEXT_FIELDS, VectorStore, refuse, unreachable
@@ -52,7 +52,14 @@ class QdrantStore(VectorStore):
     def _connect(self, address: str) -> Any:
         if "://" in address:
             return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
-        return self.library.QdrantClient(path=address)
+        try:
+            return self.library.QdrantClient(path=address)
+        except RuntimeError as error:  # another client has the folder, perhaps of the same command
+            line = clip(" ".join(str(error).split()), 200)
+            raise StoreError(
+                f"the folder {address!r} is in use ({line}); end what uses it, name collections of two folders, or run "
+                "a Qdrant server"
+            ) from None
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         yield from map(self._row, self._points())

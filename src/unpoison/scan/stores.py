@@ -5,6 +5,7 @@ wiki/                                    files of a folder
 faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
 chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
 lancedb:FOLDER#TABLE                     a table with the columns id, text and a vector, and perhaps others
+milvus:FILE#COLLECTION                   of Milvus Lite; or milvus:http://localhost:19530#... (token: MILVUS_TOKEN)
 qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
 postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
 """
@@ -13,14 +14,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
-
-import numpy as np
-from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
@@ -28,7 +26,6 @@ from unpoison.retrieval.store import Store, VectorStore
 from unpoison.scan.documents import Document, unique_name
 
 __all__ = [
-    "FaissStore",
     "FolderStore",
     "RowsStore",
     "Store",
@@ -38,9 +35,6 @@ __all__ = [
     "open_vector_store",
     "refuse_unknown_prefix",
 ]
-
-INNER_PRODUCT = 0
-"""FAISS's number of this metric."""
 
 
 class StoreKind(NamedTuple):
@@ -52,6 +46,7 @@ class StoreKind(NamedTuple):
         module: Where its class is.
         type: The class's name.
         whole: Whether the prefix is part of the address.
+        files: Whether both parts are files.
     """
 
     form: str
@@ -59,12 +54,14 @@ class StoreKind(NamedTuple):
     module: str
     type: str
     whole: bool = False
+    files: bool = False
 
 
 KINDS = {
     "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.chroma", "ChromaStore"),
-    "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.stores", "FaissStore"),
+    "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.faiss_store", "FaissStore", files=True),
     "lancedb:": StoreKind("lancedb:FOLDER#TABLE", "#", "unpoison.retrieval.lancedb", "LanceStore"),
+    "milvus:": StoreKind("milvus:FILE-OR-URL#COLLECTION", "#", "unpoison.retrieval.milvus", "MilvusStore"),
     "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
     "postgresql://": StoreKind(
         "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
@@ -110,18 +107,24 @@ class RowsStore(Store):
         return {line.name: line.fields for line in self.lines() if line.name is not None and line.name in wanted}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        kept = [line.raw for line in self.lines() if line.name not in raw]
-        self._replace([*kept, *(json_line({**row, "id": name}) for name, row in raw.items())])
+        self.write(self.path, self.lines_with(raw))
 
     def take(self, ids: Collection[str]) -> None:
+        self.write(self.path, self.lines_without(ids))
+
+    def lines_with(self, raw: Mapping[str, Mapping[str, Any]]) -> list[bytes]:
+        """The lines of the file when these rows are put."""
+        kept = [line.raw for line in self.lines() if line.name not in raw]
+        return [*kept, *(json_line({**row, "id": name}) for name, row in raw.items())]
+
+    def lines_without(self, ids: Collection[str]) -> list[bytes]:
+        """The lines of the file when these rows are taken out."""
         gone = set(ids)
-        self._replace(
-            [
-                json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
-                for line in self.lines()
-                if line.name not in gone
-            ]
-        )
+        return [
+            json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
+            for line in self.lines()
+            if line.name not in gone
+        ]
 
     def lines(self) -> Iterator[Line]:
         """Every line, named as by a scan; none where there is no file."""
@@ -142,8 +145,9 @@ class RowsStore(Store):
                     name = unique_name(document, taken).id
                     yield Line(name, record.fields, whole, renamed=name != document.id)
 
-    def _replace(self, lines: list[bytes]) -> None:
-        _write(self.path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
+    def write(self, path: Path, lines: list[bytes]) -> None:
+        """Write a file of lines in one step, for those who may read the rows."""
+        _write(path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
 
 
 class FolderStore(Store):
@@ -182,82 +186,6 @@ class FolderStore(Store):
         if not path.is_relative_to(self.path.resolve()):
             raise InputError(f"{clip(name)} lies outside of {self.name}; only files below the folder are moved")
         return path
-
-
-class FaissStore(VectorStore):
-    """An index file, and a JSON Lines file whose row i is the text of vector i.
-
-    Args:
-        index: The index's file; one that is changed is written anew as a flat one of the same metric.
-        rows: The file with the texts.
-        new: Make both, when documents are put, if they are not there.
-    """
-
-    def __init__(self, index: str, rows: str, *, new: bool = False) -> None:
-        from unpoison.retrieval.faiss import FaissFile
-
-        self._index, self._rows = FaissFile(Path(index)), RowsStore(Path(rows))
-        self.name = self._index.name
-        if not new:
-            for path in (self._index.path, self._rows.path):
-                if not path.exists():
-                    raise InputError(f"there is no {path}; name the index and the file with its texts")
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        lines, vectors, _ = self._read()
-        for line, vector in zip(lines, vectors):
-            yield {**line.fields, "embedding": vector}
-
-    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
-        lines, vectors, metric = self._read()
-        if not count or not len(vectors):
-            return []
-        query = np.array(vector, np.float32)
-        if query.size != vectors.shape[1]:
-            raise InputError(f"the query has {query.size} dimensions and {self.name} {vectors.shape[1]}")
-        scores = vectors @ query if metric == INNER_PRODUCT else -((vectors - query) ** 2).sum(axis=1)
-        order = np.argsort(-scores, kind="stable")[:count].tolist()
-        return [
-            {**lines[i].fields, "id": lines[i].name, "embedding": vectors[i].tolist(), "score": float(scores[i])}
-            for i in order
-        ]
-
-    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        row = {name: value for name, value in fields.items() if name != "embedding"}
-        return {"id": fields["id"], "row": row, "vector": list(fields["embedding"])}
-
-    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        wanted, (lines, vectors, _) = set(ids), self._read()
-        return {
-            line.name: {"id": line.name, "row": line.fields, "vector": vector.tolist()}
-            for line, vector in zip(lines, vectors)
-            if line.name is not None and line.name in wanted
-        }
-
-    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        if any("vector" not in row or "row" not in row for row in raw.values()):
-            raise InputError(f"{self.name} takes texts with vectors; move documents to a store of their kind")
-        lines, vectors, metric = self._read()
-        more = np.array([row["vector"] for row in raw.values()], np.float32)
-        kept = [i for i, line in enumerate(lines) if line.name not in raw]
-        self._index.write(np.concatenate([vectors[kept], more]) if kept else more, metric)
-        self._rows.put({name: row["row"] for name, row in raw.items()})
-
-    def take(self, ids: Collection[str]) -> None:
-        gone, (lines, vectors, metric) = set(ids), self._read()
-        self._index.write(vectors[[i for i, line in enumerate(lines) if line.name not in gone]], metric)
-        self._rows.take(ids)
-
-    def _read(self) -> tuple[list[Line], NDArray[np.float32], int]:
-        """The usable lines of the texts, their vectors, and the index's metric."""
-        vectors, metric = self._index.read()
-        lines = [line for line in self._rows.lines() if line.name is not None]
-        if len(vectors) != len(lines):
-            raise InputError(
-                f"{self.name} holds {len(vectors):,} vectors and {self._rows.name} {len(lines):,} usable rows; "
-                "give the text of every vector, in the order of the vectors"
-            )
-        return lines, vectors, metric
 
 
 def is_store(source: str) -> bool:
@@ -309,12 +237,20 @@ def open_store(source: str, *, new: bool = False) -> Store:
     return RowsStore(path)
 
 
-def open_vector_store(source: str, *, new: bool = False) -> VectorStore:
-    """The store of a string that `is_store` knows; see `open_store`."""
+def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) -> VectorStore:
+    """The store of a string that `is_store` knows; see `open_store`.
+
+    Args:
+        source: As above.
+        new: Whether it may be made if it is not there.
+        folder: Where relative paths begin.
+    """
     prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
     address, mark, name = (source if kind.whole else source.removeprefix(prefix)).rpartition(kind.mark)
     if not mark or not address or not name:
         raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
+    if "://" not in address:
+        address, name = str(folder / address), str(folder / name) if kind.files else name
     opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
     return opened
 

@@ -39,6 +39,7 @@ EXTRAS = {
     "qdrant_client": "qdrant",
     "chromadb": "chroma",
     "lancedb": "lancedb",
+    "pymilvus": "milvus",
     "langchain_core": "langchain",
     "langchain": "langgraph",
     "langgraph": "langgraph",
