@@ -151,6 +151,6 @@ def test_a_folder_that_another_client_has_open_is_named_with_the_way_out(tmp_pat
     address = f"qdrant:{tmp_path / 'local'}"
     with (
         open_vector_store(f"{address}#docs", new=True),
-        pytest.raises(StoreError, match="is in use.*two folders, or run a Qdrant server"),
+        pytest.raises(StoreError, match="name collections of two folders, or run a Qdrant server"),
     ):
         open_vector_store(f"{address}#held", new=True)
