@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,12 @@ def open_milvus(folder: Path) -> Open:
     client.insert("docs", [{**row, "vector": vector} for row, vector in zip(ROWS, VECTORS.tolist(), strict=True)])
     client.close()
     return lambda name, **options: open_vector_store(f"milvus:{address}#{name}", **options)
+
+
+def end_servers(folder: Path) -> None:
+    """Milvus Lite keeps a server for each file until the process ends."""
+    if (manager := sys.modules.get("milvus_lite.server_manager")) is not None:
+        manager.server_manager_instance.release_server(str(folder / "milvus.db"))
 
 
 def open_faiss(folder: Path) -> Open:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrieval.stores import COUNT, IN_FOLDERS, ROWS, VECTORS, Open, open_pgvector, open_qdrant
+from retrieval.stores import COUNT, IN_FOLDERS, ROWS, VECTORS, Open, end_servers, open_pgvector, open_qdrant
 from unpoison.errors import InputError, OptionError
 from unpoison.retrieval.faiss import FaissFile
 from unpoison.retrieval.store import VectorStore
@@ -138,6 +138,7 @@ def test_killed_at_any_step_it_goes_on_and_comes_back(kind: str, back: bool, tmp
         copies = copy_at_every_step(live, here, there, lambda: move(["d2", "d5"], here, there, live / "journal.jsonl"))
     assert len(copies) == 4
     for copy in copies:  # takes the place of the folder, for the journal names the stores that it knows
+        end_servers(live)
         shutil.rmtree(live)
         copy.rename(live)
         check_goes_on(opener, live / "journal.jsonl", before, back)

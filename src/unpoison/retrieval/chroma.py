@@ -46,7 +46,7 @@ class ChromaStore(VectorStore):
         with self.translate_errors():
             self.client = client or self._connect(address, new)
         if not new and self._opened() is None:
-            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+            raise InputError(f"{self.name} is not there; name one that is, or make it")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         collection = self._opened()

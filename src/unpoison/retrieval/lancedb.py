@@ -43,7 +43,7 @@ class LanceStore(VectorStore):
         with self.translate_errors():
             self.database = library.connect(address)
         if not new and self._opened() is None:
-            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+            raise InputError(f"{self.name} is not there; name one that is, or make it")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         table, count = self._opened(), 0

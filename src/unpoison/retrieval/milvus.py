@@ -50,7 +50,7 @@ class MilvusStore(VectorStore):
             self.client = self.library.MilvusClient(address, token=os.environ.get("MILVUS_TOKEN", ""))
         if not new and self._schema() is None:
             self.close()
-            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+            raise InputError(f"{self.name} is not there; name one that is, or make it")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         schema, count = self._schema(), 0
@@ -75,6 +75,8 @@ class MilvusStore(VectorStore):
         schema = self._schema()
         if schema is None or not count:
             return []
+        if len(vector) != (size := _size(schema)):  # the client would log a traceback
+            raise InputError(f"the query has {len(vector)} dimensions and {self.name} {size}")
         sign = -1.0 if schema["metric"] == "L2" else 1.0  # of the other measures, more is nearer
         with self.translate_errors():
             (hits,) = self.client.search(
@@ -144,6 +146,7 @@ class MilvusStore(VectorStore):
         with self.translate_errors():
             if not self.client.has_collection(self.collection):
                 return None
+            self.client.load_collection(self.collection)  # a file that was closed has let go of it
             described = self.client.describe_collection(self.collection)
             fields = [
                 {
@@ -225,6 +228,12 @@ def _primary(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def _vector(schema: Mapping[str, Any]) -> str:
     """The first field of vectors of floats; "" without one."""
     return next((str(field["name"]) for field in schema["fields"] if field["type"] == FLOAT_VECTOR), "")
+
+
+def _size(schema: Mapping[str, Any]) -> int:
+    """The dimensions of these vectors; 0 without a field of them."""
+    name = _vector(schema)
+    return next((int(field["params"]["dim"]) for field in schema["fields"] if field["name"] == name), 0)
 
 
 def _keys(ids: Collection[str], schema: Mapping[str, Any]) -> list[Any]:

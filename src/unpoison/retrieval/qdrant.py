@@ -47,7 +47,7 @@ class QdrantStore(VectorStore):
             self.client = client or self._connect(address)
             missing = not new and not self.client.collection_exists(collection)
         if missing:
-            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+            raise InputError(f"{self.name} is not there; name one that is, or make it")
 
     def _connect(self, address: str) -> Any:
         if "://" in address:
