@@ -120,7 +120,6 @@ def open_empty(prefix: str, folder: Path) -> VectorStore:
         "chroma:": ("chromadb", f"{folder}#wiki"),
         "faiss:": ("faiss", f"{folder}/wiki.index,{folder}/wiki.jsonl"),
         "lancedb:": ("lancedb", f"{folder}#wiki"),
-        "milvus:": ("milvus_lite", f"{folder}/wiki.db#wiki"),
     }[prefix]
     pytest.importorskip(library, reason=f"{library.upper()} ABSENT: pip install 'unpoison[{prefix[:-1]}]'")
     return open_vector_store(f"{prefix}{place}", new=True)

@@ -25,7 +25,7 @@ from unpoison.retrieval import (
 from unpoison.scan.stores import open_vector_store
 from unpoison.types import Passage, Query
 
-KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector", "faiss:", "chroma:", "lancedb:", "milvus:")
+KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector", "faiss:", "chroma:", "lancedb:")
 QUESTION = "text number 13"  # BM25 leaves single characters out
 
 
@@ -48,7 +48,7 @@ def retriever(request, encoder, passages) -> Retriever:
             size = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSINE)
             client.create_collection("wiki", vectors_config=size)
             retrieved = QdrantRetriever(client, "wiki", encoder)
-        case "faiss:" | "chroma:" | "lancedb:" | "milvus:" as prefix:
+        case "faiss:" | "chroma:" | "lancedb:" as prefix:
             retrieved = StoreRetriever(open_empty(prefix, request.getfixturevalue("tmp_path")), encoder)
             request.addfinalizer(retrieved.store.close)
         case _:

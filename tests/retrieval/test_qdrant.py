@@ -147,6 +147,7 @@ def test_asynchronously_by_either_client(retriever, encoder, passages):
         np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets its lock's file
 def test_a_folder_that_another_client_has_open_is_named_with_the_way_out(tmp_path):
     address = f"qdrant:{tmp_path / 'local'}"
     with (
