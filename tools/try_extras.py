@@ -50,6 +50,10 @@ SMOKE = {
     "qdrant": "from unpoison.retrieval import QdrantRetriever; import qdrant_client; "
     "print(qdrant_client.QdrantClient(':memory:').get_collections())",
     "pgvector": "from unpoison.retrieval import PgvectorRetriever; import psycopg; print(psycopg.__version__)",
+    "chroma": "from unpoison.retrieval.chroma import ChromaStore; import chromadb; "
+    "print(ChromaStore('', 'docs', new=True, client=chromadb.EphemeralClient()).name)",
+    "lancedb": "from unpoison.retrieval.lancedb import LanceStore; print(LanceStore('tables', 'docs', new=True).name)",
+    "milvus": "from unpoison.retrieval.milvus import MilvusStore; print(MilvusStore('a.db', 'docs', new=True).name)",
     "langchain": "from unpoison.integrations import langchain; print(langchain.__all__)",
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from retrieval.stores import open_empty
 from unpoison import Rag, Screening, Sources
 from unpoison.errors import InputError, MissingExtraError, OptionError
 from unpoison.retrieval import (
@@ -19,10 +20,12 @@ from unpoison.retrieval import (
     PgvectorRetriever,
     QdrantRetriever,
     Retriever,
+    StoreRetriever,
 )
+from unpoison.scan.stores import open_vector_store
 from unpoison.types import Passage, Query
 
-KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector")
+KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector", "faiss:", "chroma:", "lancedb:")
 QUESTION = "text number 13"  # BM25 leaves single characters out
 
 
@@ -45,6 +48,9 @@ def retriever(request, encoder, passages) -> Retriever:
             size = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSINE)
             client.create_collection("wiki", vectors_config=size)
             retrieved = QdrantRetriever(client, "wiki", encoder)
+        case "faiss:" | "chroma:" | "lancedb:" as prefix:
+            retrieved = StoreRetriever(open_empty(prefix, request.getfixturevalue("tmp_path")), encoder)
+            request.addfinalizer(retrieved.store.close)
         case _:
             retrieved = PgvectorRetriever(request.getfixturevalue("connection"), "passages", encoder)
     retrieved.add(passages)
@@ -138,6 +144,9 @@ def test_nothing_of_the_passages_is_shown(retriever):
         ("faiss", "faiss", FaissRetriever),
         ("qdrant_client", "qdrant", lambda encoder: QdrantRetriever(None, "wiki", encoder)),
         ("psycopg", "postgres", lambda encoder: PgvectorRetriever(None, "passages", encoder)),
+        ("chromadb", "chroma", lambda encoder: StoreRetriever(open_vector_store("chroma:a#docs"), encoder)),
+        ("lancedb", "lancedb", lambda encoder: StoreRetriever(open_vector_store("lancedb:a#docs"), encoder)),
+        ("pymilvus", "milvus", lambda encoder: StoreRetriever(open_vector_store("milvus:a#docs"), encoder)),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, encoder, module, extra, make):

@@ -210,3 +210,27 @@ def test_rows_are_read_moved_and_moved_back(connection, encoder, passages, tmp_p
     assert {d.id: (d.passage.text, d.passage.embedding.tolist()) for d in map(Document.of_row, here.rows())} == before
     with pytest.raises(InputError, match="the table 'nothing' is not there"):
         PgvectorStore("", "nothing", connection=connection)
+
+
+def test_every_type_of_column_comes_back_to_the_letter(connection, tmp_path):
+    """Of those that Python rounds (numeric, jsonb), and those that PostgreSQL fills in itself."""
+    connection.execute("DROP TABLE IF EXISTS held")
+    connection.execute("DROP TABLE IF EXISTS typed")
+    connection.execute(
+        "CREATE TABLE typed (id bigint GENERATED ALWAYS AS IDENTITY, text varchar(99), price numeric(12, 6),"
+        " extra jsonb, tags text[], added_at timestamptz, embedding vector(3),"
+        " length int GENERATED ALWAYS AS (length(text)) STORED)"
+    )
+    connection.execute(
+        "INSERT INTO typed (text, price, extra, tags, added_at, embedding) SELECT 'text ' || n, n / 7.0,"
+        """ '{"a": [1.10, null, 12345678901234567890.5]}', '{"a, b", NULL}', '2026-01-31 12:00:00.000001+02',"""
+        " '[0.1, -0.2, 3e-9]' FROM generate_series(1, 3) n"
+    )
+    everything = "SELECT t::text FROM typed t ORDER BY id"
+    before = connection.execute(everything).fetchall()
+    here = PgvectorStore("", "typed", connection=connection)
+    there = PgvectorStore("", "held", new=True, connection=connection)
+    move(["1", "3"], here, there, tmp_path / "journal")
+    assert connection.execute(everything).fetchall() == before[1:2]
+    move(["1", "3"], there, here, tmp_path / "journal")
+    assert connection.execute(everything).fetchall() == before

@@ -11,6 +11,7 @@ import pytest
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import DenseRetriever, QdrantRetriever
+from unpoison.scan.stores import open_vector_store
 from unpoison.types import Passage, Query
 
 qdrant = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
@@ -144,3 +145,13 @@ def test_asynchronously_by_either_client(retriever, encoder, passages):
     for retrieved in asyncio.run(both()):
         assert [p.id for p in retrieved] == [p.id for p in expected]
         np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets its lock's file
+def test_a_folder_that_another_client_has_open_is_named_with_the_way_out(tmp_path):
+    address = f"qdrant:{tmp_path / 'local'}"
+    with (
+        open_vector_store(f"{address}#docs", new=True),
+        pytest.raises(StoreError, match="name collections of two folders, or run a Qdrant server"),
+    ):
+        open_vector_store(f"{address}#held", new=True)

@@ -1,4 +1,4 @@
-"""Where passages come from: BM25, vectors, FAISS, Qdrant, pgvector.
+"""Where passages come from: BM25, vectors, FAISS, Qdrant, pgvector, and any other vector store.
 
 The names below are imported when they are first used; a store's library is imported when the retriever is made.
 """
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unpoison.retrieval.hybrid import HybridRetriever
     from unpoison.retrieval.pgvector import PgvectorRetriever
     from unpoison.retrieval.qdrant import QdrantRetriever
+    from unpoison.retrieval.store_retriever import StoreRetriever
 
 _HOMES = {
     "BM25Retriever": "bm25",
@@ -26,11 +27,12 @@ _HOMES = {
     "PgvectorRetriever": "pgvector",
     "QdrantRetriever": "qdrant",
     "Retriever": "base",
+    "StoreRetriever": "store_retriever",
 }
 
 __all__ = [
     "BM25Retriever", "DenseRetriever", "FaissRetriever", "HybridRetriever", "PgvectorRetriever", "QdrantRetriever",
-    "Retriever",
+    "Retriever", "StoreRetriever",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -47,38 +48,74 @@ class PgvectorStore(VectorStore):
         self.table, self.name, self._ours = table, f"the table {table!r}", connection is None
         with self.translate_errors():
             self.connection = connection or self.library.connect(address)
-        if not new and not self._columns():
+        if not new and not self._types():
             raise InputError(f"{self.name} is not there, or has no columns; name one that is")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        for row in self._select("", None):
+        types = self._types()
+        for row in self._select(types) if types else ():
             if row.get("text") is None:
                 raise self.textless(row.get("id"))
             yield row
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        if not self._columns():
-            return {}
-        return {str(row["id"]): row for row in self._select(" WHERE id::text = ANY(%s)", [list(ids)])}
+        types = self._types()
+        raw = dict[str, Mapping[str, Any]]()
+        for row in self._select(types, list(ids), as_text=True) if types and ids else ():
+            if row["id"] in raw:  # both would be taken out, and one put back
+                raise InputError(f"{self.name} has several rows named {clip(row['id'])}; give each an id of its own")
+            raw[row["id"]] = {"id": row["id"], "row": row, "types": types}
+        return raw
+
+    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
+        sql, types = self.library.sql, self._types()
+        if not types or not count:
+            return []
+        if VECTOR not in types:
+            raise InputError(f"{self.name} has no column {VECTOR}; nothing can be searched in it")
+        nearest = sql.SQL(_NEAREST).format(table=self.identifier, vector=sql.Identifier(VECTOR))
+        with self.translate_errors(), self.connection.transaction():
+            asked = {"vector": list(vector), "count": count}
+            distances = dict(self.connection.execute(nearest, asked).fetchall())
+        held = {row["id"]: row for row in self._select(types, list(distances))}
+        for row in held.values():
+            if row.get("text") is None:
+                raise self.textless(row.get("id"))
+        return [
+            {**held[name], "score": 0.0 if np.isnan(distance) else 1.0 - distance}
+            for name, distance in distances.items()
+            if name in held
+        ]
+
+    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        types = self._types() or {**_PLAIN, VECTOR: f"vector({len(fields[VECTOR])})"}
+        values = {**fields.get("metadata", {}), **fields}
+        row = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name in types
+            if (value := values.get(name)) is not None
+        }
+        return {"id": fields["id"], "row": row, "types": types}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         sql = self.library.sql
-        rows = list(raw.values())
-        if any("text" not in row for row in rows):
-            raise InputError(f"{self.name} takes rows with a text; move documents to a store of their kind")
+        if any("row" not in one or "types" not in one for one in raw.values()):
+            raise InputError(f"{self.name} takes rows of PostgreSQL; move documents to a store of their kind")
+        if not raw:
+            return
         with self.translate_errors(), self.connection.transaction():
-            if not self._columns():
-                self._make(rows[0])
-            names = [name for name in self._columns() if name in rows[0]]
-            cast = {name: "%s::float8[]::vector" if name == VECTOR else "%s" for name in names}
-            insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
+            if not self._types():
+                self._make(next(iter(raw.values()))["types"])
+            rows, types = [one["row"] for one in raw.values()], self._types()
+            names = [name for name in types if any(name in row for row in rows)]
+            insert = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
                 self.identifier,
                 sql.SQL(", ").join(map(sql.Identifier, names)),
-                sql.SQL(", ").join(sql.SQL(cast[name]) for name in names),
-                sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(n)) for n in names),
+                sql.SQL(", ").join(sql.SQL(f"%s::{types[name]}") for name in names),
             )
+            self.take(raw)
             with self.connection.cursor() as cursor:
-                cursor.executemany(insert, [[self._value(row[name]) for name in names] for row in rows])
+                cursor.executemany(insert, [[row.get(name) for name in names] for row in rows])
 
     def take(self, ids: Collection[str]) -> None:
         sql = self.library.sql
@@ -91,34 +128,35 @@ class PgvectorStore(VectorStore):
         if self._ours:
             self.connection.close()
 
-    def _value(self, value: Any) -> Any:
-        return self.library.types.json.Jsonb(value) if isinstance(value, dict) else value
-
-    def _make(self, row: Mapping[str, Any]) -> None:
-        """A table for rows like this one."""
+    def _make(self, types: Mapping[str, str]) -> None:
+        """A table with these columns."""
         sql = self.library.sql
-        size = len(row[VECTOR]) if row.get(VECTOR) else 0
-        kinds = {"id": "text PRIMARY KEY", "text": "text NOT NULL", VECTOR: f"vector({size})" if size else "vector",
-                 "added_at": "timestamptz", "metadata": "jsonb"}  # fmt: skip
-        columns = [sql.SQL("{} ").format(sql.Identifier(name)) + sql.SQL(kinds.get(name, "text")) for name in row]
+        columns = [
+            sql.SQL("{} ").format(sql.Identifier(name)) + sql.SQL(f"{kind} PRIMARY KEY" if name == "id" else kind)
+            for name, kind in types.items()
+        ]
         self.connection.execute(sql.SQL("CREATE TABLE {} ({})").format(self.identifier, sql.SQL(", ").join(columns)))
 
-    def _select(self, where: str, values: Any) -> Iterator[dict[str, Any]]:
-        sql, names, count = self.library.sql, self._columns(), 0
+    def _select(
+        self, types: Mapping[str, str], ids: list[str] | None = None, *, as_text: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """All rows, or those of these ids; as text, every value is as exact as PostgreSQL writes it."""
+        sql, names, count = self.library.sql, list(types), 0
         fields = [
-            sql.SQL("{}::real[]" if name == VECTOR else "{}::text" if name == "id" else "{}").format(
+            sql.SQL("{}::text" if as_text or name == "id" else "{}::real[]" if name == VECTOR else "{}").format(
                 sql.Identifier(name)
             )
             for name in names
         ]
-        select = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(fields), self.identifier) + sql.SQL(where)
+        select = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(fields), self.identifier)
+        where, values = ("", None) if ids is None else (" WHERE id::text = ANY(%s)", [ids])
         with (
             self.translate_errors(),
             self.connection.transaction(),
             self.connection.cursor("unpoison_rows") as cursor,
         ):
             cursor.itersize = PAGE
-            cursor.execute(select, values)
+            cursor.execute(select + sql.SQL(where), values)
             while True:
                 with self.translate_errors(count):
                     rows = cursor.fetchmany(PAGE)
@@ -127,15 +165,16 @@ class PgvectorStore(VectorStore):
                 count += len(rows)
                 yield from (dict(zip(names, row, strict=True)) for row in rows)
 
-    def _columns(self) -> list[str]:
-        """The table's columns; none where there is no such table."""
+    def _types(self) -> dict[str, str]:
+        """The columns with their types, without those that PostgreSQL computes; none where there is no table."""
         with self.translate_errors(), self.connection.transaction():
             described = self.connection.execute(
-                "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
-                "AND NOT attisdropped ORDER BY attnum",
+                "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute "
+                "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' "
+                "ORDER BY attnum",
                 [".".join(f'"{part}"' for part in self.table.replace('"', '""').split("."))],
             ).fetchall()
-        return [name for (name,) in described]
+        return dict(described)
 
     @property
     def identifier(self) -> Any:
@@ -310,6 +349,13 @@ class PgvectorRetriever(VectorRetriever):
 
 FIELDS = ("id", "text", "title", "source")
 
+
+_PLAIN = {"id": "text", "text": "text", "title": "text", "source": "text", "metadata": "jsonb"}
+"""The columns of a table that is made for documents from elsewhere, beside that of the vectors."""
+
+_NEAREST = """
+SELECT id::text, {vector} <=> %(vector)s::float8[]::vector AS unpoison_distance FROM {table}
+WHERE {vector} IS NOT NULL ORDER BY {vector} <=> %(vector)s::float8[]::vector LIMIT %(count)s"""
 
 _SEARCH = """
 SELECT {texts}, {embedding}::real[], unpoison_distance FROM (

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
-from unpoison.retrieval.store import VectorStore, refuse, unreachable
+from unpoison.retrieval.store import TEXT_FIELDS, VectorStore, refuse, unreachable
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.extras import require
@@ -22,9 +22,6 @@ __all__ = ["QdrantRetriever", "QdrantStore"]
 
 PAGE = 256
 """Points of one request."""
-
-TEXT_FIELDS = ("text", "content", "page_content", "document")
-"""Payload fields that hold the text, the first that is there; frameworks keep the rest in `metadata`."""
 
 
 class QdrantStore(VectorStore):
@@ -50,26 +47,36 @@ class QdrantStore(VectorStore):
             self.client = client or self._connect(address)
             missing = not new and not self.client.collection_exists(collection)
         if missing:
-            raise InputError(f"there is no {self.name}; name one that is there, or make it")
+            raise InputError(f"{self.name} is not there; name one that is, or make it")
 
     def _connect(self, address: str) -> Any:
         if "://" in address:
             return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
-        return self.library.QdrantClient(path=address)
+        try:
+            return self.library.QdrantClient(path=address)
+        except RuntimeError as error:  # another client has the folder, perhaps of the same command
+            line = clip(" ".join(str(error).split()), 200)
+            raise StoreError(
+                f"the folder {address!r} is in use ({line}); end what uses it, name collections of two folders, or run "
+                "a Qdrant server"
+            ) from None
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        for point in self._points():
-            payload = _payload(point)
-            inner = payload.get("metadata")
-            fields = {**inner, **payload} if isinstance(inner, Mapping) else payload
-            vector = _vector(point)
-            usable = isinstance(vector, list) and bool(vector) and isinstance(vector[0], float)
-            yield {
-                **fields,
-                "id": _name(point),
-                "text": self.text_of(point, TEXT_FIELDS),
-                "embedding": vector if usable else None,
-            }
+        yield from map(self._row, self._points())
+
+    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
+        with self.translate_errors():
+            if not count or not self.client.collection_exists(self.collection):
+                return []
+            response = self.client.query_points(
+                self.collection, query=list(vector), limit=count, with_payload=True, with_vectors=True
+            )
+        return [{**self._row(point), "score": point.score} for point in response.points]
+
+    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        payload = {name: value for name, value in fields.items() if name != "embedding" and value}
+        point = _point_id(Passage("", id=fields["id"]))
+        return {"id": fields["id"], "point": point, "payload": payload, "vector": list(fields["embedding"])}
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted = set(ids)
@@ -107,6 +114,14 @@ class QdrantStore(VectorStore):
     def close(self) -> None:
         if self._ours:
             self.client.close()
+
+    def _row(self, point: Any) -> Mapping[str, Any]:
+        payload, vector = _payload(point), _vector(point)
+        inner = payload.get("metadata")
+        fields = {**inner, **payload} if isinstance(inner, Mapping) else payload
+        usable = isinstance(vector, list) and bool(vector) and isinstance(vector[0], float)
+        text = self.text_of(point, TEXT_FIELDS)
+        return {**fields, "id": _name(point), "text": text, "embedding": vector if usable else None}
 
     def text_of(self, point: Any, fields: Sequence[str]) -> str:
         """The text of a point: the first of the payload's fields that holds one.

@@ -1,15 +1,18 @@
-"""A store that is read whole, and from which documents are moved: what `scan` and `quarantine` need of one."""
+"""A store of documents: what `scan`, `quarantine`, the retriever of any store and the red team need of one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from unpoison.errors import InputError, StoreError, clip
 
-__all__ = ["Store", "VectorStore", "refuse", "unreachable"]
+__all__ = ["TEXT_FIELDS", "Store", "VectorStore", "refuse", "textless", "unreachable"]
+
+TEXT_FIELDS = ("text", "content", "page_content", "document")
+"""Fields that hold the text, the first that is there; frameworks keep the rest in `metadata`."""
 
 
 class Store(ABC):
@@ -46,7 +49,7 @@ class Store(ABC):
 
 
 class VectorStore(Store):
-    """A store with a vector for each document."""
+    """A store with a vector for each document: iterated, searched, added to, taken from, all fields kept."""
 
     @abstractmethod
     def rows(self) -> Iterator[Mapping[str, Any]]:
@@ -56,6 +59,37 @@ class VectorStore(Store):
             InputError: A document without a text.
             StoreError: It cannot be reached, or went away meanwhile.
         """
+
+    @abstractmethod
+    def search(self, vector: Sequence[float], count: int) -> list[Mapping[str, Any]]:
+        """The nearest documents by the store's own measure, best first: the fields of `rows`, and `score`.
+
+        Args:
+            vector: Of the store's dimensions, shape (d,).
+            count: How many at most.
+
+        Returns:
+            A similarity where the store compares by cosine or product, a negated distance where by distance; higher is
+            better.
+
+        Raises:
+            InputError: Other dimensions, or a document without a text.
+            StoreError: It cannot be reached.
+        """
+
+    @abstractmethod
+    def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What `put` takes, of a document that comes from elsewhere.
+
+        Args:
+            fields: `id`, `text`, `embedding`, and perhaps `title`, `source` and `metadata`; what the store has no place
+                for is left out.
+        """
+
+
+def textless(name: str, document: object) -> InputError:
+    """The error for a document without a text."""
+    return InputError(f"the document {clip(document)} of {name} has no text; fill it, or take it out")
 
 
 def unreachable(name: str, error: Exception, documents: int = 0) -> StoreError:

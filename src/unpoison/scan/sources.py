@@ -20,7 +20,7 @@ from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, Failure, unique_name
 from unpoison.scan.hidden_text import MIN_WORDS, read_page
 from unpoison.scan.memories import is_memory_file, memory_rows
-from unpoison.scan.stores import is_store, open_vector_store
+from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.utils.extras import require
 
 __all__ = ["WordFile", "folder_documents", "open_documents", "read_documents", "read_word_file"]
@@ -34,7 +34,7 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF
-            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`scan.stores`);
+            and DOCX files; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
             a SQLite file of an agent's memories, or `sqlite-memory:FILE`; or `-` for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
@@ -64,6 +64,7 @@ def open_documents(
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         yield _of_records(_table_rows(source), failed, taken)
     else:
+        refuse_unknown_prefix(source)
         with open_source(source) as rows:
             yield _of_records(rows, failed, taken)
 

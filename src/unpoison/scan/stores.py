@@ -1,23 +1,24 @@
-"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, FAISS, Qdrant,
-pgvector.
+"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, vector stores.
 
-    documents.jsonl                          rows of a file, or
-    wiki/                                    files of a folder
-    faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
-    qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
-    postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
-"""  # noqa: D205
+documents.jsonl                          rows of a file, or
+wiki/                                    files of a folder
+faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
+chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
+lancedb:FOLDER#TABLE                     a table with the columns id, text and a vector, and perhaps others
+milvus:FILE#COLLECTION                   of Milvus Lite; or milvus:http://localhost:19530#... (token: MILVUS_TOKEN)
+qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
+postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
-
-import numpy as np
-from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
@@ -25,7 +26,6 @@ from unpoison.retrieval.store import Store, VectorStore
 from unpoison.scan.documents import Document, unique_name
 
 __all__ = [
-    "FaissStore",
     "FolderStore",
     "RowsStore",
     "Store",
@@ -33,9 +33,46 @@ __all__ = [
     "is_store",
     "open_store",
     "open_vector_store",
+    "refuse_unknown_prefix",
 ]
 
-PREFIXES = ("faiss:", "qdrant:", "postgresql://", "postgres://")
+
+class StoreKind(NamedTuple):
+    """How a kind of store is written, and what opens it.
+
+    Attributes:
+        form: As a person writes it.
+        mark: What stands between its two parts.
+        module: Where its class is.
+        type: The class's name.
+        whole: Whether the prefix is part of the address.
+        files: Whether both parts are files.
+    """
+
+    form: str
+    mark: str
+    module: str
+    type: str
+    whole: bool = False
+    files: bool = False
+
+
+KINDS = {
+    "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.chroma", "ChromaStore"),
+    "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.faiss_store", "FaissStore", files=True),
+    "lancedb:": StoreKind("lancedb:FOLDER#TABLE", "#", "unpoison.retrieval.lancedb", "LanceStore"),
+    "milvus:": StoreKind("milvus:FILE-OR-URL#COLLECTION", "#", "unpoison.retrieval.milvus", "MilvusStore"),
+    "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
+    "postgresql://": StoreKind(
+        "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
+    ),
+    "postgres://": StoreKind(
+        "postgres://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
+    ),
+}
+"""The vector stores, by what their strings begin with."""
+
+_PREFIX = re.compile(r"[a-z][a-z0-9+.-]{1,31}:")
 
 
 class Line(NamedTuple):
@@ -70,18 +107,24 @@ class RowsStore(Store):
         return {line.name: line.fields for line in self.lines() if line.name is not None and line.name in wanted}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        kept = [line.raw for line in self.lines() if line.name not in raw]
-        self._replace([*kept, *(json_line({**row, "id": name}) for name, row in raw.items())])
+        self.write(self.path, self.lines_with(raw))
 
     def take(self, ids: Collection[str]) -> None:
+        self.write(self.path, self.lines_without(ids))
+
+    def lines_with(self, raw: Mapping[str, Mapping[str, Any]]) -> list[bytes]:
+        """The lines of the file when these rows are put."""
+        kept = [line.raw for line in self.lines() if line.name not in raw]
+        return [*kept, *(json_line({**row, "id": name}) for name, row in raw.items())]
+
+    def lines_without(self, ids: Collection[str]) -> list[bytes]:
+        """The lines of the file when these rows are taken out."""
         gone = set(ids)
-        self._replace(
-            [
-                json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
-                for line in self.lines()
-                if line.name not in gone
-            ]
-        )
+        return [
+            json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
+            for line in self.lines()
+            if line.name not in gone
+        ]
 
     def lines(self) -> Iterator[Line]:
         """Every line, named as by a scan; none where there is no file."""
@@ -102,8 +145,9 @@ class RowsStore(Store):
                     name = unique_name(document, taken).id
                     yield Line(name, record.fields, whole, renamed=name != document.id)
 
-    def _replace(self, lines: list[bytes]) -> None:
-        _write(self.path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
+    def write(self, path: Path, lines: list[bytes]) -> None:
+        """Write a file of lines in one step, for those who may read the rows."""
+        _write(path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
 
 
 class FolderStore(Store):
@@ -144,67 +188,24 @@ class FolderStore(Store):
         return path
 
 
-class FaissStore(VectorStore):
-    """An index file, and a JSON Lines file whose row i is the text of vector i.
-
-    Args:
-        index: The index's file; one that is changed is written anew as a flat one of the same metric.
-        rows: The file with the texts.
-        new: Make both, when documents are put, if they are not there.
-    """
-
-    def __init__(self, index: str, rows: str, *, new: bool = False) -> None:
-        from unpoison.retrieval.faiss import FaissFile
-
-        self._index, self._rows = FaissFile(Path(index)), RowsStore(Path(rows))
-        self.name = self._index.name
-        if not new:
-            for path in (self._index.path, self._rows.path):
-                if not path.exists():
-                    raise InputError(f"there is no {path}; name the index and the file with its texts")
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        lines, vectors, _ = self._read()
-        for line, vector in zip(lines, vectors):
-            yield {**line.fields, "embedding": vector}
-
-    def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        wanted, (lines, vectors, _) = set(ids), self._read()
-        return {
-            line.name: {"id": line.name, "row": line.fields, "vector": vector.tolist()}
-            for line, vector in zip(lines, vectors)
-            if line.name is not None and line.name in wanted
-        }
-
-    def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        if any("vector" not in row or "row" not in row for row in raw.values()):
-            raise InputError(f"{self.name} takes texts with vectors; move documents to a store of their kind")
-        lines, vectors, metric = self._read()
-        more = np.array([row["vector"] for row in raw.values()], np.float32)
-        kept = [i for i, line in enumerate(lines) if line.name not in raw]
-        self._index.write(np.concatenate([vectors[kept], more]) if kept else more, metric)
-        self._rows.put({name: row["row"] for name, row in raw.items()})
-
-    def take(self, ids: Collection[str]) -> None:
-        gone, (lines, vectors, metric) = set(ids), self._read()
-        self._index.write(vectors[[i for i, line in enumerate(lines) if line.name not in gone]], metric)
-        self._rows.take(ids)
-
-    def _read(self) -> tuple[list[Line], NDArray[np.float32], int]:
-        """The usable lines of the texts, their vectors, and the index's metric."""
-        vectors, metric = self._index.read()
-        lines = [line for line in self._rows.lines() if line.name is not None]
-        if len(vectors) != len(lines):
-            raise InputError(
-                f"{self.name} holds {len(vectors):,} vectors and {self._rows.name} {len(lines):,} usable rows; "
-                "give the text of every vector, in the order of the vectors"
-            )
-        return lines, vectors, metric
-
-
 def is_store(source: str) -> bool:
     """Whether a string names a vector store, not a file or folder."""
-    return source.startswith(PREFIXES)
+    return source.startswith(tuple(KINDS))
+
+
+def refuse_unknown_prefix(source: str) -> None:
+    """Name the stores that there are, where a string looks like one that there is not.
+
+    Raises:
+        OptionError: It begins with a prefix of no store, and is no file or folder.
+    """
+    prefix = _PREFIX.match(source)
+    if prefix and not is_store(source) and not Path(source).exists():
+        forms = ", ".join(kind.form for kind in KINDS.values())
+        raise OptionError(
+            f"no store is written as {prefix[0]}...; name a file, a folder, sqlite-memory:FILE (to be read only), or "
+            f"one of {forms}"
+        )
 
 
 def open_store(source: str, *, new: bool = False) -> Store:
@@ -223,36 +224,35 @@ def open_store(source: str, *, new: bool = False) -> Store:
     if is_store(source):
         return open_vector_store(source, new=new)
     path = Path(source)
+    if not path.suffix:  # else a folder of this name would be made
+        refuse_unknown_prefix(source)
     if path.is_dir() or (new and not path.suffix and not path.exists()):
         return FolderStore(path, new=new)
     if path.suffix not in (".jsonl", ".ndjson", ".json"):
-        raise OptionError(
-            f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or a faiss:, qdrant: or "
-            "postgresql:// store"
-        )
+        refuse_unknown_prefix(source)
+        forms = ", ".join(kind.form for kind in KINDS.values())
+        raise OptionError(f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {forms}")
     if not new and not path.exists():
         raise InputError(f"there is no {source}; name the file that holds the documents")
     return RowsStore(path)
 
 
-def open_vector_store(source: str, *, new: bool = False) -> VectorStore:
-    """The store of a string that `is_store` knows; see `open_store`."""
-    if source.startswith("faiss:"):
-        return FaissStore(*_parts(source, "faiss:", ",", "faiss:INDEX,ROWS"), new=new)
-    if source.startswith("qdrant:"):
-        from unpoison.retrieval.qdrant import QdrantStore
+def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) -> VectorStore:
+    """The store of a string that `is_store` knows; see `open_store`.
 
-        return QdrantStore(*_parts(source, "qdrant:", "#", "qdrant:http://localhost:6333#COLLECTION"), new=new)
-    from unpoison.retrieval.pgvector import PgvectorStore
-
-    return PgvectorStore(*_parts(source, "", "#", "postgresql://user@host/database#TABLE"), new=new)
-
-
-def _parts(source: str, prefix: str, mark: str, form: str) -> tuple[str, str]:
-    first, separator, second = source.removeprefix(prefix).rpartition(mark)
-    if not separator or not first or not second:
-        raise OptionError(f"a store of this kind is written as {form}; something is missing in it")
-    return first, second
+    Args:
+        source: As above.
+        new: Whether it may be made if it is not there.
+        folder: Where relative paths begin.
+    """
+    prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
+    address, mark, name = (source if kind.whole else source.removeprefix(prefix)).rpartition(kind.mark)
+    if not mark or not address or not name:
+        raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
+    if "://" not in address:
+        address, name = str(folder / address), str(folder / name) if kind.files else name
+    opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
+    return opened
 
 
 def _write(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,8 @@ from unpoison.core.verdicts import Span
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, TargetError
 from unpoison.models import ExtractiveReader, FakeEncoder
-from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
+from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever, StoreRetriever
+from unpoison.scan.stores import open_vector_store
 from unpoison.serve import create_app
 from unpoison.types import Answer, Screening
 
@@ -106,6 +108,30 @@ def test_a_function_and_a_store(tmp_path):
 
     check(measured(tmp_path, target_of(ask, retriever)))
     assert len(retriever) == 3
+
+
+def test_a_function_and_the_string_of_a_vector_store(tmp_path, monkeypatch):
+    pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+    encoder = FakeEncoder()
+    texts = [{"text": text, "id": name} for name, text in world(tmp_path).items()]
+    retriever = StoreRetriever(open_vector_store("faiss:a.index,a.jsonl", new=True, folder=tmp_path), encoder)
+    retriever.add(texts)
+    monkeypatch.setitem(sys.modules, "vector_app", SimpleNamespace(ask=lambda question: "nothing"))
+    monkeypatch.setattr("unpoison.retrieval.base.load_encoder", lambda name: encoder)
+    described = {"python": "vector_app:ask", "store": "faiss:a.index,a.jsonl", "encoder": "fake"}
+
+    def build(values):
+        return build_target(values, secrets=Secrets({}), hosts=Hosts(), folder=tmp_path)
+
+    target = build(described)
+    (planted,) = target.plant([Document("planted words", "unpoison-canary-1")])
+    assert planted in {row["id"] for row in retriever.store.rows()}
+    target.remove([planted])
+    assert sorted(row["id"] for row in retriever.store.rows()) == sorted(text["id"] for text in texts)
+    with pytest.raises(OptionError, match="faiss takes vectors; name the encoder"):
+        build({**described, "encoder": None})
+    with pytest.raises(OptionError, match="no store is written as faise:"):
+        build({**described, "store": "faise:a.index#b"})
 
 
 def test_a_function_that_tells_no_passages(tmp_path):

@@ -25,7 +25,8 @@ from unpoison.bench.redteam.targets import Answered, Target
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison.io.settings import Section, Text
-from unpoison.retrieval import BM25Retriever
+from unpoison.retrieval import BM25Retriever, StoreRetriever
+from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.text.canonical import MARK
 from unpoison.utils.checks import MAX_NUMBER
 
@@ -33,10 +34,14 @@ __all__ = ["build_target", "kind_of", "secrets_of_environment"]
 
 
 class PythonTarget(Section):
-    """A target in Python: an object that is asked, a store where it is not in there, and a pipeline's inputs."""
+    """A target in Python: an object that is asked, a store where it is not in there, and a pipeline's inputs.
+
+    The store is an object, or a vector store as `unpoison scan` names it; that one needs the system's encoder.
+    """
 
     python: Text
     store: Text | None = None
+    encoder: Text | None = None
     inputs: dict[str, Any] | None = None
 
 
@@ -86,7 +91,7 @@ def build_target(
         return HttpTarget(values, secrets, hosts, timeout=timeout)
     if kind == "python":
         described = PythonTarget.read(values, "a target with python")
-        store = None if described.store is None else load_object(described.store, folder)
+        store = None if described.store is None else _store(described.store, described.encoder, folder)
         loaded = load_object(described.python, folder)
         return target_of(loaded, store, inputs=described.inputs, name=described.python)
     corpus = CorpusTarget.read(values, "a target with corpus")
@@ -101,6 +106,19 @@ def build_target(
     client.check(corpus.service)
     asking = _Service(corpus.service.rstrip("/"), corpus.defense, retriever, corpus.k, client)
     return ObjectTarget(asking.ask, store_of(retriever), f"{corpus.service} over {corpus.corpus}")
+
+
+def _store(where: str, encoder: str | None, folder: Path) -> Any:
+    if not is_store(where):
+        if "#" in where:  # which the name of no object has
+            refuse_unknown_prefix(where)
+        return load_object(where, folder)
+    if encoder is None:
+        raise OptionError(
+            f"target.store {where.partition(':')[0]} takes vectors; name the encoder that the system uses, such as "
+            "encoder: minilm"
+        )
+    return StoreRetriever(open_vector_store(where, folder=folder), encoder)
 
 
 class _Service:
