@@ -1,0 +1,134 @@
+"""One or two numbers or names in which a text differs from a near-copy: a fact that was changed, not a series.
+
+Documents by one template differ in such places too: a version, the number of a figure, a heading, the subject. There a
+difference is what the documents are for, so it does not count (`serial`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from unpoison.text.answer_forms import answer_type, read_answer
+from unpoison.text.near_duplicates import FoldedText, differ, differences, with_unit
+from unpoison.text.normalisation import word_set
+
+__all__ = ["MAX_CHANGES", "ChangedWords", "changed_words"]
+
+MAX_CHANGES = 2
+"""Places, each with its repetitions, in which a changed text differs from its original."""
+
+MIN_SHARED = 6
+"""Words that stand in both texts, in order; shorter texts are too short to be copies."""
+
+MIN_SHARE = 0.8
+"""The share of the longer text's words that stand in both."""
+
+MAX_NAME_WORDS = 4
+"""Words of a name."""
+
+SUBJECT_WORDS = 3
+"""A name among so many first words is what the text is about: a page on another subject by the same template."""
+
+NUMBERED = word_set(
+    "figure fig table section sec chapter part page pages p pp no nr number numbers num step item version v ver volume "
+    "vol issue id ids ticket invoice order release appendix lesson question example exercise eq equation ref reference "
+    "line row column paragraph article art case sample model type class level grade phase episode season edition "
+    "build rev revision patch port index serial batch lot room unit block zone kapitel abschnitt abbildung abb tabelle "
+    "seite nummer figura tabla capítulo sección página número"
+)
+"""Words before a number that is a name of something, not an amount."""
+
+_COUNTED = answer_type("how many")
+
+_CODE = re.compile(r"[/\\_=@#<>`$&{}\[\]|*~^+]")
+"""Marks beside a word that belongs to code, a path or a formula."""
+
+_VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
+_MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
+"""Letters and digits in one word, as in "A17": the name of a thing of a series."""
+
+
+class ChangedWords(NamedTuple):
+    """What two near-copies have in one place.
+
+    Attributes:
+        kind: What was changed.
+        ours, theirs: The words of each, a number with its unit.
+        place: Where ours stand: words from and to.
+    """
+
+    kind: Literal["number", "name"]
+    ours: str
+    theirs: str
+    place: tuple[int, int]
+
+
+def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ...] | None:
+    """The numbers and names in which a text differs from a near-copy, each once; linear time.
+
+    Returns:
+        Nothing where they say the same; None where they are not near-copies, differ in more than `MAX_CHANGES` numbers
+        and names, or in anything else, or are of a series.
+    """
+    places = differences(left, right)
+    if places is None:
+        return None
+    shared = len(left.words) - sum(b - a for (a, b), _ in places)
+    if shared < max(MIN_SHARED, MIN_SHARE * max(len(left.words), len(right.words))):
+        return None
+    changes: dict[tuple[str, str], ChangedWords] = {}
+    for place in places:
+        ours, theirs = left.slice(*place.left), right.slice(*place.right)
+        if not ours or not theirs:
+            return None
+        if not differ(ours, theirs):
+            continue
+        kind = _kind(ours, theirs)
+        if kind is None or serial(left, place.left, kind) or serial(right, place.right, kind):
+            return None
+        change = ChangedWords(
+            kind, with_unit(left, place.left, ours), with_unit(right, place.right, theirs), place.left
+        )
+        changes.setdefault((ours.casefold(), theirs.casefold()), change)
+    found = tuple(changes.values())
+    few = len(found) <= MAX_CHANGES and sum(change.kind == "name" for change in found) < 2
+    return found if few else None
+
+
+def _kind(ours: str, theirs: str) -> Literal["number", "name"] | None:
+    if _is_number(ours) and _is_number(theirs):
+        return "number"
+    return "name" if _is_name(ours) and _is_name(theirs) else None
+
+
+def _is_number(words: str) -> bool:
+    return any(map(str.isdigit, words)) or bool(read_answer(words, _COUNTED).counts)
+
+
+def _is_name(words: str) -> bool:
+    parts = words.split()
+    return len(parts) <= MAX_NAME_WORDS and words[0].isupper() and parts[-1][0].isupper() and not words.isupper()
+
+
+def serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
+    """Whether the words there are what tells documents of a series apart."""
+    start, end = text.starts[place[0]], text.starts[place[1] - 1] + len(text.words[place[1] - 1])
+    words = text.text[start:end]
+    line_start = text.text.rfind("\n", 0, start) + 1
+    line_end = text.text.find("\n", end)
+    line = text.text[line_start : line_end if line_end >= 0 else len(text.text)].strip()
+    if kind == "name":
+        return place[0] < SUBJECT_WORDS
+    before = text.words[place[0] - 1] if place[0] else ""
+    return (
+        bool(_VERSION.fullmatch(words) or _MIXED.fullmatch(words))
+        or before in NUMBERED
+        or bool(_CODE.search(text.text[max(start - 1, 0) : start] + text.text[end : end + 1]))
+        or not text.text[line_start:start].strip()  # the number of a line, a list's item or the whole text
+        or (len(line) < len(text.text.strip()) and _is_heading(line))
+    )
+
+
+def _is_heading(line: str) -> bool:
+    return line.startswith("#") or (len(line) < 80 and line[-1:].isalnum())
