@@ -1,17 +1,16 @@
-"""How often a scan finds a number or name that was changed in a copy of a document, and what it flags of clean ones.
+"""How often a scan finds a number or name that was changed in a copy of a document, and what it reports of clean ones.
 
     python -m benchmarks scan_changed ../shared/data
-    python -m benchmarks scan_changed ../shared/data --fitted
+    python -m benchmarks scan_changed ../shared/data --sets nq,msmarco
 
-Each document that holds a number (or a name within a sentence) is copied once with one of them changed, and planted
-beside its original with four others at most, one in a hundred. The series of `scan.changed` were written with the
-documents of half of the questions in view (`--fitted`); the other half is measured. What Guard says is left out.
+Each document that holds a number (or a name within a sentence) is copied once with one of them changed, and the copy
+planted beside it, `TOGETHER` of them at a time. What Guard says is left out: it is most of the time, and not what
+finds these. The rules of `text.changed_words` were written with the `clean_` collections in view, not the others.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,16 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.quality.scan import CLEAN, aside, rows
+from benchmarks.quality.scan import CLEAN, corpus_of, rows
 from unpoison.scan.changed import Change, changes
 from unpoison.scan.collection import collect_documents
 
 SEED = 31
 TOGETHER = 5
-"""Copies that are planted at the same time, at most."""
+"""Copies that are planted at the same time."""
 
-MOST = 50
-"""Copies of one collection."""
+MOST = 40
+"""Copies of one kind in one collection."""
 
 MIN_WORDS = 12
 """Words of a document that is copied."""
@@ -47,16 +46,18 @@ class Copy(NamedTuple):
     new: str
 
 
-def texts_of(folder: Path, name: str, *, fitted: bool) -> list[str]:
-    asked = (row for row in rows(folder, f"clean_{name}") if aside(row["question"]) != fitted)
-    return list(dict.fromkeys(passage["text"] for row in asked for passage in row["passages"]))
+def texts_of(folder: Path, name: str) -> list[str]:
+    """The documents of a collection, each once."""
+    if name not in CLEAN:
+        return list(dict.fromkeys(row["text"] for row in corpus_of(folder, name)))
+    return list(dict.fromkeys(p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"]))
 
 
-def changed_number(number: str, rng: Random) -> str:
-    """Another number of as many digits: as a lie has it, not as a typing error."""
+def another_number(number: str, rng: Random) -> str:
+    """One of as many digits."""
     while True:
         digits = "".join(str(rng.randrange(10)) if c.isdigit() else c for c in number)
-        if digits != number and (digits[0] != "0" or number[0] == "0") and len(number) < 7:
+        if digits != number and (digits[0] != "0" or number[0] == "0"):
             return digits
 
 
@@ -68,61 +69,70 @@ def copies(texts: Sequence[str], kind: str, rng: Random) -> Iterator[Copy]:
             continue
         place = rng.choice(places)
         old = place[0]
-        new = changed_number(old, rng) if kind == "number" else rng.choice([name for name in names if name != old])
+        new = another_number(old, rng) if kind == "number" else rng.choice([name for name in names if name != old])
         yield Copy(i, text[: place.start()] + new + text[place.end() :], old, new)
 
 
 def documents(texts: Sequence[str], planted: Sequence[Copy], known: str) -> list[dict[str, Any]]:
+    """A collection with copies, whose originals are older, or stand there twice."""
     held = [{"id": f"page-{i}", "text": text} for i, text in enumerate(texts)]
     held += [{"id": f"copy-{copy.original}", "text": copy.text} for copy in planted]
-    if known in ("dates", "both"):
-        held = [{**row, "added_at": "2026-05-01" if row["id"][0] == "c" else "2024-05-01"} for row in held]
-    if known in ("company", "both"):
-        more = [{"id": f"mirror-{copy.original}", "text": texts[copy.original]} for copy in planted]
-        held += [{**row, "added_at": "2024-06-01"} if known == "both" else row for row in more]
+    if known == "dates":
+        return [{**row, "added_at": "2026-05-01" if row["id"][0] == "c" else "2024-05-01"} for row in held]
+    if known == "company":
+        held += [{"id": f"mirror-{copy.original}", "text": texts[copy.original]} for copy in planted]
     return held
 
 
 def changes_of(held: list[dict[str, Any]]) -> dict[str, Change]:
     collection = collect_documents(held)
-    found = changes(collection, np.ones(len(collection.units), bool))
+    found = changes(collection, np.ones(len(collection.units), bool)).by_unit
     return {collection.documents[collection.owner[unit]].id: change for unit, change in found.items()}
 
 
-def rates(texts: Sequence[str], kind: str, known: str) -> tuple[int, int, int, int]:
-    """Copies planted, found with both values, first suspects, and originals flagged with them."""
-    every = list(copies(texts, kind, Random(SEED)))
-    every = Random(SEED).sample(every, min(len(every), MOST))
-    together = TOGETHER
-    found = clear = originals = 0
-    for start in range(0, len(every), together):
-        some = every[start : start + together]
+def rates(texts: Sequence[str], planted: Sequence[Copy], known: str, missed: list[str]) -> tuple[int, int, int]:
+    """Copies that are reported with both values, that are the suspect, and originals that are."""
+    reported = suspects = originals = 0
+    for start in range(0, len(planted), TOGETHER):
+        some = planted[start : start + TOGETHER]
         said = changes_of(documents(texts, some, known))
         for copy in some:
             change, original = said.get(f"copy-{copy.original}"), said.get(f"page-{copy.original}")
-            right = change is not None and copy.new in change.ours and copy.old in change.theirs
-            found += right
-            if not right and SHOW: print("MISSED", kind, copy.old, copy.new, repr(texts[copy.original][:3000][max(0,texts[copy.original].find(copy.old)-60):][:140]), change)
-            clear += right and change is not None and change.more_company == "theirs" or change is not None and change.older == "theirs"
-            originals += original is not None
-    return len(every), found, clear, originals
+            told = change is not None and any(copy.new in one.ours and copy.old in one.theirs for one in change.words)
+            reported += told
+            suspects += change is not None and told and change.suspect
+            originals += original is not None and original.suspect
+            if not told:
+                at = texts[copy.original].find(copy.old)
+                missed.append(f"{copy.old} / {copy.new}: {texts[copy.original][max(at - 60, 0) : at + 60]!r} {change}")
+    return reported, suspects, originals
 
-SHOW = False
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fitted", action="store_true", help="the documents that the rules were written with in view")
-    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--sets", default=",".join(CLEAN))
+    parser.add_argument("--missed", action="store_true", help="also print what was missed")
     given = parser.parse_args()
-    global SHOW
-    SHOW = given.show
-    for name in CLEAN[2:]:
-        texts = texts_of(given.folder, name, fitted=given.fitted)
-        flagged = len(changes_of([{"id": str(i), "text": t} for i, t in enumerate(texts)]))
+    print(
+        "| collection | documents | reported of clean | changed | planted | reported | suspect by age | by company | "
+        "originals suspect |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    )
+    for name in given.sets.split(","):
+        texts = texts_of(given.folder, name)
+        clean = len(changes_of([{"id": str(i), "text": text} for i, text in enumerate(texts)]))
         for kind in ("number", "name"):
-            for known in ("nothing",) if SHOW else ("nothing", "dates", "company", "both"):
-                print(name, len(texts), flagged, kind, known, rates(texts, kind, known), flush=True)
+            every = list(copies(texts, kind, Random(SEED)))
+            planted = Random(SEED).sample(every, min(len(every), MOST))
+            missed: list[str] = []
+            if planted:
+                found = [rates(texts, planted, known, missed) for known in ("nothing", "dates", "company")]
+                cells = (
+                    name, f"{len(texts):,}", clean, kind, len(planted), found[0][0], found[1][1], found[2][1],
+                    max(originals for _, _, originals in found),
+                )  # fmt: skip
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
+            print(*dict.fromkeys(missed if given.missed else ()), sep="\n", end="")
 
 
 if __name__ == "__main__":

@@ -1,202 +1,253 @@
-"""A number or name that differs from a near-copy's: which of two documents was changed, by their age and company.
+"""A number or name that differs from a near-copy's: which of two documents was changed, by source, age and company.
 
-A lie is often a true page with one number in it changed. Nobody need say which is true: the newer one, and the one that
-has less company, is the suspect; where neither can be said, or they contradict each other, both are shown.
+A lie is often a true page with one number in it changed. Nobody need say which is true: the suspect is the one of the
+less trusted source, the newer one, the one that fewer say. Where nothing tells, neither is, and both are shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import inf
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.scan.collection import ALIKE, MAX_RIVAL_SHARE, Collection
+from unpoison.errors import clip
+from unpoison.scan.collection import ALIKE, Collection
 from unpoison.scan.documents import Document
+from unpoison.sources.sources import Sources
+from unpoison.text.analysis import analysis
 from unpoison.text.changed_words import ChangedWords, changed_words
 from unpoison.text.near_duplicates import FoldedText
 
-__all__ = ["CODE", "Change", "changes"]
+__all__ = ["OPEN", "Change", "Changes", "Side", "changes"]
 
-CODE = "changed_in_near_copy"
-"""The code of this reason."""
+SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
+"""Suspicion of a document against which two things speak, or one, and of both where nothing tells."""
 
-BOTH, ONE, OPEN = 0.95, 0.85, 0.6
-"""Suspicion of a document whose near-copy is older and has more company, has one of the two, and where it is open."""
+MAX_PLACES = 2
+"""Places in which the near-copies of a text differ from it; with more of them a template leaves them open."""
 
-MAX_FILLINGS = 2
-"""What near-copies may have in one place; with more the place is one that a template leaves open."""
+MAX_SHARE = 0.04
+"""Where more of the documents differ so from a near-copy, the collection is made by templates."""
 
 FEWEST = 10
-"""So many changed documents are believed in a collection of any size."""
+"""So many documents are believed in a collection of any size."""
+
+OLDER = timedelta(hours=1)
+"""What came within less came at once, as files that were copied did."""
+
+TRUST_GAP = 0.1
+"""Sources whose trust differs by less are as good as each other."""
+
+Side = Literal["ours", "theirs"]
 
 
-class Change(NamedTuple):
-    """Where a unit differs from a near-copy, and which of the two is the suspect.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where a document differs from a near-copy, and what tells which of the two was changed.
 
     Attributes:
-        kind: `number`, `name`, or `numbers` where two differ.
-        ours, theirs: The words of each.
-        document: The number of the near-copy.
-        older: Which was there first, `ours` or `theirs`; None where their times do not say.
-        ours_company, theirs_company: How many independent documents among the near-copies say so.
+        near_copy: The id of the near-copy.
+        words: What each has, one or two.
         start, end: Where ours stands in the unit's body.
-        suspicion: Of the unit, in [0, 1].
+        suspicion: Of the document, in [0, 1].
+        better_source, older, more_company: Which of the two is; None where nobody knows, or neither.
+        company: How many independent documents say ours and theirs.
     """
 
-    kind: str
-    ours: str
-    theirs: str
-    document: int
-    older: str | None
-    ours_company: int
-    theirs_company: int
+    near_copy: str
+    words: tuple[ChangedWords, ...]
     start: int
     end: int
     suspicion: float
+    better_source: Side | None
+    older: Side | None
+    more_company: Side | None
+    company: tuple[int, int]
 
     @property
-    def more_company(self) -> str | None:
-        """Whose words more documents say, `ours` or `theirs`; None where as many."""
-        if self.ours_company == self.theirs_company:
-            return None
-        return "ours" if self.ours_company > self.theirs_company else "theirs"
+    def suspect(self) -> bool:
+        """Whether something tells that this document was changed, rather than the near-copy."""
+        return self.suspicion > OPEN
 
-    def words(self, name: str) -> str:
-        """The finding as a sentence.
+    def __str__(self) -> str:
+        """The finding as a sentence."""
+        name = clip(self.near_copy)
+        what = f"one {self.words[0].kind}" if len(self.words) == 1 else "two numbers or names"
+        words = "; ".join(f"{clip(change.ours)} here, {clip(change.theirs)} there" for change in self.words)
+        return f"it differs from {name} in {what}: {words}; {self._verdict(name)}"
 
-        Args:
-            name: The near-copy's, as it may be shown.
-        """
-        company = f"{self.theirs_company} to {self.ours_company}"
-        sides = {
-            ("theirs", "theirs"): f"{name} is older and has more company ({company})",
-            ("theirs", None): f"{name} is older",
-            (None, "theirs"): f"{name} has more company ({company})",
-            ("theirs", "ours"): f"{name} is older, but has less company ({company})",
-            ("ours", "theirs"): f"{name} has more company ({company}), but is newer",
-        }
-        verdict = sides.get((self.older, self.more_company), "neither is older or has more company, as far as is known")
-        number = "two numbers or names" if " | " in self.ours else f"one {self.kind}"
-        return f"it differs from {name} in {number}: {self.ours} / {self.theirs}; {verdict}"
+    def _verdict(self, name: str) -> str:
+        ours, theirs = self.company
+        told = (
+            (self.better_source, "is of a more trusted source", "is of a less trusted source"),
+            (self.older, "is older", "is newer"),
+            (self.more_company, f"has more company ({theirs} to {ours})", f"has less company ({theirs} to {ours})"),
+        )
+        good = [words for side, words, _ in told if side == "theirs"]
+        bad = [words for side, _, words in told if side == "ours"]
+        if not good and not bad:
+            return "nothing tells which of the two was changed"
+        return ", but ".join(" and ".join(words) for words in (good, bad) if words).join((f"{name} ", ""))
 
-    def to_dict(self, name: str) -> dict[str, Any]:
-        """The object in a row of `scan --json`; `from` is the near-copy's id."""
+    def to_dict(self) -> dict[str, Any]:
+        """What `scan --json` says of it in `changed`."""
         return {
-            "code": CODE,
-            "kind": self.kind,
-            "from": name,
-            "ours": self.ours,
-            "theirs": self.theirs,
+            "near_copy": self.near_copy,
+            "words": [{"kind": one.kind, "ours": one.ours, "theirs": one.theirs} for one in self.words],
+            "suspect": self.suspect,
+            "better_source": self.better_source,
             "older": self.older,
             "more_company": self.more_company,
-            "company": {"ours": self.ours_company, "theirs": self.theirs_company},
+            "company": {"ours": self.company[0], "theirs": self.company[1]},
         }
 
 
-def changes(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, Change]:
-    """The change of each wanted unit that differs from a near-copy and is no better than it.
+class Changes(NamedTuple):
+    """What differs from a near-copy.
 
-    Only units of which a near-copy stands nearby are compared, each with its `NEAREST`: O(n) time. Where more than
-    `MAX_RIVAL_SHARE` of the documents are changed ones the collection is made by templates, and nothing is said.
+    Attributes:
+        by_unit: The change of each unit that has one and is not the better of the two.
+        withheld: How many documents have one that is not told, because a template made them.
+    """
+
+    by_unit: dict[int, Change]
+    withheld: int = 0
+
+
+def changes(collection: Collection, wanted: NDArray[np.bool_], sources: Sources | None = None) -> Changes:
+    """The change of each wanted unit that differs from a near-copy in one or two numbers or names.
+
+    Args:
+        collection: The documents.
+        wanted: Which units, shape (units,).
+        sources: Whom to believe more than others; None for nobody.
+
+    Complexity: O(n) time for n words: a unit is compared with those of its nearest that are near-copies alone.
     """
     near, cosine = collection.near, collection.cosine
-
-    @lru_cache(maxsize=256)
-    def fold(unit: int) -> FoldedText:
-        return FoldedText(collection.units[unit].body)
-
     by_unit = dict[int, Change]()
     for unit in np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= ALIKE)).tolist():
         alike = [other for other, value in zip(near[unit].tolist(), cosine[unit].tolist()) if value >= ALIKE]
-        change = _change(collection, unit, alike, fold)
+        change = _change(collection, unit, alike, sources)
         if change is not None:
             by_unit[unit] = change
-    changed = len({int(collection.owner[unit]) for unit in by_unit})
-    return by_unit if changed <= max(FEWEST, 2 * MAX_RIVAL_SHARE * len(collection.documents)) else {}
+    documents = len({int(collection.owner[unit]) for unit in by_unit})
+    if documents > max(FEWEST, MAX_SHARE * len(collection.documents)):
+        return Changes({}, documents)
+    return Changes(by_unit)
 
 
-def _change(
-    collection: Collection, unit: int, others: Sequence[int], fold: Callable[[int], FoldedText]
-) -> Change | None:
-    """The change that most speaks against a unit."""
-    folded = fold(unit)
-    equal, places = [unit], defaultdict[tuple[tuple[int, int], ...], list[tuple[int, tuple[ChangedWords, ...]]]](list)
+def _change(collection: Collection, unit: int, others: Sequence[int], sources: Sources | None) -> Change | None:
+    """The change that speaks most against a unit."""
+    folded = analysis(collection.units[unit].body).part(FoldedText)
+    equal = [unit]
+    rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, tuple[ChangedWords, ...]]]](list)
     for other in others:
-        found = changed_words(folded, fold(other))
-        if found:
-            places[tuple(change.place for change in found)].append((other, found))
-        elif found is not None:
+        words = changed_words(folded, analysis(collection.units[other].body).part(FoldedText))
+        if words:
+            rivals[tuple(one.place for one in words)].append((other, words))
+        elif words is not None:
             equal.append(other)
-    worst = None
-    for rivals in places.values():
-        fillings = Counter(tuple(change.theirs.casefold() for change in found) for _, found in rivals)
-        if len(places) + len(fillings) > MAX_FILLINGS + 1 or len(fillings) >= MAX_FILLINGS:
-            return None  # a template
-        change = _judge(collection, equal, rivals, folded)
-        if change is not None and (worst is None or change.suspicion > worst.suspicion):
-            worst = change
-    return worst
+    if len(rivals) > MAX_PLACES:
+        return None
+    judged = list[Change]()
+    for some in rivals.values():
+        fillings = Counter(tuple(one.theirs.casefold() for one in words) for _, words in some)
+        if len(fillings) > 1:
+            return None  # three say three things: a place that a template leaves open
+        change = _judge(collection, equal, [other for other, _ in some], some[0][1], folded, sources)
+        judged += [] if change is None else [change]
+    return max(judged, key=lambda change: change.suspicion, default=None)
 
 
 def _judge(
     collection: Collection,
     ours: Sequence[int],
-    theirs: Sequence[tuple[int, tuple[ChangedWords, ...]]],
+    theirs: Sequence[int],
+    words: tuple[ChangedWords, ...],
     folded: FoldedText,
+    sources: Sources | None,
 ) -> Change | None:
-    """None where the unit is the better one of the two."""
-    mine = [collection.documents[collection.owner[unit]] for unit in ours]
-    others = [collection.documents[collection.owner[unit]] for unit, _ in theirs]
+    """None where the unit is the better one of the two, or the titles tell them apart."""
+    mine, others = ([collection.documents[collection.owner[unit]] for unit in units] for units in (ours, theirs))
     if _is_series(mine[0], others[0]):
         return None
-    our_company, their_company = len(set(map(_origin, mine))), len(set(map(_origin, others)))
-    older = _older(mine, others)
-    against = [older == "theirs", their_company > our_company]
-    for_us = [older == "ours", our_company > their_company]
-    if any(for_us) and not any(against):
+    company = _company(mine, others)
+    better = _larger(_trust(mine, sources) - _trust(others, sources), TRUST_GAP)
+    older = None if _is_revision(mine, others) else _older(mine, others)
+    more = _larger(company[0] - company[1], 1)
+    # What the operator says of the sources decides; times and copies are easier to forge.
+    for_us = better == "ours" or (better is None and "ours" in (older, more))
+    against = (better == "theirs") + (older, more).count("theirs")
+    if better == "ours" or (for_us and not against):
         return None
-    suspicion = OPEN if any(for_us) or not any(against) else BOTH if all(against) else ONE
-    first, found = min(theirs, key=lambda rival: (_time(collection, rival[0]), rival[0]))
+    first = min(others, key=lambda document: (_seconds(document), document.id))
+    start, end = words[0].place
     return Change(
-        found[0].kind if len({change.kind for change in found}) == 1 else "number or name",
-        " | ".join(change.ours for change in found),
-        " | ".join(change.theirs for change in found),
-        int(collection.owner[first]),
+        first.id,
+        words,
+        folded.starts[start],
+        folded.starts[end - 1] + len(folded.words[end - 1]),
+        OPEN if for_us or not against else SURE if against > 1 else LIKELY,
+        better,
         older,
-        our_company,
-        their_company,
-        folded.starts[found[0].place[0]],
-        folded.starts[found[0].place[1] - 1] + len(folded.words[found[0].place[1] - 1]),
-        suspicion,
+        more,
+        company,
     )
 
 
-def _time(collection: Collection, unit: int) -> float:
-    added_at = collection.documents[collection.owner[unit]].added_at
-    return np.inf if added_at is None else added_at.timestamp()
+def _seconds(document: Document) -> float:
+    return inf if document.added_at is None else document.added_at.timestamp()
 
 
-def _origin(document: Document) -> str:
-    """Documents of one origin have one voice."""
-    source = document.passage.source
-    if source and source != document.id:
-        return source.partition("://")[2].partition("/")[0] or source
-    return document.author or document.id
+def _larger(difference: float, least: float) -> Side | None:
+    return None if abs(difference) < least else "ours" if difference > 0 else "theirs"
 
 
-def _older(mine: Sequence[Document], others: Sequence[Document]) -> str | None:
+def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
+    """Of the best of their sources."""
+    if sources is None:
+        return 1.0
+    return max(standing.trust for standing in sources.standings("", [document.passage for document in documents]))
+
+
+def _site(document: Document) -> str:
+    """The party behind its address on the web; "" for a file or a collection, which say nothing of who wrote it."""
+    return document.passage.origin if "://" in (document.passage.source or "") else ""
+
+
+def _company(mine: Sequence[Document], others: Sequence[Document]) -> tuple[int, int]:
+    """Independent voices on each side: an author at a site, else a site; a site that says both has no one voice."""
+    shared = set(map(_site, mine)) & set(map(_site, others))
+
+    def voice(document: Document) -> tuple[str, str]:
+        site = _site(document)
+        return (site, document.author or "") if document.author or (site and site not in shared) else ("", document.id)
+
+    return len(set(map(voice, mine))), len(set(map(voice, others)))
+
+
+def _is_revision(mine: Sequence[Document], others: Sequence[Document]) -> bool:
+    """Whether one author wrote all of them, at one site: the newer ones correct the older ones."""
+    authors = {(_site(document), document.author) for document in (*mine, *others)}
+    return len(authors) == 1 and all(author for _, author in authors)
+
+
+def _older(mine: Sequence[Document], others: Sequence[Document]) -> Side | None:
     """Whose first document came first; None unless all say when."""
     times = [[document.added_at for document in side if document.added_at is not None] for side in (mine, others)]
-    if not all(times) or sum(map(len, times)) < len(mine) + len(others) or min(times[0]) == min(times[1]):
+    if sum(map(len, times)) < len(mine) + len(others):
         return None
-    return "ours" if min(times[0]) < min(times[1]) else "theirs"
+    return _larger((min(times[1]) - min(times[0])) / OLDER, 1)
 
 
 def _is_series(one: Document, other: Document) -> bool:
-    """Whether the titles tell them apart by a number or name of their own."""
-    left, right = one.passage.title or "", other.passage.title or ""
-    return bool(left and right) and left.casefold() != right.casefold()
+    """Whether the titles tell them apart: each has a word that the other has not."""
+    left, right = (set((document.passage.title or "").casefold().split()) for document in (one, other))
+    return bool(left - right and right - left)

@@ -1,7 +1,7 @@
 """One or two numbers or names in which a text differs from a near-copy: a fact that was changed, not a series.
 
 Documents by one template differ in such places too: a version, the number of a figure, a heading, the subject. There a
-difference is what the documents are for, so it does not count (`serial`).
+difference is what the documents are for, so it does not count. Nor does a number where the date differs as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NUMBERED = word_set(
 )
 """Words before a number that is a name of something, not an amount."""
 
-_COUNTED = answer_type("how many")
+_COUNTED, _DATED = answer_type("how many"), answer_type("when")
 
 _CODE = re.compile(r"[/\\_=@#<>`$&{}\[\]|*~^+]")
 """Marks beside a word that belongs to code, a path or a formula."""
@@ -53,7 +53,7 @@ class ChangedWords(NamedTuple):
     """What two near-copies have in one place.
 
     Attributes:
-        kind: What was changed.
+        kind: What differs.
         ours, theirs: The words of each, a number with its unit.
         place: Where ours stand: words from and to.
     """
@@ -85,15 +85,16 @@ def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ..
         if not differ(ours, theirs):
             continue
         kind = _kind(ours, theirs)
-        if kind is None or serial(left, place.left, kind) or serial(right, place.right, kind):
+        if kind is None or _is_serial(left, place.left, kind) or _is_serial(right, place.right, kind):
             return None
         change = ChangedWords(
             kind, with_unit(left, place.left, ours), with_unit(right, place.right, theirs), place.left
         )
         changes.setdefault((ours.casefold(), theirs.casefold()), change)
     found = tuple(changes.values())
-    few = len(found) <= MAX_CHANGES and sum(change.kind == "name" for change in found) < 2
-    return found if few else None
+    if len(found) > MAX_CHANGES or sum(change.kind == "name" for change in found) > 1:
+        return None
+    return None if len(found) > 1 and any(_is_date(left, change.place) for change in found) else found
 
 
 def _kind(ours: str, theirs: str) -> Literal["number", "name"] | None:
@@ -111,7 +112,7 @@ def _is_name(words: str) -> bool:
     return len(parts) <= MAX_NAME_WORDS and words[0].isupper() and parts[-1][0].isupper() and not words.isupper()
 
 
-def serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
+def _is_serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
     """Whether the words there are what tells documents of a series apart."""
     start, end = text.starts[place[0]], text.starts[place[1] - 1] + len(text.words[place[1] - 1])
     words = text.text[start:end]
@@ -119,7 +120,7 @@ def serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
     line_end = text.text.find("\n", end)
     line = text.text[line_start : line_end if line_end >= 0 else len(text.text)].strip()
     if kind == "name":
-        return place[0] < SUBJECT_WORDS
+        return place[0] < SUBJECT_WORDS or (len(line) < len(text.text.strip()) and _is_heading(line))
     before = text.words[place[0] - 1] if place[0] else ""
     return (
         bool(_VERSION.fullmatch(words) or _MIXED.fullmatch(words))
@@ -128,6 +129,13 @@ def serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
         or not text.text[line_start:start].strip()  # the number of a line, a list's item or the whole text
         or (len(line) < len(text.text.strip()) and _is_heading(line))
     )
+
+
+def _is_date(text: FoldedText, place: tuple[int, int]) -> bool:
+    """Whether the words there, with the one before and behind, are a date or year: English months, any numbers."""
+    words = text.slice(place[0], place[1])
+    around = text.slice(max(place[0] - 1, 0), min(place[1] + 1, len(text.words)))
+    return bool(read_answer(words, _DATED).dates or read_answer(around[:200], _DATED).dates)
 
 
 def _is_heading(line: str) -> bool:
