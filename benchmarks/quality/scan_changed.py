@@ -34,6 +34,9 @@ MIN_WORDS = 12
 """Words of a document that is copied."""
 
 NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,6}(?:[.,]\d{1,3})?(?![\w/:-]|[.,]\d)")
+REFERENCE = re.compile(r"\[[^\]]*\Z")
+"""Numbers of references stand for no fact."""
+
 NAME = re.compile(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][a-zà-ÿ]{3,}\b(?! [A-ZÀ-Þ])")
 
 
@@ -65,6 +68,7 @@ def copies(texts: Sequence[str], kind: str, rng: Random) -> Iterator[Copy]:
     names = sorted({name for text in texts for name in NAME.findall(text)})
     for i, text in enumerate(texts):
         places = list((NUMBER if kind == "number" else NAME).finditer(text))
+        places = [place for place in places if not REFERENCE.search(text, max(place.start() - 200, 0), place.start())]
         if len(text.split()) < MIN_WORDS or not places or (kind == "name" and len(names) < 2):
             continue
         place = rng.choice(places)
@@ -132,7 +136,8 @@ def main() -> None:
                     max(originals for _, _, originals in found),
                 )  # fmt: skip
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
-            print(*dict.fromkeys(missed if given.missed else ()), sep="\n", end="")
+            if given.missed:
+                print(*dict.fromkeys(missed), sep="\n")
 
 
 if __name__ == "__main__":

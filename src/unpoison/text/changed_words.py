@@ -41,12 +41,15 @@ NUMBERED = word_set(
 
 _COUNTED, _DATED = answer_type("how many"), answer_type("when")
 
-_CODE = re.compile(r"[/\\_=@#<>`$&{}\[\]|*~^+]")
-"""Marks beside a word that belongs to code, a path or a formula."""
+_CODE = re.compile(r"[/\\=@#&{}\[\]^]")
+"""Marks beside a word that belongs to code, a path, a formula or a list of references."""
 
 _VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
 _MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
 """Letters and digits in one word, as in "A17": the name of a thing of a series."""
+
+_SIGN = re.compile(r"[^\w\s.,&'\u2019-]")
+"""What stands in no name."""
 
 
 class ChangedWords(NamedTuple):
@@ -82,9 +85,10 @@ def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ..
         ours, theirs = left.slice(*place.left), right.slice(*place.right)
         if not ours or not theirs:
             return None
-        if not differ(ours, theirs):
-            continue
         kind = _kind(ours, theirs)
+        subject = kind == "name" and place.left[0] < SUBJECT_WORDS  # also a name that may be a spelling of the other
+        if not subject and not differ(ours, theirs):
+            continue
         if kind is None or _is_serial(left, place.left, kind) or _is_serial(right, place.right, kind):
             return None
         change = ChangedWords(
@@ -109,7 +113,8 @@ def _is_number(words: str) -> bool:
 
 def _is_name(words: str) -> bool:
     parts = words.split()
-    return len(parts) <= MAX_NAME_WORDS and words[0].isupper() and parts[-1][0].isupper() and not words.isupper()
+    capital = words[0].isupper() and parts[-1][0].isupper() and not words.isupper()
+    return capital and len(parts) <= MAX_NAME_WORDS and not _SIGN.search(words)
 
 
 def _is_serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
