@@ -249,5 +249,5 @@ def _older(mine: Sequence[Document], others: Sequence[Document]) -> Side | None:
 
 def _is_series(one: Document, other: Document) -> bool:
     """Whether the titles tell them apart: each has a word that the other has not."""
-    left, right = (set((document.passage.title or "").casefold().split()) for document in (one, other))
+    left, right = (FoldedText(document.passage.title or "").distinct for document in (one, other))
     return bool(left - right and right - left)

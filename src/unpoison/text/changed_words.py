@@ -48,8 +48,8 @@ _VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
 _MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
 """Letters and digits in one word, as in "A17": the name of a thing of a series."""
 
-_SIGN = re.compile(r"[^\w\s.,&'\u2019-]")
-"""What stands in no name."""
+_SIGN = re.compile(r"\w\s?[^\w\s.,&'\u2019-]\s?\w")
+"""A mark that stands within no name."""
 
 
 class ChangedWords(NamedTuple):
