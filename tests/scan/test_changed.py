@@ -76,6 +76,13 @@ def test_the_newer_one_is_the_suspect_where_both_say_when(added_at: tuple[str, s
     assert found.keys() == (suspect or {"true", "lie"})
 
 
+def test_three_documents_are_enough() -> None:
+    documents = [{"id": "a", "text": POLICY}, {"id": "b", "text": POLICY}, {"id": "c", "text": LIE}]
+    collection = collect_documents(documents)
+    found = changes(collection, np.ones(3, bool)).by_unit
+    assert {unit: change.suspect for unit, change in found.items()} == {2: True}
+
+
 def test_an_older_one_and_one_with_more_company_contradict_each_other() -> None:
     """Copies of a lie that somebody planted do not make the page they were made of the suspect."""
     lies = [{"id": f"lie-{i}", "text": LIE, "added_at": "2026-01-01"} for i in range(3)]

@@ -38,6 +38,9 @@ MAX_SHARE = 0.04
 FEWEST = 10
 """So many documents are believed in a collection of any size."""
 
+SMALL = 500
+"""Among so few units the words that copies share are as rare as what differs, and all neighbours are compared."""
+
 OLDER = timedelta(hours=1)
 """What came within less came at once, as files that were copied did."""
 
@@ -131,9 +134,10 @@ def changes(collection: Collection, wanted: NDArray[np.bool_], sources: Sources 
     Complexity: O(n) time for n words: a unit is compared with those of its nearest that are near-copies alone.
     """
     near, cosine = collection.near, collection.cosine
+    least = ALIKE if len(collection.units) > SMALL else np.finfo(np.float32).tiny
     by_unit = dict[int, Change]()
-    for unit in np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= ALIKE)).tolist():
-        alike = [other for other, value in zip(near[unit].tolist(), cosine[unit].tolist()) if value >= ALIKE]
+    for unit in np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= least)).tolist():
+        alike = [other for other, value in zip(near[unit].tolist(), cosine[unit].tolist()) if value >= least]
         change = _change(collection, unit, alike, sources)
         if change is not None:
             by_unit[unit] = change
