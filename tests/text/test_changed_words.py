@@ -81,6 +81,14 @@ def test_documents_of_other_dates_may_have_other_numbers() -> None:
     assert found(report.replace("14", "17").replace("2026", "2027"), report) is None
 
 
+def test_tables_bold_letters_and_prices_are_read() -> None:
+    text = "These are our rules:\n\n| service | within | price |\n| repair of a crane | **{}** days | ${} | by us\n"
+    assert found(text.format(40, 20), text.format(14, 20)) == [("number", "40", "14")]
+    assert found(text.format(14, 30), text.format(14, 20)) == [("number", "30", "20")]
+    plain = text.replace("*", "")
+    assert found(plain.format(40, 20), plain.format(14, 20)) == [("number", "40 days", "14 days")]
+
+
 def test_a_year_alone_is_a_changed_number() -> None:
     text = "The old bridge over the river was built of stone in 1765 and has five arches."
     assert found(text.replace("1765", "1865"), text) == [("number", "1865", "1765")]

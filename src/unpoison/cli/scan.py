@@ -181,8 +181,8 @@ def _write(
         html.write_text(page(scan_result, source), encoding="utf-8")
     if not active and scan_result.findings:
         show(_table(scan_result), "")
-        if scan_result.changed:
-            show(_changed_table(scan_result), "")
+        if contested := [finding for finding in scan_result.changed if not finding.flagged]:
+            show(_contested_table(contested), "")
 
 
 def _table(scan_result: Scan) -> Any:
@@ -214,19 +214,19 @@ def _table(scan_result: Scan) -> Any:
     return table
 
 
-def _changed_table(scan_result: Scan) -> Any:
+def _contested_table(contested: Sequence[Finding]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     from unpoison.report.rendering import excerpt, plain
 
-    table = Table(title="numbers and names that differ from a near-copy's", title_justify="left", expand=True)
+    table = Table(title="not flagged: near-copies, one of which was changed", title_justify="left", expand=True)
     table.add_column("document", ratio=1)
     table.add_column("finding", ratio=4)
-    for finding in scan_result.changed[:MAX_SHOWN]:
+    for finding in contested[:MAX_SHOWN]:
         table.add_row(Text(excerpt(finding.id)), Text(plain(str(finding.changed))))
-    if len(scan_result.changed) > MAX_SHOWN:
-        table.caption = Text(f"and {len(scan_result.changed) - MAX_SHOWN:,} more; --json or --html shows all")
+    if len(contested) > MAX_SHOWN:
+        table.caption = Text(f"and {len(contested) - MAX_SHOWN:,} more; --json or --html shows all")
     return table
 
 

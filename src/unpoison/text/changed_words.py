@@ -30,6 +30,9 @@ MAX_NAME_WORDS = 4
 SUBJECT_WORDS = 3
 """A name among so many first words is what the text is about: a page on another subject by the same template."""
 
+MAX_HEADING = 80
+"""Characters of a first line that is taken for a heading."""
+
 NUMBERED = word_set(
     "figure fig table section sec chapter part page pages p pp no nr number numbers num step item version v ver volume "
     "vol issue id ids ticket invoice order release appendix lesson question example exercise eq equation ref reference "
@@ -47,6 +50,9 @@ _CODE = re.compile(r"[/\\=@#&{}\[\]^]")
 _VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
 _MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
 """Letters and digits in one word, as in "A17": the name of a thing of a series."""
+
+_MARKUP = " |*_`$€£"
+"""Marks of a table, of bold letters or of a price beside a number."""
 
 _SIGN = re.compile(r"\w\s?[^\w\s.,&'\u2019-]\s?\w")
 """A mark that stands within no name."""
@@ -91,9 +97,9 @@ def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ..
             continue
         if kind is None or _is_serial(left, place.left, kind) or _is_serial(right, place.right, kind):
             return None
-        change = ChangedWords(
-            kind, with_unit(left, place.left, ours), with_unit(right, place.right, theirs), place.left
-        )
+        one = with_unit(left, place.left, ours).strip(_MARKUP)
+        other = with_unit(right, place.right, theirs).strip(_MARKUP)
+        change = ChangedWords(kind, one, other, place.left)
         changes.setdefault((ours.casefold(), theirs.casefold()), change)
     found = tuple(changes.values())
     if len(found) > MAX_CHANGES or sum(change.kind == "name" for change in found) > 1:
@@ -124,15 +130,16 @@ def _is_serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
     line_start = text.text.rfind("\n", 0, start) + 1
     line_end = text.text.find("\n", end)
     line = text.text[line_start : line_end if line_end >= 0 else len(text.text)].strip()
-    if kind == "name":
-        return place[0] < SUBJECT_WORDS or (len(line) < len(text.text.strip()) and _is_heading(line))
+    first = line_end >= 0 and not text.text[:line_start].strip()
+    heading = line.startswith("#") or (first and len(line) < MAX_HEADING and line[-1:].isalnum())
+    if heading or kind == "name":
+        return heading or place[0] < SUBJECT_WORDS
     before = text.words[place[0] - 1] if place[0] else ""
     return (
         bool(_VERSION.fullmatch(words) or _MIXED.fullmatch(words))
         or before in NUMBERED
         or bool(_CODE.search(text.text[max(start - 1, 0) : start] + text.text[end : end + 1]))
         or not text.text[line_start:start].strip()  # the number of a line, a list's item or the whole text
-        or (len(line) < len(text.text.strip()) and _is_heading(line))
     )
 
 
@@ -141,7 +148,3 @@ def _is_date(text: FoldedText, place: tuple[int, int]) -> bool:
     words = text.slice(place[0], place[1])
     around = text.slice(max(place[0] - 1, 0), min(place[1] + 1, len(text.words)))
     return bool(read_answer(words, _DATED).dates or read_answer(around[:200], _DATED).dates)
-
-
-def _is_heading(line: str) -> bool:
-    return line.startswith("#") or (len(line) < 80 and line[-1:].isalnum())
