@@ -76,6 +76,10 @@ def scan(
     defense: Annotated[
         str, option("--defense -d NAME[:OPTIONS]", "Screens each document beside its neighbours.")
     ] = "guard:prompt_injection=keep",
+    sources: Annotated[
+        Path | None,
+        option("FILE", "Whom to believe where near-copies differ: a policy (YAML) or a history (SQLite) of sources."),
+    ] = None,
     engine: Annotated[Engine, option("", "local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
     workers: Annotated[
         int | None, option("N", "Parts at the same time; by default one for each processor.", min=1)
@@ -93,6 +97,7 @@ def scan(
     from unpoison.scan.engine import State, describe_source, is_unfinished, usual_folder
     from unpoison.scan.scanner import scan as scanned
     from unpoison.scan.sources import read_documents
+    from unpoison.sources.sources import Sources
 
     for path in (output, sarif, html):
         if path is not None:
@@ -100,6 +105,7 @@ def scan(
     after = None if since is None else moment(since)
     if since is not None and after is None:
         raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {clip(since)}")
+    known = Sources.of(sources)
     if only_new and state == "off":
         raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
     failures = list[Failure]()
@@ -127,6 +133,7 @@ def scan(
             since=after,
             seen=kept.judged_keys() if kept is not None and only_new else frozenset(),
             engine=ScanEngine(defense, engine.value, workers, None if kept is None else kept.parts),
+            sources=known,
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
@@ -174,6 +181,8 @@ def _write(
         html.write_text(page(scan_result, source), encoding="utf-8")
     if not active and scan_result.findings:
         show(_table(scan_result), "")
+        if contested := [finding for finding in scan_result.changed if not finding.flagged]:
+            show(_contested_table(contested), "")
 
 
 def _table(scan_result: Scan) -> Any:
@@ -205,13 +214,31 @@ def _table(scan_result: Scan) -> Any:
     return table
 
 
+def _contested_table(contested: Sequence[Finding]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.report.rendering import excerpt, plain
+
+    table = Table(title="not flagged: near-copies, one of which was changed", title_justify="left", expand=True)
+    table.add_column("document", ratio=1)
+    table.add_column("finding", ratio=4)
+    for finding in contested[:MAX_SHOWN]:
+        table.add_row(Text(excerpt(finding.id)), Text(plain(str(finding.changed))))
+    if len(contested) > MAX_SHOWN:
+        table.caption = Text(f"and {len(contested) - MAX_SHOWN:,} more; --json or --html shows all")
+    return table
+
+
 def _summary(scan_result: Scan) -> str:
     from unpoison.cli.common import count_noun
 
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})
     together = f", some in {count_noun(groups, 'group')}" if groups else ""
+    differing = len(scan_result.changed)
+    changed = f"; {count_noun(differing, 'document')} with a number or name unlike a near-copy's" if differing else ""
     return (
         f"judged {count_noun(len(scan_result.findings), 'document')} of {scan_result.documents:,}; "
-        f"flagged {len(scan_result.flagged):,}{together}{notes}"
+        f"flagged {len(scan_result.flagged):,}{together}{changed}{notes}"
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
+from unpoison.scan.changed import Change
 from unpoison.scan.collection import Batch, Collection, RivalCopy
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
@@ -37,6 +38,7 @@ class Finding:
         text: The document's text, as the caller has it.
         source, author, added_at: Where it comes from, where its metadata say so.
         notes: What was unusual when it was read.
+        changed: Where it differs from a near-copy in a number or name; None where it does not, or is the better one.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Finding:
     author: str | None = None
     added_at: datetime | None = None
     notes: tuple[str, ...] = ()
+    changed: Change | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A row of `scan --json`: id, suspicion, flagged, spans, reasons, group, neighbours, and what there is else."""
@@ -66,6 +69,7 @@ class Finding:
             "group": self.group,
             "neighbours": list(self.neighbours),
             **{name: value for name, value in origin.items() if value is not None},
+            **({} if self.changed is None else {"changed": self.changed.to_dict()}),
             **({"notes": list(self.notes)} if self.notes else {}),
         }
 
@@ -88,6 +92,11 @@ class Scan:
     def flagged(self) -> tuple[Finding, ...]:
         """The documents above the threshold."""
         return tuple(finding for finding in self.findings if finding.flagged)
+
+    @property
+    def changed(self) -> tuple[Finding, ...]:
+        """The documents in which a number or name differs from a near-copy's, flagged or not."""
+        return tuple(finding for finding in self.findings if finding.changed is not None)
 
     def groups(self) -> dict[str, tuple[Finding, ...]]:
         """The groups with their members, most suspicious first."""
@@ -126,6 +135,8 @@ class ScanEvidence:
         strange: The demands that hardly any other document makes.
         unseen: By document, what its markup keeps from the eye.
         rivals: By unit.
+        changed: Numbers and names that differ from a near-copy's, by unit.
+        withheld: Documents of which that is not told, because a template made them.
         batches: Sudden ones.
         groups: The group's name by document.
         failed: How many questions could not be screened.
@@ -140,6 +151,8 @@ class ScanEvidence:
     unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
     rivals: dict[int, RivalCopy]
+    changed: dict[int, Change]
+    withheld: int
     batches: list[Batch]
     groups: dict[int, str]
     failed: int
@@ -199,6 +212,11 @@ def _make_finding(
         author=document.author,
         added_at=document.added_at,
         notes=document.notes,
+        changed=max(
+            (evidence.changed[unit] for unit in units if unit in evidence.changed),
+            key=lambda change: change.suspicion,
+            default=None,
+        ),
     )
 
 
@@ -218,11 +236,16 @@ def _reasons(
             weighted_reasons.append(
                 (claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead)
             )
-        if unit in evidence.rivals:
+        if unit in evidence.rivals and unit not in evidence.changed:
             rival = evidence.rivals[unit]
             copy = collection.documents[rival.document].id
             reason = f"it says {clip(rival.ours)} where its near-copy {clip(copy)} says {clip(rival.theirs)}"
             weighted_reasons.append((claimed * 0.9, reason, _region(raw, piece, rival.ours.partition(", ")[0])))
+    if unit in evidence.changed:
+        change = evidence.changed[unit]
+        at = raw.find(piece.body, piece.start, piece.end)
+        place = (piece.start, piece.end) if at < 0 else (at + change.start, at + change.end)
+        weighted_reasons.append((change.suspicion, str(change), place))
     demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
     if demand is not None and rarity >= WORTH_NAMING:
         quote = piece.body[demand.start : demand.end]

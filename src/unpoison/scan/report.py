@@ -13,6 +13,7 @@ from unpoison import __version__
 from unpoison.report.pages import render
 from unpoison.report.rendering import plain
 from unpoison.report.sarif import Location, Result, Rule, sarif_log
+from unpoison.scan.changed import Change
 from unpoison.scan.findings import Finding, Scan
 
 __all__ = ["MAX_DOCUMENTS", "page", "sarif"]
@@ -25,16 +26,17 @@ MAX_TEXT = 4_000
 
 
 def page(scan: Scan, source: str) -> str:
-    """The flagged documents, and behind them the most suspicious others, at most `MAX_DOCUMENTS`, and at least ten.
+    """The flagged documents, then changed ones and the most suspicious others, at most `MAX_DOCUMENTS`, at least ten.
 
     Args:
         scan: What was found.
         source: What was scanned, as it may be shown.
     """
-    shown = scan.findings[: min(MAX_DOCUMENTS, max(10, 2 * len(scan.flagged)))]
+    first = scan.findings[: max(10, 2 * len(scan.flagged))]
+    shown = dict.fromkeys((*first, *scan.changed))
     ids = [finding.id for finding in scan.findings[:MAX_DOCUMENTS]]
     name = blake2b(f"{source} {ids}".encode("utf-8", "replace"), digest_size=8).hexdigest()
-    findings = [(finding, list(_pieces(finding))) for finding in shown]
+    findings = [(finding, list(_pieces(finding))) for finding in list(shown)[:MAX_DOCUMENTS]]
     return render("scan.html", scan=scan, source=source, name=name, findings=findings)
 
 
@@ -59,16 +61,27 @@ RULE = Rule(
     "warning",
 )
 
+CHANGED = Rule(
+    "changed-in-near-copy",
+    "A document differs from a near-copy in one or two numbers or names.",
+    "One of the two was changed: the one of the less trusted source, the newer one, or the one that fewer others say.",
+    ("security", "poisoning", "rag"),
+    "warning",
+)
+
 
 def sarif(scan: Scan, source: str) -> dict[str, Any]:
-    """The flagged documents as results, each with its spans as character regions of the document.
+    """The flagged documents as results, each with its spans as character regions of the document, and what was changed.
+
+    A change is a result of its own, where it is open which of the two was changed as a note.
 
     Args:
         scan: What was found.
         source: What was scanned, as it may be shown.
     """
     run = {"source": source, "documents": scan.documents, "notes": list(scan.notes)}
-    return sarif_log([_result(finding) for finding in scan.flagged], [RULE], __version__, run)
+    changed = (_changed_result(finding, finding.changed) for finding in scan.findings if finding.changed is not None)
+    return sarif_log([*map(_result, scan.flagged), *changed], [RULE, CHANGED], __version__, run)
 
 
 def _result(finding: Finding) -> Result:
@@ -82,4 +95,18 @@ def _result(finding: Finding) -> Result:
         {"unpoisonDocument/v1": finding.id},
         round(100 * finding.suspicion, 2),
         {"suspicion": finding.suspicion, "group": finding.group, "neighbours": list(finding.neighbours)},
+    )
+
+
+def _changed_result(finding: Finding, change: Change) -> Result:
+    file, message = finding.source or finding.id, plain(str(change))
+    places = [(span.start, span.end) for span in finding.spans if span.reason == str(change)]
+    return Result(
+        CHANGED.id,
+        CHANGED.level if change.suspect else "note",
+        message,
+        [Location(file, None, place, finding.id) for place in places] or [Location(file, name=finding.id)],
+        {"unpoisonDocument/v1": finding.id},
+        round(100 * change.suspicion, 2),
+        {"changed": change.to_dict()},
     )

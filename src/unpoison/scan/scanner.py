@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Collection as Container
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.scan.changed import changes
 from unpoison.scan.collection import Collection, Groups, collect_documents, rivals, sudden_batches
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
@@ -23,6 +25,7 @@ from unpoison.scan.signs import (
     signs,
     strengths,
 )
+from unpoison.sources.sources import Sources
 from unpoison.text.prompt_injection import Injection, injection
 from unpoison.utils.checks import within
 
@@ -51,6 +54,7 @@ def scan(
     since: datetime | None = None,
     seen: Container[str] = frozenset(),
     engine: Engine | None = None,
+    sources: Sources | str | Path | Mapping[str, Any] | None = None,
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Scan:
     """Judge the documents of a collection against each other.
@@ -65,6 +69,7 @@ def scan(
         since: Judge only what was added at this time or later, against everything.
         seen: Keys (`Document.key`) of documents that need not be judged.
         engine: How the screening is done; here, in this process, by default.
+        sources: Whom to believe where near-copies differ: a policy or a history, as `Sources` takes them.
         progress: Called with the step's name, how much of it is done, and of how much.
 
     Returns:
@@ -73,12 +78,13 @@ def scan(
 
     Raises:
         InputError: An unusable document.
-        OptionError: A threshold out of its range.
+        OptionError: A threshold out of its range, or an unusable policy.
         WorkerError: A worker died.
 
     Complexity: O(n) time and memory for n words, beside O(n log n) for vectors.
     """
     within("threshold", threshold, 0.0, 1.0)
+    known = Sources.of(sources)
     collection = collect_documents(documents)
     chosen = np.array(
         [
@@ -88,13 +94,18 @@ def scan(
         ],
         bool,
     )
-    evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress)
-    notes = list(collection.notes)
+    evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress, sources=known)
+    notes = [*collection.notes, *(() if known is None else known.notes)]
     undated = sum(document.added_at is None for document in collection.documents)
     if since is not None and undated:
         notes.append(f"{undated:,} documents say no time and were not judged; leave out --since to judge them")
     if evidence.failed:
         notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
+    if evidence.withheld:
+        notes.append(
+            f"{evidence.withheld:,} documents differ from a near-copy in a number or name, so a template seems to have "
+            "made them, and none is reported for it"
+        )
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
 
 
@@ -104,6 +115,7 @@ def judge_documents(
     engine: Engine,
     progress: Callable[[str, int, int], None],
     companions: int = COMPANIONS,
+    sources: Sources | None = None,
 ) -> ScanEvidence:
     """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
 
@@ -113,6 +125,7 @@ def judge_documents(
         engine: How the screening is done.
         progress: As for `scan`.
         companions: How many neighbours of each chosen unit are asked their own question too.
+        sources: Whom to believe where near-copies differ.
     """
     units, near = collection.units, collection.near
     screening_odds, failed = _screening_odds(collection, chosen, engine, progress, companions)
@@ -144,9 +157,14 @@ def judge_documents(
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     ordered = injection_suspicion(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
+    changed, withheld = changes(collection, wanted, sources)
+    suspects = {unit for unit, change in changed.items() if change.suspect}  # what is open accuses nobody
     groups = Groups(len(collection.documents))
-    groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
+    suspects.update(np.flatnonzero(suspicion >= SUSPICIOUS).tolist())
+    groups.join_copies(suspects, collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
+    for unit, change in changed.items():
+        suspicion[unit] = max(suspicion[unit], change.suspicion)
     return ScanEvidence(
         screening_odds,
         unit_signs,
@@ -157,6 +175,8 @@ def judge_documents(
         unseen,
         suspicion,
         differing,
+        changed,
+        withheld,
         batches,
         groups.names(),
         failed,

@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["FoldedText", "Frame", "near_copies"]
+__all__ = ["Difference", "FoldedText", "Frame", "differ", "differences", "near_copies", "with_unit"]
 
 SHARED = 0.75
 """Share of their distinct words that near-copies have in common, of the text that has more of them."""
@@ -113,7 +113,7 @@ class _Compared(NamedTuple):
     one_word: bool
 
 
-class _Difference(NamedTuple):
+class Difference(NamedTuple):
     """Where two texts differ: words from and to, in each."""
 
     left: tuple[int, int]
@@ -234,47 +234,47 @@ def _count_neighbours(text: NDArray[np.int64], group: NDArray[np.int64], number:
 
 def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
     """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
-    differences = _differences(left, right)
-    if differences is None:
+    places = differences(left, right)
+    if places is None:
         return None
     frame: list[str | None] = []
     fillings: dict[tuple[str, str], None] = {}
     at = 0
-    for difference in differences:
+    for difference in places:
         frame += left.words[at : difference.left[0]]
         at = difference.left[1]
         first, second = left.slice(*difference.left), right.slice(*difference.right)
-        if first and second and _differ(first, second):
+        if first and second and differ(first, second):
             frame.append(None)
-            fillings[_with_unit(left, difference.left, first), _with_unit(right, difference.right, second)] = None
+            fillings[with_unit(left, difference.left, first), with_unit(right, difference.right, second)] = None
     frame += left.words[at:]
     if not fillings:
         return None
-    one_word = [(b - a, d - c) for (a, b), (c, d) in differences] == [(1, 1)]
+    one_word = [(b - a, d - c) for (a, b), (c, d) in places] == [(1, 1)]
     ours, theirs = ", ".join(first for first, _ in fillings), ", ".join(second for _, second in fillings)
     return _Compared(tuple(frame), ours, theirs, one_word)
 
 
-def _differences(one: FoldedText, other: FoldedText) -> list[_Difference] | None:
+def differences(one: FoldedText, other: FoldedText) -> list[Difference] | None:
     """Where two texts differ in their words; None where they differ in too much. Linear time."""
     left, right = one.words, other.words
     n, m = len(left), len(right)
-    differences: list[_Difference] = []
+    places: list[Difference] = []
     distinct = set()
     i = j = 0
     while True:
         while i < n and j < m and left[i] == right[j]:
             i, j = i + 1, j + 1
         if i == n and j == m:
-            return differences
+            return places
         step = _step(one.pairs[i : i + MAX_DIFFERENCE_WORDS + 1], other.pairs[j : j + MAX_DIFFERENCE_WORDS + 1])
         if step is None:
             return None
-        difference = _Difference((i, i + step[0]), (j, j + step[1]))
+        difference = Difference((i, i + step[0]), (j, j + step[1]))
         distinct.add((*left[i : difference.left[1]], None, *right[j : difference.right[1]]))
         if len(distinct) > MAX_DIFFERENCES:
             return None
-        differences.append(difference)
+        places.append(difference)
         i, j = difference.left[1], difference.right[1]
 
 
@@ -287,7 +287,7 @@ def _step(left: Sequence[tuple[str, ...]], right: Sequence[tuple[str, ...]]) -> 
     return min(steps, key=lambda step: (sum(step), abs(step[0] - step[1]), step[0]), default=None)
 
 
-def _differ(left: str, right: str) -> bool:
+def differ(left: str, right: str) -> bool:
     """Whether two fillings of one place say different things.
 
     Each holds a name or number, that is something beside small letters, or they are one word for one.
@@ -304,7 +304,7 @@ def _differ(left: str, right: str) -> bool:
     return len(ours) == len(theirs) == 1 and not alike and max(len(left), len(right)) > SHORT_WORD
 
 
-def _with_unit(text: FoldedText, words: tuple[int, int], filling: str) -> str:
+def with_unit(text: FoldedText, words: tuple[int, int], filling: str) -> str:
     """A bare number with the word behind it, which is often its unit: "30 days"."""
     last = words[1]
     if (
