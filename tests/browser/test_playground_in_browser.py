@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,11 +33,6 @@ NEWS = len(load_examples()) - 1
 """The example with five planted pages against three."""
 
 
-@pytest.fixture(scope="module")
-def browser() -> str:
-    return found_browser()
-
-
 @contextmanager
 def served(defenses: dict[str, Defense] | None = None, **options: Any) -> Iterator[str]:
     app = create_app(defenses or {"guard": Guard(generator="extractive"), "grada": Grada(keep=2)}, **options)
@@ -55,11 +49,25 @@ def served(defenses: dict[str, Defense] | None = None, **options: Any) -> Iterat
         thread.join(30)
 
 
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tab, str]]:
+    """One browser and one service for all tests of this file, each of which opens a page of its own."""
+    browser = found_browser()
+    with served() as url, opened(browser, "about:blank", tmp_path_factory.mktemp("profile")) as tab:
+        yield tab, url
+
+
 @pytest.fixture
-def tab(browser: str, tmp_path: Path) -> Iterator[Tab]:
-    with served() as url, opened(browser, url, tmp_path) as tab:
-        replied(tab)
-        yield tab
+def tab(window: tuple[Tab, str]) -> Tab:
+    tab, url = window
+    reopen(tab, url)
+    replied(tab)
+    return tab
+
+
+def reopen(tab: Tab, url: str) -> None:
+    tab.leave()
+    tab.open(url)
 
 
 STATUS = "document.getElementById('status').textContent"
@@ -138,7 +146,8 @@ def test_trust_is_switched_by_keyboard_and_the_answer_changes(tab: Tab) -> None:
     change(tab, "#example", f"examples/{NEWS}", "change")
     replied(tab)
     assert text_of(tab, "answers").count("\n") > 2
-    assert tab.evaluate("document.querySelectorAll('.who-says path.dropped').length") > 0
+    assert tab.evaluate("document.querySelectorAll('.who-says path').length") > 0
+    assert tab.evaluate("document.querySelectorAll('.who-says .blocked').length") == 0
     names = tab.evaluate("[...document.querySelectorAll('#sources select')].map((node) => node.dataset.origin)")
     courier = f"trust-{names.index('north-courier.example')}"
     before = states(tab)
@@ -147,6 +156,7 @@ def test_trust_is_switched_by_keyboard_and_the_answer_changes(tab: Tab) -> None:
     replied(tab)
     assert states(tab) != before
     assert states(tab)[5] == "dropped"
+    assert tab.evaluate("document.querySelectorAll('.who-says .blocked').length") == 1
     assert tab.evaluate("document.activeElement.id") == courier  # what is drawn anew keeps the focus
     assert "north-courier.example" in tab.evaluate("document.getElementById('as-python').textContent")
     assert not tab.complaints
@@ -177,9 +187,10 @@ def test_cards_are_added_and_removed_by_keyboard(tab: Tab) -> None:
     assert not tab.complaints
 
 
-def test_problems_are_told_in_a_sentence(browser: str, tmp_path: Path) -> None:
-    paid = Guard(generator=ScriptedGenerator("San Jose"))
-    with served({"guard": paid}, key="secret") as url, opened(browser, url, tmp_path) as tab:
+def test_problems_are_told_in_a_sentence(window: tuple[Tab, str]) -> None:
+    paid, tab = Guard(generator=ScriptedGenerator("San Jose")), window[0]
+    with served({"guard": paid}, key="secret") as url:
+        reopen(tab, url)
         tab.wait_for("document.getElementById('query').value")
         problem = "document.getElementById('problem').innerText"
         paste(tab, [{"text": 5}])

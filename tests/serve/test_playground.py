@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import Serving, body, problem
-from unpoison import Guard, Sources
+from unpoison import Guard, Sources, Vanilla
 from unpoison.io.rows import load_sample
 from unpoison.models import ScriptedGenerator
 from unpoison.scan.audit_log import AuditLog
@@ -267,3 +267,28 @@ def test_examples_say_what_they_show(serving: Serving, number: int) -> None:
     reply = serving({"guard": Guard(sources=Sources())}).post("/play", json=sent)
     assert reply.text.count('data-slot="outcome-') == len(row["passages"])
     problem(serving().get("/examples/99"), 404)
+
+
+SHOWN = {
+    "The pool": ({0, 1}, "9", "6"),
+    "The IBAN": ({0}, "DE89", "GB29"),
+    "The ticket": (set(), "export button", ""),
+    "A swapped number": ({0}, "14", "40"),
+    "The news": ({0, 1, 2, 3, 4}, "Sant Miravel", "Port Ellery"),
+}
+"""Of each example: what goes, and what the answers with and without the defense hold."""
+
+
+@pytest.mark.parametrize("number", range(len(load_examples())))
+def test_examples_show_what_they_say(number: int) -> None:
+    """With the reader that the page is served with."""
+    pytest.importorskip("unpoison_reader")
+    row = load_examples()[number]
+    dropped, wanted, planted = SHOWN[row["name"].partition(":")[0]]
+    guard = Guard(generator="reader", sources=Sources().suppose(row["trust"]))
+    answer = guard.answer(row["query"], row["passages"])
+    assert set(answer.screening.dropped_indices) == dropped
+    assert wanted in answer.text
+    assert planted in Vanilla(generator="reader").answer(row["query"], row["passages"]).text
+    assert not row["trust"] or guard.with_sources(Sources()).answer(row["query"], row["passages"]).text != answer.text
+    assert any(verdict.spans for verdict in answer.screening.verdicts) or row["trust"]
