@@ -148,4 +148,8 @@ def test_a_link_unfolds_its_part_and_printing_leaves_folded_parts_out(browser: s
         shown = "[...document.querySelectorAll('.part')].filter((p) => getComputedStyle(p).display !== 'none').length"
         assert tab.evaluate(shown) == 1
         assert tab.evaluate("getComputedStyle(document.querySelector('.signed')).display") == "grid"
+        tab.call("Emulation.setDeviceMetricsOverride", width=600, height=900, deviceScaleFactor=1, mobile=False)
+        for selector, name, value in ((".scroll", "overflowX", "visible"), (".scroll tr", "display", "table-row")):
+            style = f"getComputedStyle(document.querySelector('details[open] {selector}')).{name}"
+            assert tab.evaluate(style) == value  # a table on paper is a table, and none of it is cut off
         assert b64decode(tab.call("Page.printToPDF")["data"]).startswith(b"%PDF")

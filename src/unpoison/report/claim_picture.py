@@ -96,7 +96,7 @@ def claim_picture(screening: Screening, sources: Sequence[SourceRow]) -> ClaimPi
     return ClaimPicture(
         tuple(Box(y, row.label, f"{row.level}, weighs {row.trust:.2g}", row.level) for y, row in zip(rows[0], drawn)),
         tuple(
-            Box(y, claim.text, f"weight {claim.weight:.2g}, {_passages(claim.passages)}", "" if n else "leading")
+            Box(y, claim.text, f"weight {claim.weight:.2g}, {_count(claim.passages)}", "" if n else "leading")
             for n, (y, claim) in enumerate(zip(rows[1], claims))
         ),
         tuple(links),
@@ -108,6 +108,10 @@ def claim_picture(screening: Screening, sources: Sequence[SourceRow]) -> ClaimPi
 def _column(count: int, height: int) -> list[int]:
     """The middles of so many boxes, evenly from top to bottom."""
     return [round(height * (n + 0.5) / count) for n in range(count)]
+
+
+def _count(positions: Sequence[int]) -> str:
+    return f"{len(positions)} passage{'s' * (len(positions) > 1)}"
 
 
 def _passages(positions: Sequence[int]) -> str:
