@@ -7,7 +7,6 @@ allows that file, the style sheet and requests to this service, and nothing else
 from __future__ import annotations
 
 import json
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -53,7 +52,6 @@ HEADERS = {"Content-Security-Policy": POLICY}
 router = APIRouter(include_in_schema=False)
 
 
-@cache
 def load_examples() -> tuple[dict[str, Any], ...]:
     """Questions with passages to begin with: `name`, `about` in a sentence, `query`, `passages`, `trust`."""
     text = files("unpoison").joinpath("data", "playground.json").read_text(encoding="utf-8")
