@@ -107,7 +107,7 @@
     version += 1;
     clearTimeout(waiting);
     if (live()) waiting = setTimeout(() => send("answers" in chosen()), pause);
-    else say("changed");
+    else say("changed; press Screen");
   };
 
   const refusal = async (response) => {
