@@ -116,6 +116,10 @@ def test_verdicts_come_as_one_types_and_say_why(tab: Tab) -> None:
     assert "p3" in shown
     assert tab.evaluate("document.querySelectorAll('.card mark').length") > 0
     assert states(tab)[1] == "dropped"
+    described = (
+        "document.getElementById(document.querySelectorAll('.card textarea')[1].getAttribute('aria-describedby'))"
+    )
+    assert "dropped" in tab.evaluate(f"{described}.innerText")
     change(tab, ".card:nth-child(2) textarea", "The Sharks practise in the mornings.")
     replied(tab)
     assert states(tab)[1].startswith("kept")

@@ -164,6 +164,8 @@
       const slot = place ? cards[Number(place[1])].querySelector(".outcome") : at(piece.dataset.slot);
       slot.replaceChildren(...[...piece.childNodes].map((node) => document.adoptNode(node)));
     }
+    // who reads with the ears hears the verdict with the text
+    cards.forEach((card, i) => card.querySelector("textarea").setAttribute("aria-describedby", `preview-passage-${i}`));
     for (const pre of at("copies").querySelectorAll("pre")) {
       pre.textContent = pre.textContent.replace("http://127.0.0.1:8000/", new URL(".", location.href).href);
     }
