@@ -77,6 +77,13 @@ class Tab:
         self.call("Page.navigate", url=url)
         self.wait_for(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})")
 
+    def leave(self) -> None:
+        """Close the page; the next is a new one, in the same browser."""
+        self.call("Page.close")
+        self._session = None
+        self.complaints.clear()
+        self.dialogs.clear()
+
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command and wait for its result."""
         self._number += 1

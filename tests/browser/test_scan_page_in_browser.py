@@ -30,6 +30,8 @@ def test_decisions_are_made_by_keys_and_exported(tmp_path: Path) -> None:
         tab.evaluate(key % "k")
         assert tab.evaluate("document.getElementById('progress').textContent").startswith("2 of ")
         exported = tab.evaluate("exported()")
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        assert tab.evaluate("getComputedStyle(document.querySelector('article pre')).maxHeight") == "none"
     (tmp_path / "decisions.json").write_text(exported)
     assert [row["decision"] for row in json.loads(exported)["decisions"]] == ["quarantine", "keep"]
     assert read_decisions(tmp_path / "decisions.json") == [first]

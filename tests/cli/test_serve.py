@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from unpoison.errors import OptionError
 from unpoison.serve import server, sockets
@@ -53,6 +54,12 @@ def test_guard_on_this_machine_only_by_default(run: Run, started: SimpleNamespac
     assert (started.drain, started.grace) == (5, 20)
     assert started.service.on_poison is None
     assert started.service.log_dropped is False
+
+
+def test_the_playground_can_be_left_out(run: Run, started: SimpleNamespace) -> None:
+    for options, status in (((), 200), (("--without-playground",), 404)):
+        assert run("serve", *options).exit_code == 0
+        assert TestClient(started.app, base_url="http://localhost").get("/").status_code == status
 
 
 def test_options_reach_the_service(run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,3 +344,24 @@ def test_calibration_needs_enough_passages_and_guards_screenings() -> None:
         calibrate_threshold([Grada().screen(QUERY, CLEAN)], 0.02)
     with pytest.raises(OptionError, match="damage"):
         calibrate_threshold([], 1.0)
+
+
+def test_another_threshold_is_another_guard() -> None:
+    guard = Guard(gibberish="keep", alone=True)
+    strict = guard.with_threshold(0.0)
+    for probe, threshold in ((strict, 0.0), (guard.with_threshold(1.0), 1.0)):
+        made = Guard(gibberish="keep", alone=True, threshold=threshold)
+        assert probe.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict() == made.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict()
+    assert guard.threshold == Guard().threshold
+    with pytest.raises(OptionError, match="threshold"):
+        guard.with_threshold(1.5)
+
+
+def test_other_sources_are_another_guard_that_learns_nothing() -> None:
+    guard = Guard(sources={"known": ["a.example"]})
+    guard.learn = True
+    other = guard.with_sources({"blocked": ["b.example"]})
+    assert (guard.learn, other.learn) == (True, False)
+    passages = [Passage("A page.", source="https://b.example/"), *CLEAN]
+    assert 0 in other.screen(QUERY, passages).dropped_indices
+    assert 0 not in guard.screen(QUERY, passages).dropped_indices

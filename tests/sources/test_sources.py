@@ -251,3 +251,25 @@ def test_a_history_alone_is_an_option_too(tmp_path):
     found = Sources.of(str(path))
     assert found is not None
     assert [row.origin for row in found.rows()] == ["a.example"]
+
+
+def test_what_would_be_if_a_source_stood_elsewhere() -> None:
+    policy = {"known": ["https://handbook.example/**"], "blocked": ["https://handbook.example/drafts/**"]}
+    sources = Sources(policy)
+    asked = pages("https://handbook.example/leave", "https://handbook.example/drafts/leave", "https://new.example/")
+    supposed = sources.suppose({"handbook.example": "open", "new.example": "trusted"})
+    assert [one.level for one in supposed.standings("q", asked)] == ["open", "open", "trusted"]
+    assert not supposed.blocks(asked[1])
+    assert sources.suppose({"new.example": "blocked"}).blocks(asked[2])
+    assert [one.level for one in sources.standings("q", asked)] == ["known", "blocked", "fresh"]
+    assert supposed.history is sources.history
+    again = pickle.loads(pickle.dumps(supposed))  # noqa: S301
+    assert [one.level for one in again.standings("q", asked)] == ["open", "open", "trusted"]
+
+
+def test_supposing_that_somebody_is_known_tells_sources_apart() -> None:
+    assert Sources().suppose({"a.example": "known"}).informed
+    assert not Sources().suppose({"a.example": "blocked"}).informed
+    assert Sources().suppose({"a.example": "blocked"}).blocks(pages("https://a.example/")[0])
+    with pytest.raises(OptionError, match="level must be one of"):
+        Sources().suppose({"a.example": "fresh"})

@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
+`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
 `audit`, `trace`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`,
 `sources`, `schema`, `verify` and `defenses`.
 
@@ -36,6 +36,7 @@ from unpoison.cli import (
     mcp,
     mcp_proxy,
     models,
+    play,
     quarantine,
     questions,
     redteam,
@@ -91,6 +92,7 @@ COMMANDS: dict[ModuleType, str | None] = {
     attack: None,
     evaluate: "Measure defenses under attack and without one.",
     serve: "Serve defenses over HTTP, as a reranker too.",
+    play: "Try texts, sources and defenses on a page.",
     keys: "Make a key for 'unpoison serve --keys'.",
     mcp: "Serve screen and explain as tools for agents (MCP).",
     mcp_proxy: "Screen what any MCP server returns.",

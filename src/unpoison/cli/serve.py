@@ -24,7 +24,7 @@ from unpoison.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from unpoison.defenses.base import Defense
+    from unpoison.defenses.base import Defense, SourcesOption
     from unpoison.runtime.driver import Limits
     from unpoison.serve.keys import Keys
 
@@ -47,7 +47,7 @@ Examples:
 Every option can stand in a TOML file (--config), as on-poison = "demote", and in the environment, as
 UNPOISON_SERVE_ON_POISON=demote; the command line counts before the environment, and that before the file.
 
-The inspector is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
+The playground is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
 KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
 """
 
@@ -167,6 +167,9 @@ def serve(
     mcp: Annotated[
         bool, caller_option("--mcp", "Offer the tools of the Model Context Protocol to agents, at /mcp.")
     ] = False,
+    without_playground: Annotated[
+        bool, caller_option("--without-playground", "Serve no page at / to try things out on.")
+    ] = False,
     max_body: Annotated[int, limit_option("BYTES", "Bytes of one request.", min=1)] = 8 * 1024 * 1024,
     max_passages: Annotated[int, limit_option("N", "Passages of one request.", min=1)] = 1000,
     max_characters: Annotated[int, limit_option("N", "Characters of one passage.", min=1)] = 20_000,
@@ -199,7 +202,7 @@ def serve(
     ] = 64 * 2**20,
     audit_files: Annotated[int, log_option("N", "Files of the audit log; the oldest is deleted.", min=1, max=1000)] = 8,
 ) -> None:
-    """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
+    """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and a playground.
 
     Nothing listens outside this machine unless --host says so. The log holds no texts unless --log-dropped is given.
     """
@@ -276,6 +279,7 @@ def serve(
             make=make if allow_options else None,
             log_dropped=log_dropped,
             audit=audit,
+            playground=not without_playground,
         )
         socket = listening or listen(host, port, unix_socket)
         try:
@@ -299,7 +303,7 @@ def load_keys(path: Path | None) -> Keys | None:
 
 
 def build_defenses(
-    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits, sources: Path | None = None
+    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits, sources: SourcesOption = None
 ) -> dict[str, Defense]:
     """The defenses of option strings, with the models of a command line that they take."""
     from unpoison.models.loading import load_encoder, load_generator

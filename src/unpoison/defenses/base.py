@@ -161,6 +161,12 @@ class Defense(ABC):
         styled.models = replace(self.models, style=Style.of(style))
         return styled
 
+    def with_sources(self, sources: SourcesOption) -> Self:
+        """The same defense with other sources, about which it learns nothing."""
+        other = copy(self)
+        other.sources, other.learn = Sources.of(sources), False
+        return other
+
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """The flow that decides which passages to trust. It reads their `reading`, never their `text`."""

@@ -7,6 +7,7 @@ The content security policy of a page allows its own style and script by their h
 from __future__ import annotations
 
 from base64 import b64encode
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -41,6 +42,11 @@ def _clean(value: object) -> object:
     return value if isinstance(value, (int, float)) or hasattr(value, "__html__") else without_invisible(str(value))
 
 
+def _moment(time: datetime) -> str:
+    """To the minute: nobody reads microseconds."""
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: a command without a page starts without it
@@ -62,6 +68,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",
         "exact": exact,
+        "moment": _moment,
         "excerpt": lambda value, limit: excerpt(str(value), limit),
         "thousands": "{:,}".format,
     }

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
+from unpoison.report.claim_picture import SourceRow, claim_picture
 from unpoison.report.graph_picture import similarity_graph
 from unpoison.report.pages import render
 from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = ["STATUS", "claim_line", "excerpt", "explain", "inspection", "page", "plain", "sides"]
+__all__ = ["STATUS", "claim_line", "excerpt", "explain", "page", "plain", "preview", "sides"]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -92,14 +93,17 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
     return render("screenings.html", screenings=shown, remark=remark, legend=bool(kinds), **HELPERS)
 
 
-def inspection(screening: Screening, **more: object) -> str:
-    """One screening with every number, as the inspector shows it below its form.
+def preview(screening: Screening, sources: Sequence[SourceRow], **more: object) -> str:
+    """One screening with every number, in pieces for the slots of the playground.
 
     Args:
         screening: What is shown.
-        more: `answer`, or None; `threshold` and `probability` (shape (k,)), or None for both; `status`.
+        sources: Who says it.
+        more: `answer` and `undefended`, or None; `threshold` and `probability` (shape (k,)), or None for both;
+            `status`, `trust`, `reads` and `copies` (`serve.playground`).
     """
-    return render("inspection.html", screening=screening, graph=similarity_graph(screening), **HELPERS, **more)
+    picture, graph = claim_picture(screening, sources), similarity_graph(screening)
+    return render("preview.html", screening=screening, sources=sources, picture=picture, graph=graph, **HELPERS, **more)
 
 
 class Piece(NamedTuple):

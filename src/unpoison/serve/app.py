@@ -15,12 +15,13 @@ from unpoison.defenses.guard import Guard
 from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
-from unpoison.serve import inspector, replies, rerank, routes
+from unpoison.serve import replies, rerank, routes
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.keys import Key, Keys, LocalRates, Rates
 from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.middleware import Admission, RequestMiddleware
+from unpoison.serve.playground import router as page_router
 from unpoison.serve.screening_service import Auditor, Choices, OnPoison, ScreeningService
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
@@ -46,6 +47,7 @@ def create_app(
     log_dropped: bool = False,
     audit: AuditLog | None = None,
     ingest: Ingest | None = None,
+    playground: bool = True,
 ) -> FastAPI:
     """The service as an ASGI application.
 
@@ -68,6 +70,7 @@ def create_app(
         log_dropped: Whether the access log quotes questions and what was dropped.
         audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
         ingest: Judges the documents of /v1/ingest/check; by default beside those alone that the request brings.
+        playground: Whether the playground is at `/`.
 
     Returns:
         The application. Its lifespan must run: it starts and stops the threads.
@@ -121,7 +124,8 @@ def create_app(
     replies.install(app)
     app.include_router(rerank.router)  # first, for a request is held against one route after the other
     app.include_router(routes.router)
-    app.include_router(inspector.router)
+    if playground:
+        app.include_router(page_router)
     if agents is not None:
         app.router.routes.extend(http_routes(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()

@@ -74,6 +74,9 @@ class Metrics:
         self.passages.labels(defense, "kept").inc(len(screening.passages) - dropped)
         self.passages.labels(defense, "dropped").inc(dropped)
         self.attacked.labels(defense, "yes" if dropped else "no").inc()
+        self.count_calls(calls)
+
+    def count_calls(self, calls: Iterable[Call]) -> None:
         for call in calls:
             self.calls.labels(call.kind, call.model).inc()
             self.tokens.labels(call.model, "prompt").inc(call.prompt_tokens or 0)

@@ -26,10 +26,10 @@ from unpoison.utils.tracing import request_span
 
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
 
-OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/sample/")
+OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/", "/sample/")
 """What needs no key: nothing of it tells anything about what the service was asked."""
 
-SCOPE = {"/v1/answer": "answer"}
+SCOPE = dict.fromkeys(("/v1/answer", "/play/answer", "/inspect/answer"), "answer")
 """What a key must allow; for every other body it is `screen`."""
 
 

@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     FiniteFloat,
     JsonValue,
+    StringConstraints,
     Tag,
     model_validator,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "DocumentsRequest",
     "Failure",
     "IngestRequest",
+    "PlayRequest",
     "Reranked",
     "ScreenRequest",
     "Screened",
@@ -106,6 +108,15 @@ class AnswerRequest(ScreenRequest):
     guarantee: int = Field(
         0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
+
+
+class PlayRequest(ScreenRequest):
+    """What the playground asks: a screening, and what would be if."""
+
+    trust: dict[Annotated[str, StringConstraints(max_length=2_048)], Literal["trusted", "known", "open", "blocked"]] = (
+        Field({}, max_length=200, description="In which list each origin stands, before the service's own policy.")
+    )
+    threshold: FiniteFloat | None = Field(None, ge=0, le=1, description="Instead of the defense's own, for Guard.")
 
 
 class IngestRequest(BaseModel):

@@ -7,13 +7,14 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from fastapi import Depends, Request
 
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.models.protocols import Generator
 from unpoison.report.rendering import excerpt, plain
@@ -29,7 +30,16 @@ from unpoison.serve.schemas import PassageIn, ScreenRequest
 from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Auditor", "Choices", "OnPoison", "ScreeningService", "ServiceOfRequest", "generator_of", "query_of"]
+__all__ = [
+    "Auditor",
+    "Choices",
+    "OnPoison",
+    "Preview",
+    "ScreeningService",
+    "ServiceOfRequest",
+    "generator_of",
+    "query_of",
+]
 
 Maker = Callable[[str], Defense]
 """Makes the defense of an option string with the models of the service."""
@@ -159,6 +169,14 @@ class Auditor:
 OnPoison = Literal["drop", "demote", "monitor"]
 
 
+class Preview(NamedTuple):
+    """What a page shows: a screening, and where it was answered the answer with the defense and without one."""
+
+    screening: Screening
+    answer: Answer | None = None
+    undefended: Answer | None = None
+
+
 @dataclass(slots=True)
 class ScreeningService:
     """What the routes of one application share.
@@ -242,6 +260,28 @@ class ScreeningService:
         shown = cut(read, self.bounds.characters)
         return await self._record_answer(request, await self.work.answer(defense, query, shown), read, shown)
 
+    async def preview(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn], *, answers: bool
+    ) -> Preview:
+        """Screen, or answer with and without the defense, for a page on which somebody tries things out.
+
+        Bounded as ever, and its model calls are counted, for they cost; but nothing is audited, and it is no screening
+        in the metrics: who types a poison here is no attack.
+        """
+        if answers:
+            read = self._read(query, passages)
+            shown = cut(read, self.bounds.characters)
+            answer = _note_cuts(await self.work.answer(defense, query, shown), read, shown)
+            bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
+            preview = Preview(answer.screening, answer, await self.work.answer(bare, query, shown))
+            calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
+        else:
+            screening, calls = await self._run_defense(defense, query, passages)
+            preview = Preview(screening)
+        self.metrics.count_calls(calls)
+        self._log(request, preview.screening, calls)
+        return preview
+
     async def stream(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> AsyncIterator[Event]:
@@ -259,13 +299,7 @@ class ScreeningService:
     ) -> Answer:
         """Count and audit an answer, and say in it which passages were read in part."""
         self._count(request, answer.screening, answer.calls)
-        notes = [
-            f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
-            for i, (part, whole) in enumerate(zip(shown, read))
-            if part is not whole
-        ]
-        evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
-        answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
+        answer = _note_cuts(answer, read, shown)
         await self._audit(request, answer)
         return answer
 
@@ -309,6 +343,9 @@ class ScreeningService:
 
     def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
         self.metrics.count_screening(screening.defense, screening, calls)
+        self._log(request, screening, calls)
+
+    def _log(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
         record: Record = request.state.record
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
@@ -321,6 +358,17 @@ class ScreeningService:
                     for i, passage in zip(screening.dropped_indices, screening.dropped)
                 ],
             }
+
+
+def _note_cuts(answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]) -> Answer:
+    """Say in an answer which passages were read in part."""
+    notes = [
+        f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
+        for i, (part, whole) in enumerate(zip(shown, read))
+        if part is not whole
+    ]
+    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
+    return replace(answer, screening=replace(answer.screening, evidence=evidence))
 
 
 async def _remember(defense: Defense, result: Screening | Answer) -> None:

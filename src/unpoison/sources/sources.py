@@ -13,7 +13,7 @@ from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
 from unpoison.sources.origins import is_shared, origin_of, source_of
-from unpoison.sources.policy import Policy
+from unpoison.sources.policy import LISTS, Policy
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
 from unpoison.utils.lru_cache import LRUCache
@@ -103,6 +103,7 @@ class Sources:
         self.policy = Policy.of(policy)
         self.history = history if isinstance(history, History) else History(history or self.policy.history)
         self._today = today
+        self._supposed: Mapping[str, Level] = {}
         self._start()
 
     def _start(self) -> None:
@@ -116,13 +117,28 @@ class Sources:
             return cls(history=value)
         return value if value is None or isinstance(value, Sources) else cls(value)
 
+    def suppose(self, levels: Mapping[str, Level]) -> Sources:
+        """The same policy and history, as if these origins stood in other lists; for what-if questions.
+
+        Args:
+            levels: Origin -> `trusted`, `known`, `open` or `blocked`. It counts before every pattern of the policy.
+
+        Raises:
+            OptionError: No such list.
+        """
+        other = Sources(self.policy, self.history, today=self._today)
+        other._supposed = {origin: among("level", level, LISTS) for origin, level in levels.items()}
+        return other
+
     @property
     def informed(self) -> bool:
         """Whether there is anything to tell sources apart by: somebody trusted or known, or a history.
 
         If not, every source that is not blocked or open is `unknown`, and weighs 1, as without sources.
         """
-        return self.policy.informed or bool(self._try(lambda: bool(self.history), default=False))
+        if self.policy.informed or not {"trusted", "known"}.isdisjoint(self._supposed.values()):
+            return True
+        return bool(self._try(lambda: bool(self.history), default=False))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,7 +155,7 @@ class Sources:
 
     def blocks(self, passage: object) -> bool:
         """Whether the policy blocks its source."""
-        return bool(self.policy.patterns) and self._level(*self._read(passage)) == "blocked"
+        return bool(self.policy.patterns or self._supposed) and self._level(*self._read(passage)) == "blocked"
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
@@ -272,6 +288,8 @@ class Sources:
         return Standing(origin, level, trust(level, heard, *counts), questions, first)
 
     def _level(self, source: str | None, origin: str) -> Level | None:
+        if origin in self._supposed:
+            return self._supposed[origin]
         if not self.policy.patterns:
             return None
         level = self._levels.get((source, origin))
@@ -308,7 +326,7 @@ class Sources:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"policy": self.policy, "history": self.history, "_today": self._today}
+        return {name: vars(self)[name] for name in ("policy", "history", "_today", "_supposed")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

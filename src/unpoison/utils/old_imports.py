@@ -86,6 +86,7 @@ MOVED = {
     "scan.units": ("scan.documents",),
     "screenings": ("core.screenings",),
     "serve.admission": ("serve.middleware",),
+    "serve.inspector": ("serve.playground",),
     "serve.windows": ("serve.bounds",),
     "serve.workers": ("serve.sockets",),
     "service": ("serve",),

@@ -13,9 +13,10 @@ reader or a language model. What is kept stays in the retriever's order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +167,17 @@ class Guard(Defense):
             "crafted": self.action if crafted is None else among("crafted", crafted, ACTIONS),
         }
         self.checks = Checks(actions, Crafted.load(), self.threshold, company=not self.alone)
+
+    def with_threshold(self, threshold: float) -> Self:
+        """The same defense, whose checks act above another probability.
+
+        Raises:
+            OptionError: It is none in [0, 1].
+        """
+        other, checks = copy(self), self.checks
+        other.threshold = within("threshold", threshold, 0.0, 1.0)
+        other.checks = Checks(checks.actions, checks.model, other.threshold, company=checks.company)
+        return other
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """The checks, the comparison of answers where wanted, claims and sources."""

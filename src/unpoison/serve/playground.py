@@ -1,0 +1,163 @@
+"""The playground at `/`: a question and passages in cards, verdicts as you type, who says what, and what would be if.
+
+The server renders everything, escaped; the browser's part is one file of plain JavaScript. The policy of the page
+allows that file, the style sheet and requests to this service, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+
+from unpoison.defenses.base import Defense
+from unpoison.defenses.guard import Guard
+from unpoison.io.rows import load_sample
+from unpoison.models.loading import can_write
+from unpoison.report.claim_picture import sources_of
+from unpoison.report.pages import render, resource
+from unpoison.report.rendering import STATUS, preview
+from unpoison.serve.copies import copies_of
+from unpoison.serve.replies import Json, Refusal
+from unpoison.serve.schemas import PlayRequest
+from unpoison.serve.screening_service import Preview, ServiceOfRequest, generator_of, query_of
+from unpoison.sources.sources import Sources
+
+__all__ = ["load_examples", "router"]
+
+PLANTED = 3
+"""Poisons that a sample question is shown with."""
+
+GENUINE = 7
+"""Genuine passages beside them."""
+
+MAX_CARDS = 50
+"""Passages that the page holds."""
+
+ASSETS = {
+    "page.css": "text/css",
+    "playground.js": "text/javascript",
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+HEADERS = {"Content-Security-Policy": POLICY}
+
+router = APIRouter(include_in_schema=False)
+
+
+def load_examples() -> tuple[dict[str, Any], ...]:
+    """Questions with passages to begin with: `name`, `about` in a sentence, `query`, `passages`, `trust`."""
+    text = files("unpoison").joinpath("data", "playground.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text))
+
+
+@router.get("/")
+async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
+    """The form."""
+    html = render(
+        "playground.html",
+        examples=[example["name"] for example in load_examples()],
+        samples=[row.query.text for row in load_sample()],
+        choices=service.choices,
+        answering={name: defense.models.generator is not None for name, defense in service.choices.items()},
+        live={name: _is_free(defense) for name, defense in service.choices.items()},
+        bounds=service.bounds,
+        most=min(MAX_CARDS, service.bounds.passages),
+        keyed=request.state.middleware.admission.keys is not None,
+    )
+    return HTMLResponse(html, headers=HEADERS)
+
+
+@router.post("/play")
+@router.post("/inspect")  # what it was called
+async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
+    """The verdicts, pieces of the page."""
+    return await _reply(request, body, service, answers=False)
+
+
+@router.post("/play/answer")
+@router.post("/inspect/answer")
+async def play_answer(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
+    """The verdicts with the answer, its status and what speaks for it, and the answer without a defense."""
+    return await _reply(request, body, service, answers=True)
+
+
+async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest, *, answers: bool) -> HTMLResponse:
+    name = body.defense or service.choices.default
+    chosen = service.choices.pick(body.defense)
+    if answers:
+        generator_of(chosen)
+    defense = _suppose(chosen, body)
+    found = await service.preview(request, defense, query_of(body), body.passages, answers=answers)
+    keyed = request.state.middleware.admission.keys is not None
+    return HTMLResponse(_show(found, name, defense, body, keyed=keyed), headers=HEADERS)
+
+
+def _suppose(defense: Defense, body: PlayRequest) -> Defense:
+    """The defense with what the page changes of it."""
+    if body.threshold is not None and isinstance(defense, Guard):
+        defense = defense.with_threshold(body.threshold)
+    return defense.with_sources((defense.sources or Sources()).suppose(body.trust) if body.trust else defense.sources)
+
+
+def _show(found: Preview, name: str, defense: Defense, body: PlayRequest, *, keyed: bool) -> str:
+    screening, generator = found.screening, defense.models.generator
+    standings = (defense.sources or Sources()).standings(screening.query, screening.passages)
+    evidence: dict[str, Any] = {
+        name: screening.evidence[name].tolist() if name in screening.evidence else None
+        for name in ("threshold", "probability")
+    }
+    return preview(
+        screening,
+        sources_of(standings),
+        answer=found.answer,
+        undefended=found.undefended,
+        status=STATUS,
+        trust=body.trust,
+        reads=generator is not None,
+        copies=copies_of(body, name, None if generator is None else generator.name, keyed=keyed),
+        **evidence,
+    )
+
+
+def _is_free(defense: Defense) -> bool:
+    """Whether nobody pays for a screening, nor for an answer: it may be made at every pause of typing."""
+    generator, encoder = defense.models.generator, defense.models.encoder
+    return (generator is None or not can_write(generator)) and not getattr(encoder, "remote", False)
+
+
+@router.get("/examples/{number}")
+async def example(number: int) -> Json:
+    """One of the examples."""
+    return Json(_pick(load_examples(), number, "there are the examples"))
+
+
+@router.get("/sample/{number}")
+async def sample(number: int) -> Json:
+    """A question of the built-in sample, poisons with the question in front planted among its passages."""
+    row = _pick(load_sample(), number, "the sample has the questions")
+    labelled = list(zip(row.passages, row.raw["passages"], strict=True))
+    poisons = [f"{row.query.text} {passage.text}" for passage, raw in labelled if raw["label"] == "poison"]
+    genuine = [passage.text for passage, raw in labelled if raw["label"] != "poison"]
+    return Json({"query": row.query.text, "passages": [*poisons[:PLANTED], *genuine[:GENUINE]]})
+
+
+def _pick(rows: tuple[Any, ...], number: int, there_are: str) -> Any:
+    if not 0 <= number < len(rows):
+        raise Refusal(404, "NotFound", f"{there_are} 0 to {len(rows) - 1}")
+    return rows[number]
+
+
+@router.get("/assets/{name}")
+async def asset(name: str) -> Response:
+    """A style sheet or the script."""
+    if name not in ASSETS:
+        raise Refusal(404, "NotFound", "there is no such file")
+    return Response(resource(name), media_type=ASSETS[name], headers=HEADERS)
