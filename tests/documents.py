@@ -64,6 +64,9 @@ def carry_out(page: Path, folder: Path, unshown: list[str] | None = None) -> lis
     tool = tools / "unpoison"
     tool.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from unpoison.cli import main; main()' \"$@\"\n")
     tool.chmod(0o755)
+    python = tools / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "packages" / "unpoison-reader" / "src")])
     environment = {
         **os.environ,

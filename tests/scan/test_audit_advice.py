@@ -76,13 +76,16 @@ def test_contested_origins_and_documents_of_disputed_answers_are_named_by_count(
 def test_flagged_documents_come_with_the_command_that_takes_them_out() -> None:
     attack = [line(f"where {n}", seen("forum-1", kept=False), seen(f"wiki-{n}-0")) for n in range(6)]
     said = steps(*quiet(), *attack)
-    assert said[0].startswith("look at what is marked below, documents: 1") and said[0].endswith("QUARANTINE --id forum-1")
+    assert said[0].startswith("look at what is marked below, documents: 1") and said[0].endswith(
+        "QUARANTINE --id forum-1"
+    )
     assert "forum.example (6)" in said[1]
 
 
 def test_what_was_only_watched_is_said() -> None:
     lines = [line(f"q{n}", seen("a", kept=n > 0), seen("b"), action="monitor") for n in range(5)]
-    assert "5 answers were only watched, and 1 of them would have lost something" in step("watched", *lines)
+    assert "only watched: 5, of which 1 would have lost a passage; where that is right" in step("watched", *lines)
+    assert "0 would have lost a passage; to enforce would have changed nothing" in step("watched", *lines[1:])
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["log", "saved screening"])
@@ -116,7 +119,9 @@ def test_the_page_and_the_rows_hold_it() -> None:
 
     lines = [line("q", seen("<b>", kept=False), action="monitor")]
     report = audit_rows(lines)
-    assert "What to do next" in audit_page(report) and "<b>" not in audit_page(report).split("<main>")[1].split("</ol>")[0]
+    assert (
+        "What to do next" in audit_page(report) and "<b>" not in audit_page(report).split("<main>")[1].split("</ol>")[0]
+    )
     assert next(report.records())["next_steps"] == list(report.next_steps)
     decided = Screening.decided("t", Query("q"), [Passage("one")], kept=[0], scores=[1], reasons=["own words"])
     assert "code" not in entry(decided, texts=False)["passages"][0]

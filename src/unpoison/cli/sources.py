@@ -230,7 +230,9 @@ def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[s
     rows = {row.origin: row for row in tally.rows() if row.origin}
     most = sorted((origin for origin in dropped if origin), key=lambda origin: (-dropped[origin], origin))[:NAMED]
     if most:
-        named = (f"{excerpt(origin, 60)} ({dropped[origin]:,} of {rows[origin].passages:,} passages)" for origin in most)
+        named = (
+            f"{excerpt(origin, 60)} ({dropped[origin]:,} of {rows[origin].passages:,} passages)" for origin in most
+        )
         yield f"dropped most: {', '.join(named)}"
     if len(rows) > 1 and not levels:
         yield (

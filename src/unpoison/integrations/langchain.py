@@ -66,8 +66,11 @@ class ScreeningCompressor(BaseDocumentCompressor):
         audit_log: AuditLog | str | Path | None = None,
     ) -> None:
         given: dict[str, Any] = {
-            **{"defense": defense, "mode": mode, "annotate": annotate},
-            **{"exempt": exempt, "audit_log": audit_log},
+            "defense": defense,
+            "mode": mode,
+            "annotate": annotate,
+            "exempt": exempt,
+            "audit_log": audit_log,
         }
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given)
@@ -150,9 +153,7 @@ def screening_runnable(
     Keeps what else is in a chain with `RunnablePassthrough.assign(documents=screening_runnable())`. The options are
     those of `ScreeningCompressor`.
     """
-    return ScreeningCompressor(
-        defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log
-    ).as_runnable()
+    return ScreeningCompressor(defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log).as_runnable()
 
 
 def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], dict[str, Any]]:

@@ -65,8 +65,11 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {
-            **{"defense": defense, "mode": mode, "annotate": annotate},
-            **{"exempt": exempt, "audit_log": audit_log},
+            "defense": defense,
+            "mode": mode,
+            "annotate": annotate,
+            "exempt": exempt,
+            "audit_log": audit_log,
         }
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given, **framework)

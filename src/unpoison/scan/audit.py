@@ -87,7 +87,9 @@ class Audit:
         """
         at_least("top", top, 1)
         store = self._store
-        totals = {name: (seen, dropped) for name, seen, dropped in store.ask("SELECT defense, seen, dropped FROM defenses")}
+        totals = {
+            name: (seen, dropped) for name, seen, dropped in store.ask("SELECT defense, seen, dropped FROM defenses")
+        }
         put_rates(store, totals)
         questions, attacked = _questions(store, top)
         documents, flagged = _documents(store, top)

@@ -106,10 +106,10 @@ def _gentler_threshold(store: AuditStore) -> Iterator[str]:
 def _watched(store: AuditStore) -> Iterator[str]:
     ((watched, hit),) = store.ask("SELECT ifnull(sum(watched), 0), ifnull(sum(watched_hit), 0) FROM defenses")
     if watched:
-        yield (
-            f"{watched:,} answers were only watched, and {hit:,} of them would have lost something: where those are "
-            "right to go, leave out mode='monitor'"
+        what = (
+            "where that is right, leave out mode='monitor'" if hit else "to enforce would have changed nothing so far"
         )
+        yield f"answers that were only watched: {watched:,}, of which {hit:,} would have lost a passage; {what}"
 
 
 def _counted(counts: Counter[str]) -> str:
