@@ -39,8 +39,8 @@ class Screen:
         annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
             that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (with hashes in place of texts), or
-            an `unpoison.scan.audit_log.AuditLog`.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.

@@ -40,8 +40,8 @@ class ScreeningCompressor(BaseDocumentCompressor):
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (with hashes in place of texts), or
-            an `unpoison.scan.audit_log.AuditLog`.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.

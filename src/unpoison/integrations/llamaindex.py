@@ -39,8 +39,8 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
         exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (with hashes in place of texts), or
-            an `unpoison.scan.audit_log.AuditLog`.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.

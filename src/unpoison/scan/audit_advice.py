@@ -29,7 +29,8 @@ def next_steps(
 
     Args:
         store: All counts of the log.
-        documents, origins: Those of the report, the most remarkable first.
+        documents: Those of the report, the most remarkable first.
+        origins: The same.
         attacked: Questions under attack.
     """
     yield from _flagged(documents, origins, attacked)
@@ -84,7 +85,7 @@ def _disputed_documents(store: AuditStore) -> Iterator[str]:
         )
     )
     if disputed:
-        yield f"read in most disputed answers: {_counted(disputed)}; correct them, or let the policy prefer the other side"
+        yield f"read in most disputed answers: {_counted(disputed)}; correct them, or let a policy prefer a side"
 
 
 def _gentler_threshold(store: AuditStore) -> Iterator[str]:
