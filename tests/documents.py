@@ -84,7 +84,7 @@ def carry_out(page: Path, folder: Path, unshown: list[str] | None = None) -> lis
             output = ""
             for command, code in commands(block.text):
                 run = subprocess.run(
-                    ["bash", "-euo", "pipefail", "-c", command.replace("python ", f"{sys.executable} ", 1)],
+                    ["bash", "-euo", "pipefail", "-c", command],
                     cwd=folder,
                     env=environment,
                     capture_output=True,

@@ -54,7 +54,7 @@ def step(place: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_action_scans_and_writes_alerts(place: Path) -> None:
-    ran = step(place, PATH="docs", OPTIONS="--threshold 0.5 --ignore 'x y'")
+    ran = step(place, PATH="docs", OPTIONS="--workers 1 --ignore 'x y'")
     assert ran.returncode == 3, ran.stderr
     (found,) = json.loads((place / "unpoison.sarif").read_text())["runs"][0]["results"]
     assert "harbour.md" in json.dumps(found["locations"])
@@ -76,14 +76,11 @@ def test_the_hook_judges_the_files_that_changed(place: Path) -> None:
     assert re.search(HOOK["files"], "docs/harbour.md") and not re.search(HOOK["files"], "docs/picture.png")
     planted = run([*command, "docs/harbour.md", "docs/a page.md"], place)
     assert planted.returncode == 3, planted.stderr
-    assert "harbour.md" in planted.stdout
-    assert run([*command, "docs/a page.md"], place).returncode == 0
+    assert "harbour.md" in planted.stdout and "a page.md" not in planted.stdout
 
 
 def test_the_image_is_the_one_of_the_service_and_goes_where_a_variable_says() -> None:
-    (build,) = [
-        one for one in IMAGE["jobs"]["image"]["steps"] if "build-push" in one["uses" if "uses" in one else "name"]
-    ]
+    (build,) = [one for one in IMAGE["jobs"]["image"]["steps"] if "build-push" in one.get("uses", "")]
     assert (ROOT / build["with"]["file"]).is_file()
     assert IMAGE["jobs"]["image"]["if"] == "vars.IMAGE != ''"
 
