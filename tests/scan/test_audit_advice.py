@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,10 @@ def test_flagged_documents_come_with_the_command_that_takes_them_out() -> None:
         "QUARANTINE --id forum-1"
     )
     assert "forum.example (6)" in said[1]
+    nameless = [
+        line(f"where {n}", seen("forum-1", kept=False) | {"id": "", "hash": "ab"}, seen("w-1")) for n in range(6)
+    ]
+    assert steps(*quiet(), *nameless)[0].endswith("QUARANTINE --id ID")
 
 
 def test_what_was_only_watched_is_said() -> None:
@@ -107,9 +112,11 @@ def test_real_screenings_say_who_was_contradicted(saved: bool) -> None:
 
 
 def test_hostile_names_and_broken_contests_steer_nothing() -> None:
-    evil = "evil\x1b[31m\nrm -rf"
+    evil = "evil\x1b[31m\n; rm -rf ~"
     bad = [line(f"q{n}", seen("x", kept=False) | {"id": evil, "source": evil}, seen("b")) for n in range(9)]
-    assert not any("\x1b" in said or "\n" in said for said in steps(*quiet(), *bad))
+    said = steps(*quiet(), *bad)
+    assert not any("\x1b" in one or "\n" in one for one in said)
+    assert shlex.split(said[0])[-2] == "--id", "an id is one word of the command, whatever it holds"
     with Audit() as audit, pytest.raises(Exception, match="cannot be read"):
         audit.add(line("q", seen("a"), contested=[{"rivals": 3}]))
 

@@ -110,7 +110,7 @@ class Audit:
             onset=onset(points),
             defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in totals.items()},
             notes=tuple(self._notes(totals)),
-            next_steps=tuple(next_steps(store, documents, origins, attacked)),
+            next_steps=tuple(next_steps(store, documents, origins, flagged, attacked)),
         )
 
     def _notes(self, totals: Mapping[str, tuple[int, int]]) -> Iterator[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_report import AuditedDocument, Origin
+from unpoison.scan.audit_rows import MAX_KEY
 from unpoison.scan.audit_store import MIN_DISTINCT, AuditStore
 from unpoison.sources.origins import origin_of
 
@@ -18,12 +20,15 @@ NAMED = 3
 LOOKED_AT = 1000
 """Sources that are looked at, the most contested first."""
 
+NAMELESS = "#"
+"""How the id of a document without one begins; what follows is a hash, which no store knows."""
+
 BINS = 1000
 """Parts of [0, 1] by which probabilities are counted."""
 
 
 def next_steps(
-    store: AuditStore, documents: Sequence[AuditedDocument], origins: Sequence[Origin], attacked: int
+    store: AuditStore, documents: Sequence[AuditedDocument], origins: Sequence[Origin], flagged: int, attacked: int
 ) -> Iterator[str]:
     """Sentences, the most urgent first.
 
@@ -31,24 +36,30 @@ def next_steps(
         store: All counts of the log.
         documents: Those of the report, the most remarkable first.
         origins: The same.
+        flagged: Flagged documents in all.
         attacked: Questions under attack.
     """
-    yield from _flagged(documents, origins, attacked)
+    yield from _flagged(documents, flagged, attacked)
+    yield from _flagged_sources(origins)
     yield from _contested_origins(store)
     yield from _disputed_documents(store)
     yield from _gentler_threshold(store)
     yield from _watched(store)
 
 
-def _flagged(documents: Sequence[AuditedDocument], origins: Sequence[Origin], attacked: int) -> Iterator[str]:
-    suspects = [one for one in documents if one.flagged]
-    if suspects:
-        ids = " ".join(f"--id {excerpt(one.id, 60)}" for one in suspects[:NAMED])
-        asked = f", questions under attack: {attacked:,}" if attacked else ""
-        yield (
-            f"look at what is marked below, documents: {len(suspects):,}{asked}; for those that are planted: "
-            f"unpoison quarantine STORE QUARANTINE {ids}"
-        )
+def _flagged(documents: Sequence[AuditedDocument], flagged: int, attacked: int) -> Iterator[str]:
+    if not flagged:
+        return
+    asked = f", questions under attack: {attacked:,}" if attacked else ""
+    named = [one.id for one in documents if one.flagged and not one.id.startswith(NAMELESS)][:NAMED]
+    ids = " ".join(f"--id {quote(excerpt(one, MAX_KEY))}" for one in named) or "--id ID"
+    yield (
+        f"look at what is marked below, documents: {flagged:,}{asked}; for those that are planted: "
+        f"unpoison quarantine STORE QUARANTINE {ids}"
+    )
+
+
+def _flagged_sources(origins: Sequence[Origin]) -> Iterator[str]:
     sources = Counter[str]()
     for one in origins:
         if one.flagged and one.kind == "source":
