@@ -64,6 +64,9 @@ def carry_out(page: Path, folder: Path, unshown: list[str] | None = None) -> lis
     tool = tools / "unpoison"
     tool.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from unpoison.cli import main; main()' \"$@\"\n")
     tool.chmod(0o755)
+    python = tools / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "packages" / "unpoison-reader" / "src")])
     environment = {
         **os.environ,
@@ -81,7 +84,7 @@ def carry_out(page: Path, folder: Path, unshown: list[str] | None = None) -> lis
             output = ""
             for command, code in commands(block.text):
                 run = subprocess.run(
-                    ["bash", "-euo", "pipefail", "-c", command.replace("python ", f"{sys.executable} ", 1)],
+                    ["bash", "-euo", "pipefail", "-c", command],
                     cwd=folder,
                     env=environment,
                     capture_output=True,

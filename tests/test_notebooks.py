@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+FOLDER = ROOT / "examples" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+TRY_IT = FOLDER / "try_it.ipynb"
+"""To be edited, in Colab as well: nothing is kept in it, and no kernel is needed to run it."""
 
 
 def printed(notebook) -> list[str]:
@@ -21,7 +25,7 @@ def pictures(notebook) -> int:
     return sum("image/png" in o.get("data", {}) for cell in notebook.cells for o in cell.get("outputs", ()))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path != TRY_IT], ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning", "ignore::ResourceWarning")
 def test_a_notebook_shows_what_it_keeps(path):
     nbformat = pytest.importorskip("nbformat")
@@ -36,7 +40,19 @@ def test_a_notebook_shows_what_it_keeps(path):
 
 
 def test_links_of_notebooks_lead_somewhere():
-    assert len(NOTEBOOKS) == 2
+    assert len(NOTEBOOKS) == 3
     for path in NOTEBOOKS:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_notebook_to_try_it_runs_cell_by_cell(capsys):
+    names = {}
+    for cell in json.loads(TRY_IT.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), TRY_IT.name, "exec"), names)  # noqa: S102  our own notebook
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "agreed | The Vasa Museum is in the city of Stockholm."
+    assert shown[1].startswith("DROP | The Vasa Museum is in Gothenburg.")
+    assert shown[4] == "The ship sank in 1628. [removed] She was raised in 1961."
+    assert [line[:4] for line in shown[5:]] == ["kept", "DROP"]

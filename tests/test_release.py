@@ -103,13 +103,15 @@ def test_every_extra_is_tried():
 def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
     files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     workflows = {path.stem: yaml.safe_load(path.read_text()) for path in files}
-    assert list(workflows) == ["arena", "check", "extras", "release"]
+    assert list(workflows) == ["arena", "check", "extras", "image", "release"]
     for document in workflows.values():
         assert document["permissions"] == {"contents": "read"}
         assert all("uses" in step or "run" in step for job in document["jobs"].values() for step in job["steps"])
     release = workflows["release"]["jobs"]
     assert release["publish"]["environment"] == "release"
     assert release["publish"]["permissions"] == {"id-token": "write"}
+    image = workflows["image"]["jobs"]["image"]
+    assert (image["environment"], image["permissions"]) == ("release", {"contents": "read", "packages": "write"})
     tested = workflows["check"]["jobs"]["test"]["strategy"]["matrix"]["python"]
     stated = [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]
     assert tested == stated

@@ -62,31 +62,26 @@ def with_figures(text: str, found: Headlines) -> str:
     return PLACE.sub(written, text)
 
 
-FRONT_ROWS = {
-    "front": "one planted text among ten passages, published poison with the question in front: **still read** in",
-    "plain": "the same questions and texts **without** the question: still read in",
-    "sample-front-1": "the built-in sample (`unpoison demo`), our prose with the question in front: still read in",
-    "sample-plain-1": "the sample, our prose as it is written (`-a published`): **still read** in",
-}
-
-
 def front(found: Headlines) -> str:
-    """The front page's table: what is stopped, what is not, and what it costs."""
-    lines = ["", "", "| `Guard()` | % | questions |", "|---|---|---|"]
-    for name, says in FRONT_ROWS.items():
-        lines.append(f"| {says} | {_cell(found, name)} | {found[name]['n']:,} |")
+    """The front page's three numbers: what it costs, what it stops, and what it does not."""
     asked = sum(entry["n"] for _, entry in _of_prefix(found, "kept"))
     sets = len(list(_of_prefix(found, "kept")))
-    low, high, name = _span(found, "kept")
-    lines.append(
-        f"| nobody attacks: passages **kept**, by kind of text ({sets}) | {_short(low)} ({name}) to {_short(high)} "
-        f"| {asked:,} |"
+    worst, best, name = _span(found, "kept")
+    least, most, _ = _span(found, "touched")
+    harm = (
+        f"{_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} ({name}); questions that lose one: "
+        f"{_short(least)} to {_short(most)}"
     )
-    low, high, name = _span(found, "touched")
-    lines.append(
-        f"| nobody attacks: questions that lose a passage, by kind | {_short(low)} to {_short(high)} ({name}) "
-        f"| {asked:,} |"
-    )
+    stopped = f"{_cell(found, 'plain')}; {_cell(found, 'front')} with the question in front"
+    rows = (
+        (f"**harm**: nobody attacks, passages lost, by kind of text ({sets})", harm, asked, f"kept-{name}"),
+        ("**others' poison**: one published text among ten passages, still read in",
+         stopped, found["plain"]["n"], "plain"),
+        ("**natural lies**: our own prose about the built-in sample, still read in",
+         _cell(found, "sample-plain-1"), found["sample-plain-1"]["n"], "sample-plain-1"),
+    )  # fmt: skip
+    lines = ["", "", "| `Guard()`, which needs no encoder | % | questions | measured by |", "|---|---|---|---|"]
+    lines += [f"| {says} | {share} | {n:,} | `{found[claim]['command']}` |" for says, share, n, claim in rows]
     return "\n".join([*lines, "", ""])
 
 

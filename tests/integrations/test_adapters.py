@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib
+import json
 import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from unpoison.errors import InputError, MissingExtraError, ModelError, OptionErr
 from unpoison.integrations.screener import keep_exempt
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.requests import generate
+from unpoison.scan.audit_log import AuditLog
 
 TAKES_A_CHECKPOINT = ("rerank", "hlatr", "perplexity")
 DEFENSES = [name for name in registry.names("defenses") if name not in TAKES_A_CHECKPOINT]
@@ -119,6 +122,29 @@ def test_enforcing_logs_the_same_event(adapted: Adapted, caplog: pytest.LogCaptu
     caplog.set_level(logging.INFO, "unpoison")
     adapted.screen(adapted.documents(), DropsStadium())
     assert {record.getMessage() for record in caplog.records} == {"drops-stadium dropped 2 of 6 passages"}
+
+
+def test_every_screening_is_written_down_for_the_audit(adapted: Adapted, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    for mode in ("monitor", "enforce"):
+        adapted.screen(adapted.documents(), DropsStadium(), mode=mode, audit_log=str(log))
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [line["action"] for line in lines] == ["monitor"] * 2 + ["drop"] * 2  # both ways of asking, twice
+    assert [one["kept"] for one in lines[0]["passages"]] == [True, True, False, True, False, True]
+    assert QUERY not in log.read_text(encoding="utf-8")
+
+
+def test_a_log_that_cannot_be_written_stops_no_answer(
+    adapted: Adapted, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(AuditLog, "append", full)
+    documents = adapted.documents()
+    delivered = adapted.screen(documents, DropsStadium(), audit_log=AuditLog(tmp_path / "audit.jsonl"))
+    assert adapted.positions(delivered, documents) == [0, 1, 3, 5]
+    assert {record.getMessage() for record in caplog.records} == {"the audit log was not written: OSError"}
 
 
 def test_a_failing_model_raises_and_is_only_noted_when_monitoring(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from os import devnull
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from integrations.frameworks import QUERY, TEXTS, DropsStadium
 from unpoison import Guard
 from unpoison.errors import OptionError
 from unpoison.integrations.haystack import Screen
+from unpoison.scan.audit_log import AuditLog
 
 ALLOWED = ["unpoison.integrations.haystack"]
 TEMPLATE = "{% for document in documents %}{{ document.content }}\n{% endfor %}{{ query }}"
@@ -104,6 +106,7 @@ def test_haystack_loads_it_only_where_that_is_allowed() -> None:
     [
         (Screen(Guard()), "give Screen an option string"),
         (Screen(exempt=lambda passage: True), "give Screen a list of ids and sources as exempt"),
+        (Screen(audit_log=AuditLog(devnull)), "give Screen the path of one as audit_log"),
     ],
 )
 def test_objects_are_refused_by_a_file(screen: Screen, says: str) -> None:

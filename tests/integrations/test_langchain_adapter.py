@@ -135,7 +135,7 @@ def test_answering_without_a_generator_is_refused() -> None:
 
 def test_what_a_compressor_shows_of_itself() -> None:
     assert repr(ScreeningCompressor("grada:keep=3", exempt=["id-1"])) == (
-        "ScreeningCompressor(defense='grada:keep=3', mode='enforce', annotate=False, exempt=['id-1'])"
+        "ScreeningCompressor(defense='grada:keep=3', mode='enforce', annotate=False, exempt=['id-1'], audit_log=None)"
     )
     copied = ScreeningCompressor(DropsStadium()).model_copy()
     assert same(copied.compress_documents(DOCUMENTS, QUERY), KEPT)

@@ -118,6 +118,7 @@ def test_it_says_what_it_is() -> None:
         "mode": "enforce",
         "annotate": False,
         "exempt": ["id-1"],
+        "audit_log": None,
         "class_name": "ScreeningPostprocessor",
     }
     again = ScreeningPostprocessor.from_dict(screening.to_dict())

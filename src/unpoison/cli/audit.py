@@ -171,6 +171,8 @@ def _show(report: AuditReport, top: int) -> None:
         show(f"since {day(onset.time)} UTC {onset.after:.2%} are dropped, before it was {onset.before:.2%}")
     for note in report.notes:
         show(note)
+    if report.next_steps:
+        show("", "What to do next:", *(f"{number}. {step}" for number, step in enumerate(report.next_steps, 1)))
     for title, heads, rows in _tables(report, top):
         table = Table(title=Text(title, style="bold"), title_justify="left", expand=True)
         table.add_column("", no_wrap=True, width=1)

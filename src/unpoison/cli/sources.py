@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 MAX_REPORTED = 20
 """Rows that cannot be read that are named; the others are counted."""
+
+NAMED = 3
+"""Origins that a sentence names."""
 
 ONE_SHARE = 0.8
 """From this share of the passages on, one origin is no help in telling sources apart."""
@@ -77,10 +81,12 @@ def list_(
     from unpoison.cli.common import RowCounts, say
     from unpoison.sources.sources import Tally
 
-    known, tally = _sources(policy, origin), Tally()
+    known, tally, dropped = _sources(policy, origin), Tally(), Counter[str]()
     counts = RowCounts("", most=MAX_REPORTED)
     for one in _retrievals(files, counts):
-        tally.add(one.question, known.standings("", one.passages))
+        standings = known.standings("", one.passages)
+        tally.add(one.question, standings)
+        dropped.update(standings[i].origin for i in one.dropped)
     levels = bool(known.policy.patterns)
     if as_json:
         for row in tally.rows():
@@ -90,7 +96,7 @@ def list_(
             typer.echo(json.dumps(fields, ensure_ascii=False))
     else:
         _show(tally, levels, top)
-    for line in _advice(tally, known.policy.origin):
+    for line in (*_advice(tally, known.policy.origin), *_next_steps(tally, dropped, levels)):
         say(line)
     say(counts.summary("read"))
     raise typer.Exit(counts.exit_code)
@@ -215,3 +221,21 @@ def _advice(tally: Tally, rule: str) -> Iterator[str]:
         )
     if named and tally.passages > 1 and named[0].share >= ONE_SHARE:
         yield "nearly all of it is one origin: tell its parts apart with --origin path:1 or --origin field:author"
+
+
+def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[str]:
+    """What to do about the table."""
+    from unpoison.report.rendering import excerpt
+
+    rows = {row.origin: row for row in tally.rows() if row.origin}
+    most = sorted((origin for origin in dropped if origin), key=lambda origin: (-dropped[origin], origin))[:NAMED]
+    if most:
+        named = (
+            f"{excerpt(origin, 60)} ({dropped[origin]:,} of {rows[origin].passages:,} passages)" for origin in most
+        )
+        yield f"dropped most: {', '.join(named)}"
+    if len(rows) > 1 and not levels:
+        yield (
+            "next: write the origins that you know under 'known:' in a file, and those where anybody writes under "
+            "'open:'; look again with --policy FILE, then give the file to the defense as sources=FILE"
+        )

@@ -16,6 +16,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip
 from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, Mode, passage
+from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
@@ -38,6 +39,8 @@ class Screen:
         annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
             that are kept whatever is found.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.
@@ -50,10 +53,11 @@ class Screen:
         mode: Mode = "enforce",
         annotate: bool = False,
         exempt: Exempt | None = None,
+        audit_log: AuditLog | str | None = None,
     ) -> None:
-        self.exempt = exempt
+        self.exempt, self.audit_log = exempt, audit_log
         self._screener = DocumentScreener(
-            _passage, _annotate, _redact, defense, mode=mode, annotate=annotate, exempt=exempt
+            _passage, _annotate, _redact, defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log
         )
 
     def warm_up(self) -> None:
@@ -98,7 +102,7 @@ class Screen:
         """Plain values for `Pipeline.dumps`.
 
         Raises:
-            OptionError: The defense is an object or `exempt` a function, which a file cannot hold.
+            OptionError: The defense or the log is an object or `exempt` a function, which a file cannot hold.
         """
         screener = self._screener
         if not isinstance(screener.given, str):
@@ -108,10 +112,11 @@ class Screen:
             )
         if callable(self.exempt):
             raise OptionError("a pipeline file cannot hold a function; give Screen a list of ids and sources as exempt")
+        if not isinstance(self.audit_log, str | None):
+            raise OptionError("a pipeline file cannot hold a log; give Screen the path of one as audit_log")
         exempt = None if self.exempt is None else sorted(self.exempt)
-        return default_to_dict(
-            self, defense=screener.given, mode=screener.mode, annotate=screener.annotate, exempt=exempt
-        )
+        options = {"annotate": screener.annotate, "exempt": exempt, "audit_log": self.audit_log}
+        return default_to_dict(self, defense=screener.given, mode=screener.mode, **options)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

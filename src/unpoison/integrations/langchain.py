@@ -8,6 +8,7 @@ from unpoison.utils.extras import require
 require("langchain_core", "the LangChain integration")
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
@@ -21,6 +22,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, clip
 from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage, readable
+from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Answer, Passage
 
@@ -38,6 +40,8 @@ class ScreeningCompressor(BaseDocumentCompressor):
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.
@@ -48,6 +52,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
     mode: Mode
     annotate: bool
     exempt: Exempt | None
+    audit_log: AuditLog | str | Path | None
     model_config = ConfigDict(arbitrary_types_allowed=True)
     _screener: DocumentScreener[Document] = PrivateAttr()
 
@@ -58,15 +63,22 @@ class ScreeningCompressor(BaseDocumentCompressor):
         mode: Mode = "enforce",
         annotate: bool = False,
         exempt: Exempt | None = None,
+        audit_log: AuditLog | str | Path | None = None,
     ) -> None:
-        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
+        given: dict[str, Any] = {
+            "defense": defense,
+            "mode": mode,
+            "annotate": annotate,
+            "exempt": exempt,
+            "audit_log": audit_log,
+        }
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given)
         self._screener = screener
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made of: a defense holds locks and models, and is made anew from its string."""
-        return {name: getattr(self, name) for name in ("defense", "mode", "annotate", "exempt")}
+        return {name: getattr(self, name) for name in ("defense", "mode", "annotate", "exempt", "audit_log")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -134,13 +146,14 @@ def screening_runnable(
     mode: Mode = "enforce",
     annotate: bool = False,
     exempt: Exempt | None = None,
+    audit_log: AuditLog | str | Path | None = None,
 ) -> Runnable[Mapping[str, Any], list[Document]]:
     """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust.
 
     Keeps what else is in a chain with `RunnablePassthrough.assign(documents=screening_runnable())`. The options are
     those of `ScreeningCompressor`.
     """
-    return ScreeningCompressor(defense, mode=mode, annotate=annotate, exempt=exempt).as_runnable()
+    return ScreeningCompressor(defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log).as_runnable()
 
 
 def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], dict[str, Any]]:

@@ -8,6 +8,7 @@ from unpoison.utils.extras import require
 require("llama_index.core", "the LlamaIndex integration")
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -17,6 +18,7 @@ from pydantic import PrivateAttr
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage
+from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
@@ -37,6 +39,8 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
         exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
+        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
         UnknownNameError: No such defense.
@@ -47,6 +51,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
     mode: Mode
     annotate: bool
     exempt: Exempt | None
+    audit_log: AuditLog | str | Path | None
     _screener: DocumentScreener[NodeWithScore] = PrivateAttr()
 
     def __init__(
@@ -56,9 +61,16 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         mode: Mode = "enforce",
         annotate: bool = False,
         exempt: Exempt | None = None,
+        audit_log: AuditLog | str | Path | None = None,
         **framework: Any,
     ) -> None:
-        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
+        given: dict[str, Any] = {
+            "defense": defense,
+            "mode": mode,
+            "annotate": annotate,
+            "exempt": exempt,
+            "audit_log": audit_log,
+        }
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given, **framework)
         self._screener = screener

@@ -1,4 +1,4 @@
-"""What the adapters share: a framework's documents in, the trusted ones out, and the same four options everywhere.
+"""What the adapters share: a framework's documents in, the trusted ones out, and the same five options everywhere.
 
 `DocumentScreener` stands between a retriever and the model, `DocumentGate` in front of a store.
 """
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from unpoison.core import registry
@@ -17,6 +18,7 @@ from unpoison.defenses.admission import LONG, overlong
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, clip
+from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Decision, Ingest
 from unpoison.sources.fields import metadata_of, source_in
@@ -81,10 +83,13 @@ class DocumentScreener(Generic[D]):
         annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
             objects that it was given, but for what is redacted: of that a copy, with the text that was screened.
         exempt: Ids and sources, or a function of a passage: what it names is shown to the defense and always kept.
+        audit_log: Where every screening is written down for `unpoison audit`: a log, or the path of one with hashes in
+            place of texts. Where it cannot be written, that is a warning, and the documents go on.
 
     Raises:
         UnknownNameError: No such defense.
         OptionError: An option out of its range.
+        OSError: The log cannot be opened.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class DocumentScreener(Generic[D]):
         mode: Mode = "enforce",
         annotate: bool = False,
         exempt: Exempt | None = None,
+        audit_log: AuditLog | str | PathLike[str] | None = None,
     ) -> None:
         self.reading = reading
         self.noting = noting
@@ -110,6 +116,7 @@ class DocumentScreener(Generic[D]):
         self.mode = among("mode", mode, ("enforce", "monitor"))
         self.annotate = annotate
         self.exempt = _predicate(exempt)
+        self.audit_log = AuditLog(audit_log) if isinstance(audit_log, (str, PathLike)) else audit_log
 
     @cached_property
     def defense(self) -> Defense:
@@ -180,6 +187,12 @@ class DocumentScreener(Generic[D]):
         logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
         if long := overlong(screening.passages):
             logger.warning(LONG_DOCUMENTS, LONG, long[:MAX_NAMED], extra={"unpoison": {**fields, "long": long}})
+        if self.audit_log is not None:
+            try:
+                self.audit_log.record(screening, action="drop" if self.mode == "enforce" else "monitor")
+            except OSError as error:  # a full disk must not stop the answers
+                kind = type(error).__name__
+                logger.warning("the audit log was not written: %s", kind, extra={"unpoison": {**fields, "error": kind}})
 
     def _pass_through(self, error: Exception, documents: list[D]) -> Delivery[D]:
         """Everything as it came. The error's message may quote a passage, so only its kind is logged."""

@@ -14,10 +14,11 @@ from typing import Any, Self
 import numpy as np
 
 from unpoison.errors import InputError
+from unpoison.scan.audit_advice import next_steps
 from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.scan.audit_rows import moment, read_event
-from unpoison.scan.audit_store import MIN_DISTINCT, AuditStore, chance, onset, put_rates, timeline
+from unpoison.scan.audit_store import AGREES, MIN_DISTINCT, AuditStore, chance, onset, put_rates, timeline
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 
@@ -33,10 +34,8 @@ OFTEN = 0.3
 """From this share on, a defense leaves out so much that a drop is no accusation."""
 
 WIDE = 2
-"""Unrelated topics over which a document has to be dropped to be a candidate for a false alarm."""
-
-AGREES = 0.5
-"""And this share of its names and numbers has to be in kept passages as well, on average."""
+"""Unrelated topics over which a document has to be dropped to be a candidate for a false alarm; and it has to agree
+with kept passages (`AGREES`) on average."""
 
 LOOKED_AT = 1000
 """Documents that are looked at as candidates, those dropped for most questions first."""
@@ -88,11 +87,14 @@ class Audit:
         """
         at_least("top", top, 1)
         store = self._store
-        totals = {name: (seen, dropped) for name, _, seen, dropped in store.ask("SELECT * FROM defenses")}
+        totals = {
+            name: (seen, dropped) for name, seen, dropped in store.ask("SELECT defense, seen, dropped FROM defenses")
+        }
         put_rates(store, totals)
         questions, attacked = _questions(store, top)
         documents, flagged = _documents(store, top)
         alarms = _false_alarms(store)
+        origins = (*_origins(store, "source", top), *_origins(store, "author", top))
         points = timeline(store.ask("SELECT hour, rows, seen, dropped FROM hours ORDER BY hour"))
         (count,) = next(iter(store.ask("SELECT count(DISTINCT id) FROM documents")))
         return AuditReport(
@@ -101,13 +103,14 @@ class Audit:
             dropped=sum(dropped for _, dropped in totals.values()),
             totals={"documents": count, "flagged": flagged, "attacked": attacked, "false_alarms": len(alarms)},
             documents=tuple(documents),
-            origins=(*_origins(store, "source", top), *_origins(store, "author", top)),
+            origins=origins,
             questions=tuple(questions),
             false_alarms=tuple(alarms[:top]),
             timeline=points,
             onset=onset(points),
             defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in totals.items()},
             notes=tuple(self._notes(totals)),
+            next_steps=tuple(next_steps(store, documents, origins, flagged, attacked)),
         )
 
     def _notes(self, totals: Mapping[str, tuple[int, int]]) -> Iterator[str]:

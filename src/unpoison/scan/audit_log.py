@@ -148,6 +148,7 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
         "hash": digest_text("passage", passage.reading),
         "kept": verdict.kept,
         "score": _round(verdict.score),
+        "code": verdict.reason.code or None,
         "probability": None if probability is None else _round(float(probability[verdict.index])),
         "order": True if injections is not None and not verdict.kept and _is_injection(verdict) else None,
         "agrees": None if np.isnan(agrees) else round(agrees, 3),

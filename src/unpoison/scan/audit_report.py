@@ -146,6 +146,7 @@ class AuditReport:
         onset: Since when more is dropped; None where nothing changed, or the log has no times.
         defenses: Name -> share of documents that it dropped.
         notes: What a reader has to know.
+        next_steps: What to do now, the most urgent first.
     """
 
     rows: int
@@ -160,6 +161,7 @@ class AuditReport:
     onset: Onset | None
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
 
     @property
     def measures(self) -> dict[str, float]:
@@ -184,6 +186,7 @@ class AuditReport:
             "onset": None if self.onset is None else asdict(self.onset),
             "defenses": dict(self.defenses),
             "notes": list(self.notes),
+            "next_steps": list(self.next_steps),
         }
         for document in self.documents:
             yield {"kind": "document", **asdict(document)}

@@ -27,6 +27,9 @@ MAX_SOURCE = 500
 MAX_TEXT = 1_000_000
 """Characters of a text that are read."""
 
+CONTRADICTED = "sources.contradicted"
+"""The code of what goes because sources that count say otherwise."""
+
 SHOWN = 160
 """Characters of a text that are kept, to be shown."""
 
@@ -47,6 +50,8 @@ class Sighting:
         suspicion: The probability of poison where the defense gives one, else 1 or 0, in [0, 1].
         order: Whether it was dropped for a prompt injection.
         agrees: Which share of its names and numbers the kept ones have too; None where unknown.
+        contested: Whether it stood on a side of a dispute, or was dropped for what sources that count contradict.
+        by_threshold: Whether it was dropped because its probability, which is `suspicion`, is above a threshold.
     """
 
     document: str
@@ -57,6 +62,8 @@ class Sighting:
     suspicion: float
     order: bool = False
     agrees: float | None = None
+    contested: bool = False
+    by_threshold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class Event:
         defense: Who judged.
         sightings: In retrieval order.
         newer: Whether the row is of a newer version than this code knows.
+        watched: Whether what was dropped went to the model all the same (`mode="monitor"`).
     """
 
     time: float | None
@@ -80,6 +88,7 @@ class Event:
     defense: str
     sightings: tuple[Sighting, ...]
     newer: bool = False
+    watched: bool = False
 
 
 def read_event(fields: Mapping[str, Any]) -> Event:
@@ -132,6 +141,7 @@ def _read_log_line(fields: Mapping[str, Any]) -> Event:
     if not isinstance(passages, list) or not all(isinstance(p, Mapping) for p in passages):
         raise InputError(f"passages must be a list of objects, got {clip(passages)}")
     query = _text(fields, "query")
+    contested = _contested(fields)
     given = fields.get("terms")
     words = [term for term in given if isinstance(term, str)][:64] if isinstance(given, list) else []
     return Event(
@@ -140,16 +150,28 @@ def _read_log_line(fields: Mapping[str, Any]) -> Event:
         excerpt(query, SHOWN),
         tuple(map(_sound, words or terms(Query(query).reading))),
         _text(fields, "defense")[:MAX_KEY] or "unnamed",
-        tuple(map(_read_sighting, passages)),
+        tuple(
+            _read_sighting(passage, i in contested, _share(fields.get("threshold")))
+            for i, passage in enumerate(passages)
+        ),
         newer=version > VERSION,
+        watched=fields.get("action") == "monitor",
     )
 
 
-def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
+def _contested(fields: Mapping[str, Any]) -> frozenset[int]:
+    """Positions of the passages behind the sides of disputes."""
+    rivals = [rival for contest in fields.get("contested") or () for rival in contest["rivals"]]
+    return frozenset(i for rival in rivals for i in rival["passages"] if isinstance(i, int))
+
+
+def _read_sighting(fields: Mapping[str, Any], contested: bool, threshold: float | None) -> Sighting:
     kept = fields["kept"]
     if not isinstance(kept, bool):
         raise InputError(f"kept must be true or false, got {clip(kept)}")
     text = _text(fields, "text")
+    contradicted, probability = fields.get("code") == CONTRADICTED, _share(fields.get("probability"))
+    above = threshold is not None and probability is not None and probability > threshold
     name = _text(fields, "id") or (f"#{_text(fields, 'hash') or digest_text('passage', Passage(text).reading)}")
     return Sighting(
         _key(name),
@@ -160,6 +182,8 @@ def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
         _probability(fields.get("probability"), kept=kept),
         fields.get("order") is True,
         _share(fields.get("agrees")),
+        contested or contradicted,
+        not kept and above and not contradicted and fields.get("order") is not True,
     )
 
 
@@ -171,6 +195,7 @@ def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> 
     passages, reading = as_passages(fields["passages"]), Query(query).reading
     kept = _kept_positions(screening, len(passages))
     defense = _text(screening, "defense")[:MAX_KEY] or "unnamed"
+    contested = _contested(screening)
     chances = _chances(screening, defense, len(passages))
     agrees = agreement(reading, [p.reading for p in passages], kept) if len(kept) < len(passages) else None
     return Event(
@@ -189,6 +214,7 @@ def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> 
                 _probability(chances[i], kept=i in kept),
                 _is_injection(screening, i),
                 None if agrees is None or isnan(agrees[i]) else float(agrees[i]),
+                i in contested or _has_code(screening, i, CONTRADICTED),
             )
             for i, passage in enumerate(passages)
         ),
@@ -219,10 +245,14 @@ def _chances(screening: Mapping[str, Any], defense: str, k: int) -> Sequence[Any
 
 
 def _is_injection(screening: Mapping[str, Any], position: int) -> bool:
+    return _has_code(screening, position, PROMPT_INJECTION)
+
+
+def _has_code(screening: Mapping[str, Any], position: int, code: str) -> bool:
     verdicts = screening.get("verdicts") or ()
     dropped = (v for v in verdicts if v["index"] == position and not v["kept"])
     try:
-        return any(PROMPT_INJECTION in Reason.from_dict({"reason": "", **verdict}).codes for verdict in dropped)
+        return any(code in Reason.from_dict({"reason": "", **verdict}).codes for verdict in dropped)
     except ValueError as error:
         raise InputError(f"the reason of passage {position} cannot be read: {clip(str(error), 200)}") from None
 

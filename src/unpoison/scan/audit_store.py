@@ -17,7 +17,13 @@ from scipy.special import bdtrc, xlogy
 
 from unpoison.scan.audit_rows import Event
 
-__all__ = ["MIN_DISTINCT", "AuditStore", "DropTimeline", "Onset", "Point", "chance", "onset", "put_rates", "timeline"]
+__all__ = [
+    "AGREES", "MIN_DISTINCT", "AuditStore", "DropTimeline", "Onset", "Point", "chance", "onset", "put_rates",
+    "timeline",
+]  # fmt: skip
+
+AGREES = 0.5
+"""From this share of its names and numbers in kept passages on, a dropped one may be a false alarm."""
 
 HELD = 20_000
 """Rows that wait in memory before they are added to the file."""
@@ -33,13 +39,15 @@ LATEST = "max(ifnull({0}, excluded.{0}), ifnull(excluded.{0}, {0}))"
 _COUNTS = {ADD: "rows seen dropped"}
 
 TABLES = {
-    "documents": ("id defense", {FIRST: "label source author", ADD: "seen dropped suspicion orders agrees compared",
+    "documents": ("id defense", {FIRST: "label source author",
+                                 ADD: "seen dropped suspicion orders agrees compared contested disputed",
                                  EARLIEST: "first first_dropped", LATEST: "last_dropped"}),
     "drops": ("id question", {ADD: "times"}),
     "questions": ("question defense", {FIRST: "asked terms", ADD: "rows attacked seen dropped",
                                        EARLIEST: "first first_attacked"}),
     "hours": ("hour", _COUNTS),
-    "defenses": ("defense", _COUNTS),
+    "defenses": ("defense", {ADD: "rows seen dropped watched watched_hit"}),
+    "margins": ("defense bin", {ADD: "agreeing others"}),
 }  # fmt: skip
 """Table -> its key, and its other columns in order, by how a further row of the same key changes them."""
 
@@ -80,16 +88,20 @@ class AuditStore:
             held["documents"].append(
                 (
                     *(seen.document, event.defense, seen.label, seen.source, seen.author, 1, seen.dropped),
-                    *(seen.suspicion, seen.order, agrees or 0.0, agrees is not None, time, dropped_at, dropped_at),
+                    *(seen.suspicion, seen.order, agrees or 0.0, agrees is not None),
+                    *(seen.contested, seen.contested and not seen.dropped, time, dropped_at, dropped_at),
                 )
             )
+            if seen.by_threshold:
+                agreeing = agrees is not None and agrees >= AGREES
+                held["margins"].append((event.defense, int(seen.suspicion * 1000), agreeing, not agreeing))
             if seen.dropped:
                 held["drops"].append((seen.document, event.question, 1))
         dropped = sum(seen.dropped for seen in event.sightings)
         totals, hit = (1, len(event.sightings), dropped), dropped > 0
         asked = (event.question, event.defense, event.asked, " ".join(event.terms))
         held["questions"].append((*asked, 1, hit, *totals[1:], time, time if hit else None))
-        held["defenses"].append((event.defense, *totals))
+        held["defenses"].append((event.defense, *totals, event.watched, event.watched and hit))
         if time is not None:
             held["hours"].append((int(time // 3600), *totals))
         if sum(map(len, held.values())) >= HELD:

@@ -211,8 +211,8 @@ class Guard(Defense):
         )
         decided = self._content_verdicts(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
-            if probability[i] > self.threshold and look.worst[i] == "crafted":
-                probability[i], why[i] = 0.0, reason
+            if look.worst[i] == "crafted":
+                probability[i], why[i] = 0.0 if probability[i] > self.threshold else probability[i], reason
         for i, reason in decided.dropped.items():
             probability[i], why[i] = 1.0, reason
         compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
