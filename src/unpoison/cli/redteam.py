@@ -12,11 +12,12 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
+from unpoison.cli.redteam_setup import CHECK_EXAMPLES, INIT_EXAMPLES, MayTest, check, init, mask_secrets
 
 if TYPE_CHECKING:
     from unpoison.algorithms.intervals import Estimate
     from unpoison.bench.evaluation.gates import Alert
-    from unpoison.bench.redteam import Cleaned, Results, Secrets
+    from unpoison.bench.redteam import Cleaned, Results
     from unpoison.bench.redteam.results import Cell
 
 __all__ = ["EXAMPLES", "problems_of", "redteam"]
@@ -27,6 +28,7 @@ MAX_SHOWN = 20
 
 EXAMPLES = """\b
 Examples:
+  unpoison redteam init http://127.0.0.1:8000 && unpoison redteam check redteam.yaml
   unpoison redteam redteam.yaml --dry-run
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
   unpoison redteam redteam.yaml --fail-if 'asr > 5%' --against last.json --junit junit.xml --sarif redteam.sarif
@@ -64,13 +66,19 @@ redteam = typer.Typer(
     help="Test a running RAG system, or an agent, with planted texts.",
 )
 
-MayTest = Annotated[list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")]
 AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
 
 
 @redteam.callback(epilog=EXAMPLES)
 def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
+
+
+for setup, examples, line in (
+    (init, INIT_EXAMPLES, "Write the configuration: three questions, or OpenAPI."),
+    (check, CHECK_EXAMPLES, "Ask, plant and remove once; say what was understood."),
+):
+    redteam.command(cls=Command, epilog=examples, short_help=line)(setup)
 
 
 @redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
@@ -109,7 +117,7 @@ def run(
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     check_outputs((), csv, report)
     where = journal or config.with_suffix(".journal")
-    with _mask_secrets(secrets):
+    with mask_secrets(secrets):
         if dry_run:
             _show_requests(
                 describe_agent_test(chosen)
@@ -157,7 +165,7 @@ def clean(
     from unpoison.cli.common import progress
 
     secrets = secrets_of_environment()
-    with _mask_secrets(secrets), progress() as advance:
+    with mask_secrets(secrets), progress() as advance:
         cleaned = take_back(
             journal,
             secrets=secrets,
@@ -171,21 +179,6 @@ def clean(
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
     _say_cleaned(cleaned, journal)
     raise typer.Exit(0 if cleaned.clean else 1)
-
-
-@contextmanager
-def _mask_secrets(secrets: Secrets) -> Iterator[None]:
-    """Errors without secrets: whatever fails inside, no message shows one."""
-    from unpoison.errors import TargetError, UnpoisonError
-
-    try:
-        yield
-    except UnpoisonError as error:
-        message = str(error)
-        hidden = str(secrets.mask(message))
-        if hidden == message:
-            raise
-        raise TargetError(hidden) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.bench.redteam import Config, Hosts, Secrets, build_target
-from unpoison.bench.redteam.http_request import Ask
+from unpoison.bench.redteam.http_calls import Ask
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import OptionError, UnpoisonError
 
