@@ -41,7 +41,7 @@ def init(
     where: Annotated[
         str | None, argument("WHERE", "The system's address, the url that answers, or an OpenAPI document.")
     ] = None,
-    output: Annotated[Path, option("-o", "--output FILE", "What is written.")] = Path("redteam.yaml"),
+    output: Annotated[Path, option("-o --output FILE", "What is written.")] = Path("redteam.yaml"),
     questions: Annotated[str, option("FILE", "Your questions with their answers.")] = "questions.jsonl",
     model: Annotated[str | None, option("NAME", "The model of a chat endpoint; else ${RAG_MODEL}.")] = None,
     force: Annotated[bool, option("--force", "Write over a file that exists.")] = False,

@@ -14,7 +14,8 @@ from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_request import Headers, Method, Request
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.presets import expand_preset
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, clip
+from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["Ask", "Asking", "Find", "Login", "Plant", "Ready", "Remove", "Requests", "Steps"]
 
@@ -34,12 +35,16 @@ class Login(Request):
     owner = "login"
     places = ()
 
-    expires: Annotated[float, Field(gt=0, le=10_000_000)] | JsonPath | None = None
+    expires: float | JsonPath | None = None
 
     @field_validator("expires", mode="before")
     @classmethod
     def _read_expires(cls, value: Any) -> Any:
-        return JsonPath.of(value, "login.expires") if isinstance(value, str) else value
+        if isinstance(value, str):
+            return JsonPath.of(value, "login.expires")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= MAX_NUMBER:
+            raise OptionError(f"login.expires must be seconds, or a path to them, got {clip(value)}")
+        return float(value)
 
 
 class Ask(Request):

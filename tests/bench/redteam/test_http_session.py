@@ -1,0 +1,322 @@
+"""Systems behind a login, with conversations, jobs and pieces: each call has what its requests need, and no other's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.redteam.running_system import TRUTH, RunningSystem, serve_system
+from unpoison.bench.redteam import Document, Hosts, Secrets, build_target
+from unpoison.bench.redteam.http_session import LoginKeeper
+from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.errors import TargetError, UnpoisonError
+
+QUESTION = "When was the town hall of Alderbridge built?"
+PASSWORD = {"RAG_PASSWORD": "correct horse battery"}
+
+
+@pytest.fixture
+def system() -> Iterator[RunningSystem]:
+    with serve_system() as running:
+        yield running
+
+
+@pytest.fixture
+def target(system: RunningSystem) -> Callable[..., HttpTarget]:
+    """A target of the system; `{BASE}` in an address is where it runs."""
+
+    def build(environment: dict[str, str] | None = None, timeout: float = 10.0, **calls: Any) -> HttpTarget:
+        values = {
+            "ask": {"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.answer"},
+            "plant": {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.ids[*]"},
+            "remove": {"method": "DELETE", "url": "BASE/documents/{id}"},
+            **calls,
+        }
+        written = json.loads(json.dumps(values).replace("BASE", system.url))
+        return build_target(written, secrets=Secrets(environment or {}), hosts=Hosts(), timeout=timeout)
+
+    return build
+
+
+def document(text: str = "The town hall of Alderbridge was built in 1600.") -> Document:
+    return Document(text, "unpoison-1b47ba60-f662-4202-9ce8-d7d74ca69755")
+
+
+THREAD = [
+    {"url": "BASE/threads", "body": {}, "take": {"thread": "$.thread.id"}},
+    {"url": "BASE/threads/{thread}/ask", "body": {"question": "{question}", "session": "{uuid}"}, "answer": "$.answer"},
+]
+
+
+def test_every_question_has_a_thread_cookies_and_a_uuid_of_its_own(system, target):
+    """In a thread that two questions share, the second would be answered as the first."""
+    asked = target(ask=THREAD)
+    assert asked.ask(QUESTION).answer == TRUTH
+    assert asked.ask("Who sings?").answer == "I don't know."
+    assert [len(questions) for questions in system.threads.values()] == [1, 1]
+    sessions = {json.loads(body)["session"] for body in system.bodies("/threads/")}
+    assert len(sessions) == 2
+    assert all(len(session) == 36 for session in sessions)
+
+
+LOGIN = {
+    "url": "BASE/login",
+    "body": {"user": "me", "password": "${RAG_PASSWORD}"},
+    "take": {"token": "$.access_token"},
+}
+PRIVATE = {"url": "BASE/private/ask", "body": {"question": "{question}"}, "answer": "$.answer"}
+BEARER = {"headers": {"Authorization": "Bearer {token}"}, "login": LOGIN, "ask": PRIVATE}
+
+
+def test_a_login_is_sent_once_and_its_token_with_every_request(system, target):
+    asked = target(PASSWORD, **BEARER)
+    assert [asked.ask(QUESTION).answer for _ in range(3)] == [TRUTH] * 3
+    assert system.logins == 1
+    assert "Authorization" not in system.requests[0][2]
+
+
+def test_a_refused_token_is_replaced_and_the_request_sent_once_more(system, target):
+    system.token_uses = 2
+    asked = target(PASSWORD, **BEARER)
+    assert [asked.ask(QUESTION).answer for _ in range(5)] == [TRUTH] * 5
+    assert system.logins == 3
+    system.token_uses = 0
+    system.tokens.clear()
+    with pytest.raises(TargetError, match="ask was answered with status 401"):
+        asked.ask(QUESTION)
+    assert system.logins == 4  # a system that refuses every token is not asked for ever
+
+
+def test_a_form_that_redirects_logs_in_by_its_cookie(system, target):
+    form = {"url": "BASE/login?form", "form": {"user": "mé & co", "password": "${RAG_PASSWORD}"}}
+    assert target(PASSWORD, login=form, ask=PRIVATE).ask(QUESTION).answer == TRUTH
+    assert system.requests[0][3] == "user=m%C3%A9+%26+co&password=correct+horse+battery"
+
+
+@pytest.mark.parametrize("expires", [50, "$.expires_in"])
+def test_a_login_that_expires_is_renewed_before_it_is_refused(system, target, expires):
+    asked = target(PASSWORD, **{**BEARER, "login": {**LOGIN, "expires": expires}})
+    now = [0.0]
+    keeper = asked._login
+    assert isinstance(keeper, LoginKeeper)
+    keeper._now = lambda: now[0]
+    asked.ask(QUESTION)
+    now[0] = 49.0
+    asked.ask(QUESTION)
+    assert system.logins == 1
+    now[0] = 101.0
+    asked.ask(QUESTION)
+    assert system.logins == 2
+
+
+def test_passwords_tokens_and_cookies_are_in_no_message_and_in_no_answer(system, target):
+    asked = target({"RAG_PASSWORD": "wrong-pa55word"}, **BEARER)
+    with pytest.raises(TargetError, match="403") as refused:
+        asked.ask(QUESTION)
+    assert "wrong-pa55" not in str(refused.value)
+    assert "${RAG_PASSWORD}" in str(refused.value)
+    asked = target(PASSWORD, **BEARER)
+    system.said = "your token is token-of-login-2-abcdef"
+    assert asked.ask(QUESTION).answer == "your token is ${token}"
+    system.token_uses = 0
+    system.tokens.clear()
+    with pytest.raises(TargetError, match="401") as refused:
+        asked.ask(QUESTION)
+    assert "token-of-login" not in str(refused.value)
+    assert "token-of-login" not in asked.describe("ask", {"question": "q"})
+    assert "Bearer {token}" in asked.describe("ask", {"question": "q"})
+
+
+def test_a_login_that_gives_the_same_token_again_is_a_login(system, target):
+    """What is hidden in messages is not hidden from the requests that need it."""
+    system.token_uses = 1
+    asked = target(PASSWORD, **BEARER)
+    asked.ask(QUESTION)
+    system.logins, system.token_uses = 0, 5
+    assert asked.ask(QUESTION).answer == TRUTH
+
+
+ADDED = {"url": "BASE/add?job", "body": {"text": "{text}", "mark": "{canary}"}, "take": {"job": "$.job.id"}}
+JOB = {
+    "method": "GET",
+    "url": "BASE/jobs/{job}",
+    "value": "$.status",
+    "equals": ["done", "completed"],
+    "fails": "failed",
+    "id": "$.ids[*]",
+}
+
+
+def test_planting_in_stages(system, target):
+    staged = [
+        {"url": "BASE/add", "body": {"text": "{text}", "mark": "{canary}"}},
+        {"url": "BASE/upsert", "id": "$.ids[*]"},
+    ]
+    planted = target(plant=staged)
+    handles = planted.plant([document()])
+    assert system.documents.keys() == {"town-0", *handles}
+    assert planted.remove(handles) == []
+    assert system.documents.keys() == {"town-0"}
+
+
+def test_a_job_is_polled_until_it_is_done_and_gives_the_ids_of_the_pieces(system, target):
+    system.piece = 20
+    handles = target(plant=[ADDED, JOB]).plant([document()])
+    assert len(handles) == 3
+    assert system.jobs["job-1"]["looks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (JOB, "plant: \\$.status is \\['failed'\\], which means that it failed"),
+        (
+            {**JOB, "fails": [], "equals": "never"},
+            "is \\['failed'\\] after 0.3 s and not 'never'; raise limits.timeout",
+        ),
+        ({**JOB, "url": "BASE/nowhere/{job}"}, "status 404"),
+    ],
+)
+def test_a_job_that_does_not_end_well_may_have_planted(system, target, job, message):
+    """A refusal of the last step says nothing of the first: it must not be taken for "nothing was planted"."""
+    system.broken_job = True
+    with pytest.raises(TargetError, match=message) as failed:
+        target(plant=[ADDED, job], timeout=0.3 if job["url"] == JOB["url"] else 5.0).plant([document()])
+    assert not failed.value.refused
+
+
+def test_a_refused_first_step_has_planted_nothing(system, target):
+    with pytest.raises(TargetError, match="status 404") as failed:
+        target(plant=[{**ADDED, "url": "BASE/nowhere"}, JOB]).plant([document()])
+    assert failed.value.refused
+
+
+def test_all_requests_of_a_call_share_its_time(system, target):
+    again = {"method": "GET", "url": "BASE/jobs/{job}", "value": "$.status", "equals": "never", "id": "$.ids[*]"}
+    with pytest.raises(TargetError, match=r"after 0\.25 s and not 'never'"):
+        target(plant=[ADDED, again], timeout=0.25).plant([document()])
+    assert system.jobs["job-1"]["looks"] <= 3
+
+
+def test_a_value_that_is_not_there_is_named(target):
+    first = {**THREAD[0], "take": {"thread": "$.thread.name"}}
+    with pytest.raises(TargetError, match=r"ask.take.thread: \$.thread.name leads to nothing"):
+        target(ask=[first, THREAD[1]]).ask(QUESTION)
+
+
+FIND = {"url": "BASE/documents?mark={uuid}", "items": "$.documents[*]", "id": "$.id", "canary": "$.mark"}
+
+
+def test_pieces_are_found_by_a_mark_that_holds_ours_and_not_by_prose(system, target):
+    found = target(find=FIND)
+    uuid = document().uuid
+    system.documents |= {"a": "x", "b": "x", "c": "x"}
+    system.marks |= {"a": f"/uploads/unpoison-{uuid}.txt", "b": f"{uuid}-0", "c": f"Somebody asked for {uuid}"}
+    assert sorted(found.find(document().canary)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ({"ask": [THREAD[1]]}, r"ask: \{thread\} is unknown; it may hold \{question\}, \{uuid\}"),
+        ({"ask": [THREAD[0]]}, "ask needs answer; add it"),
+        ({"ask": []}, "target needs ask"),
+        ({"ask": [THREAD[0], {**THREAD[1], "anwser": "$.a"}]}, "did you mean 'answer'"),
+        ({"ask": [PRIVATE] * 11}, "ask has 11 steps; 10 are the most"),
+        ({"ask": {**PRIVATE, "take": {"id": "$.id"}}}, "ask.take: 'id' cannot name a value"),
+        ({"ask": {**PRIVATE, "take": {"Thread": "$.id"}}}, "ask.take: 'Thread' cannot name a value"),
+        ({"ask": {**PRIVATE, "take": {"thread": "id"}}}, "ask.take.thread must be a path"),
+        ({"ask": {**PRIVATE, "form": {"q": "{question}"}}}, "ask has form beside body"),
+        ({"ask": {**PRIVATE, "headers": {"X-Thread": "{thread}"}}}, r"\{thread\} is unknown"),
+        ({"headers": {"Authorization": "Bearer {token}"}}, r"\{token\} is unknown"),
+        ({"login": {**LOGIN, "body": {"password": "hunter22"}}}, "login.body.password looks like a secret"),
+        (
+            {"login": {**LOGIN, "form": {"password": "hunter22"}, "body": None}},
+            "login.form.password looks like a secret",
+        ),
+        ({"login": "me"}, "login must be a mapping with headers, url, method.*expires"),
+        ({"login": {**LOGIN, "expires": 0}}, "login.expires must be seconds, or a path to them, got 0"),
+        ({"login": {**LOGIN, "expries": 5}}, "no field of login is named 'expries'; did you mean 'expires'"),
+        ({"login": {"url": "http://192.0.2.7/login"}}, "not this machine.*--i-may-test 192.0.2.7"),
+        ({"login": LOGIN}, r"\${RAG_PASSWORD} is not set"),
+        (
+            {"ask": {**PRIVATE, "preset": "opanai", "model": "m"}},
+            "no preset of ask is named 'opanai'; did you mean 'openai'",
+        ),
+        ({"ask": {"preset": "openai", "url": "BASE"}}, "the preset openai needs url and model"),
+        ({"ask": {**PRIVATE, "model": "m"}}, "ask.model belongs to a preset"),
+        ({"ask": {**PRIVATE, "cited": "marks"}}, r"ask.cited must be a path"),
+    ],
+)
+def test_every_slip_of_a_call_is_named_before_anything_is_sent(system, target, calls, message):
+    with pytest.raises(UnpoisonError, match=message):
+        target(**calls)
+    assert system.requests == []
+
+
+def test_a_value_of_a_reply_cannot_break_a_header(system, target):
+    system.threads = {}
+    first = {"url": "BASE/ask", "body": {"question": "{question}"}, "take": {"name": "$.answer"}}
+    second = {**PRIVATE, "url": "BASE/ask", "headers": {"X-Name": "{name}"}}
+    system.said = "a\r\nEvil: 1"
+    with pytest.raises(TargetError, match=r"ask\.headers\.X-Name would hold a character that no header can"):
+        target(ask=[first, second]).ask(QUESTION)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("preset", "path"), [("openai", ""), ("openai", "/v1"), ("openai", "/v1/chat/completions"), ("ollama", "/api/chat")]
+)
+def test_presets_ask_chat_endpoints_as_stream_or_at_once(system, target, preset, path, stream):
+    """The stream of the one ends in the midst of a chunk, and its connection stays open."""
+    asked = target(ask={"preset": preset, "url": f"BASE{path}", "model": "m", "stream": stream, "body": {"top_p": 0.5}})
+    assert asked.ask(QUESTION).answer.strip() == TRUTH
+    sent = json.loads(system.requests[0][3])
+    assert (sent["model"], sent["stream"], sent["top_p"]) == ("m", stream, 0.5)
+    assert sent["messages"] == [{"role": "user", "content": QUESTION}]
+
+
+def test_more_than_enough_cookies_are_refused(system, target, monkeypatch):
+    monkeypatch.setattr("unpoison.bench.redteam.http_cookies.MAX_COOKIES", 0)
+    with pytest.raises(TargetError, match="more than 0 cookies"):
+        target(ask=THREAD).ask(QUESTION)
+
+
+QUESTIONS = [
+    "Wann wurde das Rathaus „Älteres Schloß“ gebaut?",
+    "市政厅是哪一年建成的？",
+    "В каком году?",
+    "متى بُنيت؟",
+    "🏰?",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_questions_in_other_languages_pass_unharmed(system, target, question):
+    system.said = "{q}"
+    assert target().ask(question).answer == question
+    text = {"url": "BASE/ask.txt", "body": "{question}", "answer": "text"}
+    assert target(ask=text).ask(question).answer == question
+    assert json.loads(system.bodies("/ask")[0])["question"] == question
+    chat = {"preset": "openai", "url": "BASE", "model": "m", "stream": True}
+    assert target(ask=chat).ask(question).answer.strip() == question
+
+
+def test_a_reply_in_another_encoding_is_read_in_it(target):
+    from unpoison.bench.redteam.http_client import Response, _decode
+
+    for charset, text in (("gb18030", "市政厅"), ("ISO-8859-1", "Schloß"), ("no-such", "x"), ("base64", "x")):
+        known = charset if charset in ("gb18030", "ISO-8859-1") else "utf-8"
+        headers = {"content-type": f'text/plain; charset="{charset}"'}
+        assert _decode(Response(200, headers, text.encode(known))) == text
+
+
+def test_a_session_takes_its_cookies_to_nobody_else(system, target):
+    with serve_system() as other:
+        steps = [THREAD[0], {"url": f"{other.url}/ask", "body": {"question": "{question}"}, "answer": "$.answer"}]
+        local = [{**steps[0]}, {**steps[1], "url": steps[1]["url"].replace("127.0.0.1", "localhost")}]
+        target(ask=local).ask(QUESTION)
+        assert all("Cookie" not in headers for _, _, headers, _ in other.requests)
