@@ -29,6 +29,7 @@ class RunningSystem:
         token_uses: Requests that a token is good for.
         piece: Characters of a piece, where texts are cut.
         page: Documents that a search shows at once.
+        described: Its OpenAPI document, where it has one.
         said: In place of an answer, where it is set; `{q}` stands for the question.
     """
 
@@ -45,6 +46,7 @@ class RunningSystem:
         self.piece, self.page, self.number = 10**9, 10**9, 0
         self.said: str | None = None
         self.broken_job = False
+        self.described: dict[str, Any] | None = None
         self.lock = threading.Lock()
 
     def answer(self, question: str) -> dict[str, Any]:
@@ -155,6 +157,8 @@ def respond(system: RunningSystem, method: str, path: str, headers: dict[str, st
             return 401, {"detail": f"token {sent} has expired"}, {}
         system.tokens[sent] -= 1
         parts = parts[1:]
+    if parts == ["openapi.json"] and system.described is not None:
+        return 200, system.described, {}
     if parts == ["threads"]:
         name = f"thread-{len(system.threads) + 1}"
         system.threads[name] = []

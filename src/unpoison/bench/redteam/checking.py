@@ -127,7 +127,7 @@ def _describe_document(seen: Rehearsal, system: Target, seconds: float) -> list[
     ids = f"{whose} {clip(handles[0])}" if len(handles) == 1 else f"{len(handles):,} ids, one for each piece"
     lines = [("plant", f"a document of {len(LONG_TEXT):,} characters, {ids}")]
     if seen.found is not None:
-        lines.append(("find", f"{_count(len(seen.found), 'document or piece')} with its mark"))
+        lines.append(("find", f"{_count(len(seen.found), 'item')} with its mark"))
     if seen.read is None:
         read = "nobody asked: the system does not tell what it reads"
     elif seen.read:

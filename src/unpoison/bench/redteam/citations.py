@@ -14,7 +14,7 @@ MAX_MARKERS = 1000
 _BRACKETS = re.compile(r"[\[【(]([^\[\]【】()\n]{1,300})[\]】)]")
 _LISTED = re.compile(r"(?m)^[ \t]{0,8}[\[【(]\^?\d{1,4}[\]】)][:.]?[ \t]{1,8}([^\n]{1,300})$")
 _PARTS = re.compile(r"[,;|†]")
-_LABEL = re.compile(r"[^\W\d_]{1,20}[ \t]?[:\uff1a][ \t]{0,4}")
+_LABEL = re.compile(r"[^\W\d_]{1,20}[ \t]?[:\uff1a](?!/)[ \t]{0,4}")
 """Such as `source: `, in any language."""
 
 
