@@ -39,7 +39,7 @@ def test_three_questions_then_a_check_then_a_test(run, system: RunningSystem, fo
     (folder / "redteam.yaml").write_text(text + "wait: {seconds: 0}\nrehearse: false\n")
     shown = run("redteam", "check", "redteam.yaml")
     assert (shown.exit_code, "nobody can see whether a document is gone" in shown.stderr) == (1, True)
-    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ask", "reads", "plant", "read", "remove"]
+    assert [line.split(":")[0] for line in shown.stdout.splitlines()] == ["ask", "reads", "plant", "read", "remove"]
     assert TRUTH in shown.stdout
     assert not list(folder.glob("*.journal"))
     assert run("redteam", "redteam.yaml", "--json").exit_code == 0
@@ -53,7 +53,7 @@ def test_a_system_that_describes_itself_asks_nothing(run, system: RunningSystem,
     written = yaml.safe_load((folder / "mine.yaml").read_text())
     assert written["target"]["ask"]["url"] == f"{system.url}/api/ask"
     assert written["questions"] == "q.jsonl"
-    assert f"ask    POST {system.url}/api/ask -> $.answer, $.sources[*].page_content" in result.stdout
+    assert f"ask: POST {system.url}/api/ask -> $.answer, $.sources[*].page_content" in result.stdout
     assert "next: unpoison redteam check mine.yaml" in result.stderr
 
 

@@ -138,7 +138,7 @@ def _show_lines(lines: Any) -> None:
     from unpoison.cli.display import show
     from unpoison.report.rendering import excerpt
 
-    show(*(f"{what:7}{excerpt(text, 500)}" for what, text in lines))
+    show(*(f"{what}: {excerpt(text, 500)}" for what, text in lines))
 
 
 @contextmanager

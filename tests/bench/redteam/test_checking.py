@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from bench.redteam.running_system import TRUTH, RunningSystem, serve_system
+from documents import ROOT
 from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, run_test
 from unpoison.bench.redteam.checking import LONG_TEXT, TargetCheck, check_target
 from unpoison.bench.redteam.citations import read_markers
+from unpoison.bench.redteam.session import rehearsal_of_requests
 from unpoison.bench.redteam.targets import read_count
 from unpoison.errors import InputError, TargetError
 
@@ -63,14 +65,23 @@ def test_a_check_shows_what_it_understood_and_leaves_nothing(system, config):
     lines = dict(result.lines)
     assert lines["ask"].endswith(f"an answer of {len(TRUTH)} characters: {TRUTH!r}")
     assert lines["reads"] == f"1 passage, the first {TRUTH!r}"
-    pieces = -(-len(LONG_TEXT.replace("{}", "x" * 45)) // 200)
-    assert lines["plant"] == f"a document of {len(LONG_TEXT):,} characters, {pieces} ids, one for each piece"
+    size = len(LONG_TEXT.replace("{}", "x" * 45))
+    pieces = -(-size // 200)
+    assert lines["plant"] == f"a document of {size:,} characters, {pieces} ids, one for each piece"
     assert lines["find"] == f"{pieces} items with its mark"
     assert lines["read"].startswith("yes")
     assert lines["remove"] == "removed, looked for, and gone"
     assert (result.problems, result.remaining) == ((), "")
     assert system.documents.keys() == {"town-0"}
     assert not (config().folder / "j").exists()
+
+
+def test_the_documentation_shows_what_a_check_prints(system, config):
+    system.piece = 250
+    text = (ROOT / "docs" / "redteam.md").read_text()
+    shown = dict(line.split(": ", 1) for line in text.split("```\nask: ", 1)[1].split("```")[0].splitlines()[1:])
+    lines = dict(checked(config(find=FIND)).lines)
+    assert {**lines, "ask": ""} == {**shown, "ask": ""}
 
 
 def test_a_check_says_what_a_test_could_not_see(system, config):
@@ -215,6 +226,9 @@ def test_a_whole_test_of_a_system_with_threads_jobs_and_a_login_leaves_nothing(s
     assert results.complete, results.problems
     assert system.documents.keys() == {"town-0"}
     assert system.logins > 1
-    written = (tmp_path / "t.jsonl").read_text() + results.to_json()
+    shown = rehearsal_of_requests(tested, secrets=secrets, hosts=Hosts())
+    assert [line.partition(":")[0] for line in shown[1:]] == ["login", "ask", "plant", "remove"]
+    assert "/private/threads/%7Bthread%7D/ask" in shown[2]
+    written = (tmp_path / "t.jsonl").read_text() + results.to_json() + "".join(shown)
     for secret in (system.user_password, "token-of-login", "-cookie"):
         assert secret not in written

@@ -57,11 +57,17 @@ FASTAPI = {
         },
         "/documents/{document_id}": {"delete": operation()},
         "/api/ask": {
-            "post": operation({"$ref": "#/components/schemas/Question"}, schema(answer="string", sources=SOURCES))
+            "post": operation(
+                {"$ref": "#/components/schemas/Question"}, schema(answer={"type": ["string", "null"]}, sources=SOURCES)
+            )
         },
         "/loop": {"post": operation({"$ref": "#/components/schemas/Loop"})},
     },
 }
+
+
+WIDE = schema(**{f"field{number}": {"$ref": "#/components/schemas/Wide"} for number in range(50)})
+"""Fifty fields that are fifty fields, and so on."""
 
 
 def suggested(document: dict[str, Any], base: str | None = BASE) -> dict[str, Any]:
@@ -149,6 +155,13 @@ def test_servers_of_the_document_and_where_it_was_found():
         {"paths": {"/ask": {"post": {"requestBody": content({"anyOf": [{"type": "null"}, {"$ref": "#"}]})}}}},
         {"paths": {"/ask": 1, 2: {}, "x": {}}, "components": 1, "servers": [1]},
         {"paths": {"/ask/{question}/{}": {"get": operation()}}, "components": {"securitySchemes": {"a": 1}}},
+        {"paths": {"/ask": {"post": operation({"properties": 1, "required": 2, "allOf": {"a": 1}, "items": 3})}}},
+        {
+            "paths": {
+                "/ask": {"post": {"parameters": 1, "responses": {"200": {"content": {"a": 1}}}, "operationId": []}}
+            }
+        },
+        {"paths": {"/ask": {"post": operation(WIDE)}}, "components": {"schemas": {"Wide": WIDE}}},
         {"paths": {"/ask": {"post": operation({"allOf": [{"allOf": [{"$ref": "#/paths/~1ask"}]}] * 50})}}},
     ],
 )

@@ -125,7 +125,7 @@ def _describe_document(seen: Rehearsal, system: Target, seconds: float) -> list[
     handles = list(seen.plant.handles or ())
     whose = "its id" if not seen.plant.own else "our own id"
     ids = f"{whose} {clip(handles[0])}" if len(handles) == 1 else f"{len(handles):,} ids, one for each piece"
-    lines = [("plant", f"a document of {len(LONG_TEXT):,} characters, {ids}")]
+    lines = [("plant", f"a document of {len(LONG_TEXT.replace('{}', seen.plant.canary)):,} characters, {ids}")]
     if seen.found is not None:
         lines.append(("find", f"{_count(len(seen.found), 'item')} with its mark"))
     if seen.read is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
@@ -20,7 +21,11 @@ from unpoison.errors import InputError, clip
 __all__ = ["OpenApi", "Operation"]
 
 MAX_BYTES = 8 << 20
-MAX_OPERATIONS = 2000
+MAX_OPERATIONS = 500
+MAX_SCHEMAS = 1000
+"""Of one body or reply, with all that it refers to."""
+
+MAX_DEPTH = 8
 MAX_REFERENCES = 30
 """From one schema to the next."""
 
@@ -78,7 +83,7 @@ class OpenApi:
 
     def __init__(self, values: Mapping[str, Any], base: str) -> None:
         self._values, self.base = values, base.rstrip("/")
-        self.operations = list(self._operations())[:MAX_OPERATIONS]
+        self.operations = list(islice(self._operations(), MAX_OPERATIONS))
 
     @classmethod
     def of(cls, content: bytes, base: str | None) -> Self:
@@ -99,9 +104,7 @@ class OpenApi:
             values = _parse_yaml(content)
         if not isinstance(values, Mapping) or not isinstance(values.get("paths"), Mapping):
             raise InputError("this is no OpenAPI document: it has no paths; give its address, such as .../openapi.json")
-        servers = values.get("servers")
-        first = servers[0] if isinstance(servers, list) and servers and isinstance(servers[0], Mapping) else {}
-        server = first.get("url") if isinstance(first.get("url"), str) else ""
+        server = str(_mapping(next(iter(_list(values.get("servers"))), None)).get("url") or "")
         if server.startswith(("http://", "https://")):
             return cls(values, server)
         if base is None:
@@ -112,11 +115,7 @@ class OpenApi:
 
     def headers(self) -> dict[str, str]:
         """How it wants to be authorised, with `${NAME}` in place of the secret."""
-        components = self._values.get("components")
-        schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
-        for scheme in (schemes or {}).values() if isinstance(schemes, Mapping) else ():
-            if not isinstance(scheme, Mapping):
-                continue
+        for scheme in map(_mapping, _mapping(_mapping(self._values.get("components")).get("securitySchemes")).values()):
             if scheme.get("type") == "http" and str(scheme.get("scheme")).lower() == "bearer":
                 return {"Authorization": "Bearer ${RAG_TOKEN}"}
             if scheme.get("type") == "apiKey" and scheme.get("in") == "header" and isinstance(scheme.get("name"), str):
@@ -204,7 +203,7 @@ class OpenApi:
         return filled if used else None
 
     def _operations(self) -> Iterator[Operation]:
-        for path, item in list(self._values["paths"].items())[:MAX_OPERATIONS]:
+        for path, item in self._values["paths"].items():
             if not isinstance(item, Mapping) or not isinstance(path, str) or not path.startswith("/"):
                 continue
             for method in ("get", "post", "put", "delete"):
@@ -213,58 +212,67 @@ class OpenApi:
 
     def _operation(self, method: str, path: str, described: Mapping[str, Any]) -> Operation:
         names = f"{_PLACE.sub('', path)} {described.get('operationId') or ''}"[:1000]
-        parameters = [self._resolve(part) for part in described.get("parameters") or () if isinstance(part, Mapping)]
+        parameters = map(self._resolve, _list(described.get("parameters")))
         own = tuple(str(part.get("name"))[:100] for part in parameters if part.get("in") == "query")
         kind, body = self._content(self._resolve(described.get("requestBody")))
-        replies = described.get("responses") if isinstance(described.get("responses"), Mapping) else {}
-        good = next((reply for status, reply in replies.items() if str(status).startswith("2")), None)
+        replies = _mapping(described.get("responses")).items()
+        good = next((reply for status, reply in replies if str(status).startswith("2")), None)
         words = frozenset(word.lower() for word in _WORDS.findall(names))
         return Operation(method, path, words, own, kind, body, self._content(self._resolve(good))[1])
 
     def _content(self, part: Mapping[str, Any]) -> tuple[str, Any]:
         """The type of a body or reply, JSON first, and its schema with all references followed."""
-        content = part.get("content")
-        kinds = sorted(content, key=lambda kind: "json" not in str(kind)) if isinstance(content, Mapping) else []
-        if not kinds or not isinstance(content[kinds[0]], Mapping):
+        content = _mapping(part.get("content"))
+        kinds = sorted(map(str, content), key=lambda kind: "json" not in kind)
+        if not kinds:
             return "", None
-        return str(kinds[0]), self._whole(content[kinds[0]].get("schema"), 0)
+        return kinds[0], self._whole(_mapping(content.get(kinds[0])).get("schema"), 0, [MAX_SCHEMAS])
 
-    def _whole(self, schema: Any, depth: int) -> Any:
-        """A schema with its references followed; what lies deeper than eight levels is left out."""
-        if depth > 8:
+    def _whole(self, schema: Any, depth: int, left: list[int]) -> dict[str, Any]:
+        """A schema with its references followed; what is too deep, or too much, is left out."""
+        left[0] -= 1
+        if depth > MAX_DEPTH or left[0] < 0:
             return {}
         found = dict(self._resolve(schema))
         for several in ("allOf", "anyOf", "oneOf"):
-            parts = [self._whole(part, depth + 1) for part in (found.pop(several, None) or ())[:10]]
+            parts = [self._whole(part, depth + 1, left) for part in _list(found.pop(several, None))[:10]]
             chosen = parts if several == "allOf" else [part for part in parts if part.get("type") != "null"][:1]
             for part in chosen:
-                own = {**found.get("properties", {}), **part.get("properties", {})}
+                own = {**_mapping(found.get("properties")), **_mapping(part.get("properties"))}
                 found = {**part, **found} | ({"properties": own} if own else {})
-        if isinstance(found.get("properties"), Mapping):
-            properties = list(found["properties"].items())[:100]
-            found["properties"] = {str(name): self._whole(part, depth + 1) for name, part in properties}
+        if isinstance(found.get("type"), list):  # such as ["string", "null"]
+            found["type"] = next((kind for kind in found["type"] if isinstance(kind, str) and kind != "null"), None)
+        if "properties" in found:
+            properties = list(_mapping(found["properties"]).items())[:100]
+            found["properties"] = {str(name): self._whole(part, depth + 1, left) for name, part in properties}
         if "items" in found:
-            found["items"] = self._whole(found["items"], depth + 1)
+            found["items"] = self._whole(found["items"], depth + 1, left)
+        found["required"] = [name for name in _list(found.get("required")) if isinstance(name, str)]
         return found
 
     def _resolve(self, part: Any) -> Mapping[str, Any]:
         """What a reference within the document leads to; those elsewhere are not followed."""
         for _ in range(MAX_REFERENCES):
-            if not isinstance(part, Mapping):
-                return {}
-            reference = part.get("$ref")
+            reference = _mapping(part).get("$ref")
             if not isinstance(reference, str) or not reference.startswith("#/"):
-                return part
+                return _mapping(part)
             part = self._values
             for step in reference[2:].split("/")[:20]:
-                name = step.replace("~1", "/").replace("~0", "~")
-                part = part.get(name) if isinstance(part, Mapping) else None
+                part = _mapping(part).get(step.replace("~1", "/").replace("~0", "~"))
         return {}
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """The value, where it is what it should be: the document is somebody else's."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _properties(schema: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return list(properties.items()) if isinstance(properties, Mapping) else []
+    return list(_mapping(_mapping(schema).get("properties")).items())
 
 
 def _variable(name: str) -> str:
