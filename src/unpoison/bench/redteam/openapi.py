@@ -21,6 +21,9 @@ from unpoison.errors import InputError, clip
 __all__ = ["OpenApi", "Operation"]
 
 MAX_BYTES = 8 << 20
+MAX_YAML, MAX_BRACKETS = 1 << 20, 5000
+"""Bytes and opening brackets of a document in YAML, which takes much longer to read."""
+
 MAX_OPERATIONS = 500
 MAX_SCHEMAS = 1000
 """Of one body or reply, with all that it refers to."""
@@ -281,6 +284,8 @@ def _variable(name: str) -> str:
 
 
 def _parse_yaml(content: bytes) -> Any:
+    if len(content) > MAX_YAML or content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
+        raise InputError("this is no OpenAPI document, or none that is read as YAML for its size; give it as JSON")
     try:
         return yaml.safe_load(content)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
