@@ -228,7 +228,7 @@ def test_a_whole_test_of_a_system_with_threads_jobs_and_a_login_leaves_nothing(s
     assert system.logins > 1
     shown = rehearsal_of_requests(tested, secrets=secrets, hosts=Hosts())
     assert [line.partition(":")[0] for line in shown[1:]] == ["login", "ask", "plant", "remove"]
-    assert "/private/threads/%7Bthread%7D/ask" in shown[2]
+    assert "/private/threads/{thread}/ask" in shown[2]
     written = (tmp_path / "t.jsonl").read_text() + results.to_json() + "".join(shown)
     for secret in (system.user_password, "token-of-login", "-cookie"):
         assert secret not in written

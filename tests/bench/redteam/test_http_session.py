@@ -130,6 +130,15 @@ def test_passwords_tokens_and_cookies_are_in_no_message_and_in_no_answer(system,
     assert "Bearer {token}" in asked.describe("ask", {"question": "q"})
 
 
+def test_no_log_has_a_cookie_or_a_token(system, target, caplog):
+    """The library below writes the headers of every reply into its log."""
+    with caplog.at_level("DEBUG"):
+        assert target(PASSWORD, **BEARER).ask(QUESTION).answer == TRUTH
+        assert target(ask=THREAD).ask(QUESTION).answer == TRUTH
+    assert "httpcore" in {record.name.partition(".")[0] for record in caplog.records}
+    assert not [text for text in ("token-of-login", "-cookie", "correct horse") if text in caplog.text]
+
+
 def test_a_login_that_gives_the_same_token_again_is_a_login(system, target):
     """What is hidden in messages is not hidden from the requests that need it."""
     system.token_uses = 1

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import codecs
 import json
+import logging
 import re
 import ssl
 import time
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from email.utils import parsedate_to_datetime
+from threading import local
 from typing import Any, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from weakref import finalize
@@ -44,6 +46,19 @@ _ENDS = tuple(f"data:{space}[DONE]{end}{end}".encode() for space in ("", " ") fo
 """The last event of OpenAI's streams; some servers keep the connection open behind it."""
 
 
+_exchanging = local()
+
+
+class _QuietFilter(logging.Filter):
+    """Keeps our replies out of httpcore's log: at the level DEBUG it has their headers, and so the cookies."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(_exchanging, "now", False)
+
+
+_QUIET = _QuietFilter()
+
+
 class Response(NamedTuple):
     """A whole reply."""
 
@@ -70,6 +85,7 @@ class HttpClient:
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
         verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
         self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)
+        logging.getLogger("httpcore.http11").addFilter(_QUIET)
         finalize(self, self._transport.close)  # the collector may finalise a socket before what would close it
 
     def with_secrets(self, secrets: Secrets) -> Self:
@@ -204,7 +220,11 @@ class HttpClient:
             extensions={"timeout": self._httpx.Timeout(seconds).as_dict(), "sni_hostname": host},
             **body,
         )
-        response = self._transport.handle_request(request)
+        _exchanging.now = True
+        try:
+            response = self._transport.handle_request(request)
+        finally:
+            _exchanging.now = False
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise TargetError("the reply is compressed, although none was asked for; turn compression off")

@@ -42,7 +42,7 @@ class HttpAsked:
         self._client = HttpClient(secrets, hosts, timeout, encrypted=encrypted)
         self._login = LoginKeeper(login, self._client, secrets, timeout) if login else None
         self._described = everything
-        self.name = self._steps["ask"][0].url
+        self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
         for steps in everything.values():  # what is not set and what is not allowed is said before a request
             for step in steps:
                 self._client.check(step.fill({}, secrets).url)
@@ -64,7 +64,10 @@ class HttpAsked:
         steps = self._described[kind]
         taken = {name for some in self._described.values() for step in some for name in step.take}
         known = {**{name: f"{{{name}}}" for name in taken}, **values}
-        return str(self._secrets.mask("\n".join(self._describe_step(step, known) for step in steps))).rstrip()
+        text = "\n".join(self._describe_step(step, known) for step in steps)
+        for name in taken:
+            text = text.replace(f"%7B{name}%7D", f"{{{name}}}")  # as it stands in an address
+        return str(self._secrets.mask(text)).rstrip()
 
     def _describe_step(self, step: Request, values: Mapping[str, str]) -> str:
         filled = step.fill(values, self._secrets)
