@@ -66,7 +66,7 @@ def init(
     if "remove" not in target:
         added = str(target["plant"]["url"]).partition("?")[0].rstrip("/")
         target["remove"] = remove_of(_question("The URL that removes one", f"{added}/{{id}}"), document)
-    target = {name: target[name] for name in ("headers", "ask", "plant", "remove") if name in target}
+    target = {name: target[name] for name in ("login", "headers", "ask", "plant", "remove") if name in target}
     output.write_text(write_config(target, questions, output.name), encoding="utf-8")
     _show_lines(describe_target(target))
     say(f"wrote {output}; next: unpoison redteam check {output}")

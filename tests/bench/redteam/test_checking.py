@@ -11,7 +11,7 @@ import pytest
 
 from bench.redteam.running_system import TRUTH, RunningSystem, serve_system
 from documents import ROOT
-from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, run_test
+from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.checking import LONG_TEXT, TargetCheck, check_target
 from unpoison.bench.redteam.citations import read_markers
 from unpoison.bench.redteam.session import rehearsal_of_requests
@@ -103,6 +103,22 @@ def test_a_document_that_stays_is_named_and_journalled(system, config):
     )
     with pytest.raises(InputError, match="redteam clean"):
         checked(config(find=FIND))
+
+
+def test_what_a_check_left_is_removed_later_behind_the_login_that_the_journal_describes(system, config, tmp_path):
+    private = {
+        "headers": {"Authorization": "Bearer {token}"},
+        "login": {"url": "BASE/login", "body": {"password": "${PW}"}, "take": {"token": "$.access_token"}},
+        "remove": {"method": "DELETE", "url": "BASE/private/documents/{id}"},
+    }
+    secrets, removal = Secrets({"PW": system.user_password}), system.remove
+    system.remove = lambda key: False  # type: ignore[method-assign]
+    assert check_target(config(find=FIND, **private), tmp_path / "j", secrets=secrets, hosts=Hosts()).remaining
+    system.remove = removal  # type: ignore[method-assign]
+    cleaned = clean(tmp_path / "j", secrets=Secrets({"PW": system.user_password}), hosts=Hosts())
+    assert (cleaned.clean, cleaned.removed) == (True, 1)
+    assert system.documents.keys() == {"town-0"}
+    assert system.user_password not in (tmp_path / "j").read_text()
 
 
 def test_an_answer_that_cannot_be_read_ends_the_check_before_anything_is_planted(system, config):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -76,6 +77,14 @@ def test_a_login_is_sent_once_and_its_token_with_every_request(system, target):
     assert [asked.ask(QUESTION).answer for _ in range(3)] == [TRUTH] * 3
     assert system.logins == 1
     assert "Authorization" not in system.requests[0][2]
+
+
+def test_questions_at_the_same_time_share_a_login(system, target):
+    asked = target(PASSWORD, **BEARER)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(asked.ask, [QUESTION] * 16))
+    assert {answered.answer for answered in answers} == {TRUTH}
+    assert system.logins == 1
 
 
 def test_a_refused_token_is_replaced_and_the_request_sent_once_more(system, target):

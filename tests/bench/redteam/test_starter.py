@@ -139,6 +139,26 @@ def test_other_shapes(paths, target):
     assert suggested({"paths": paths}) == target
 
 
+@pytest.mark.parametrize(
+    ("scheme", "headers", "login"),
+    [
+        ({"type": "apiKey", "in": "header", "name": "X-Key"}, {"X-Key": "${RAG_API_KEY}"}, None),
+        ({"type": "http", "scheme": "basic"}, None, None),
+        (
+            {"type": "oauth2", "flows": {"password": {"tokenUrl": "token"}}},
+            {"Authorization": "Bearer {token}"},
+            f"{BASE}/token",
+        ),
+        ({"type": "oauth2", "flows": {"implicit": {}}}, None, None),
+    ],
+)
+def test_how_it_wants_to_be_authorised(scheme, headers, login):
+    target = suggested({**FASTAPI, "components": {**FASTAPI["components"], "securitySchemes": {"a": 1, "b": scheme}}})
+    assert target.get("headers") == headers
+    assert target.get("login", {}).get("url") == login
+    assert Requests.read(target, "target")
+
+
 def test_servers_of_the_document_and_where_it_was_found():
     absolute = {**FASTAPI, "servers": [{"url": "http://127.0.0.1:9/api/"}]}
     assert suggested(absolute, None)["remove"]["url"] == "http://127.0.0.1:9/api/documents/{id}"
@@ -166,7 +186,7 @@ def test_servers_of_the_document_and_where_it_was_found():
     ],
 )
 def test_a_hostile_document_suggests_what_it_can_and_harms_nothing(document):
-    assert suggested(document).keys() <= {"headers", "ask", "plant", "remove"}
+    assert suggested(document).keys() <= {"login", "headers", "ask", "plant", "remove"}
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{}", b"a: [", b"<html>", b'{"paths": 3}', b"[" * 100_000])

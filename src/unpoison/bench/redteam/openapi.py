@@ -15,7 +15,14 @@ from urllib.parse import quote
 
 import yaml
 
-from unpoison.bench.redteam.openapi_fields import answer_path, body_of, id_path, members, passages_path
+from unpoison.bench.redteam.openapi_fields import (
+    answer_path,
+    authorization_of,
+    body_of,
+    id_path,
+    members,
+    passages_path,
+)
 from unpoison.errors import InputError, clip
 
 __all__ = ["OpenApi", "Operation"]
@@ -116,13 +123,13 @@ class OpenApi:
             )
         return cls(values, base.rstrip("/") + server)
 
-    def headers(self) -> dict[str, str]:
-        """How it wants to be authorised, with `${NAME}` in place of the secret."""
-        for scheme in map(_mapping, _mapping(_mapping(self._values.get("components")).get("securitySchemes")).values()):
-            if scheme.get("type") == "http" and str(scheme.get("scheme")).lower() == "bearer":
-                return {"Authorization": "Bearer ${RAG_TOKEN}"}
-            if scheme.get("type") == "apiKey" and scheme.get("in") == "header" and isinstance(scheme.get("name"), str):
-                return {scheme["name"]: "${RAG_API_KEY}"}
+    def authorization(self) -> dict[str, Any]:
+        """How it wants to be authorised, as `headers` and perhaps `login`, with `${NAME}` in place of secrets."""
+        components = _mapping(self._values.get("components"))
+        for scheme in map(_mapping, _mapping(components.get("securitySchemes")).values()):
+            password = _mapping(_mapping(scheme.get("flows")).get("password"))
+            if found := authorization_of({**scheme, "tokenUrl": password.get("tokenUrl")}, self.base):
+                return found
         return {}
 
     def ask(self, path: str | None = None) -> dict[str, Any] | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urljoin
 
 from unpoison.bench.redteam.objects import ANSWERS, PASSAGES
 
-__all__ = ["answer_path", "body_of", "id_path", "members", "passages_path"]
+__all__ = ["answer_path", "authorization_of", "body_of", "id_path", "members", "passages_path"]
 
 QUESTIONS = ("question", "query", "q", "prompt", "message", "input", "user_input", "user_message", "text", "content")
 TEXTS = ("text", "content", "page_content", "passage", "document", "body", "data", "chunk")
@@ -18,6 +19,25 @@ NAMES = ("source", "filename", "file_name", "name", "url", "canary")
 """Of fields, the surest first."""
 
 MAX_DEPTH = 4
+
+
+def authorization_of(scheme: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """The `headers`, and perhaps the `login`, of a security scheme; nothing where it is of another kind.
+
+    Args:
+        scheme: It, with the `tokenUrl` of its password flow where it has one.
+        base: The address that a relative one begins with.
+    """
+    kind, url = scheme.get("type"), scheme.get("tokenUrl")
+    if kind == "oauth2" and isinstance(url, str) and url:
+        form = {"username": "${RAG_USER}", "password": "${RAG_PASSWORD}"}
+        login = {"url": urljoin(f"{base}/", url), "form": form, "take": {"token": "$.access_token"}}
+        return {"headers": {"Authorization": "Bearer {token}"}, "login": login}
+    if kind == "http" and str(scheme.get("scheme")).lower() == "bearer":
+        return {"headers": {"Authorization": "Bearer ${RAG_TOKEN}"}}
+    if kind == "apiKey" and scheme.get("in") == "header" and isinstance(scheme.get("name"), str):
+        return {"headers": {scheme["name"]: "${RAG_API_KEY}"}}
+    return {}
 
 
 def members(name: str, what: str) -> str | None:

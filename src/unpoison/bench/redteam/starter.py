@@ -82,14 +82,9 @@ def remove_of(url: str, document: OpenApi | None = None) -> dict[str, Any]:
 
 
 def target_of_openapi(document: OpenApi) -> dict[str, Any]:
-    """What of a target an OpenAPI document describes: any of `headers`, `ask`, `plant` and `remove`."""
-    found = {
-        "headers": document.headers(),
-        "ask": document.ask(),
-        "plant": document.plant(),
-        "remove": document.remove(),
-    }
-    return {name: value for name, value in found.items() if value}
+    """What of a target an OpenAPI document describes: any of `login`, `headers`, `ask`, `plant`, `remove`."""
+    calls = {"ask": document.ask(), "plant": document.plant(), "remove": document.remove()}
+    return document.authorization() | {name: call for name, call in calls.items() if call}
 
 
 def read_openapi(where: str, hosts: Hosts) -> OpenApi:
