@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
-from unpoison.cli.redteam_setup import CHECK_EXAMPLES, INIT_EXAMPLES, MayTest, check, init, mask_secrets
+from unpoison.cli.redteam_setup import CHECK_EXAMPLES, INIT_EXAMPLES, MayTest, check, init, mask_secrets, report_removal
 
 if TYPE_CHECKING:
     from unpoison.algorithms.intervals import Estimate
@@ -129,7 +128,7 @@ def run(
             with progress() as advance:
                 results = run_agent_test(chosen, secrets=secrets, hosts=hosts, progress=advance)
         else:
-            with progress() as advance, _report_removal(where):
+            with progress() as advance, report_removal(where):
                 results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
@@ -179,18 +178,6 @@ def clean(
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
     _say_cleaned(cleaned, journal)
     raise typer.Exit(0 if cleaned.clean else 1)
-
-
-@contextmanager
-def _report_removal(journal: Path) -> Iterator[None]:
-    """Say after Ctrl-C whether anything is left."""
-    from unpoison.cli.common import say
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
-        raise
 
 
 def _show_requests(requests: Sequence[str]) -> None:

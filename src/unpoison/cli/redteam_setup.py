@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unpoison.bench.redteam import Hosts, Secrets
     from unpoison.bench.redteam.openapi import OpenApi
 
-__all__ = ["CHECK_EXAMPLES", "INIT_EXAMPLES", "MayTest", "check", "init", "mask_secrets"]
+__all__ = ["CHECK_EXAMPLES", "INIT_EXAMPLES", "MayTest", "check", "init", "mask_secrets", "report_removal"]
 
 INIT_EXAMPLES = """\b
 Examples:
@@ -124,7 +124,7 @@ def check(
         raise OptionError(f"{config} tests an agent, into which nothing is planted; run: unpoison redteam {config}")
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     where = journal or config.with_suffix(".check.journal")
-    with mask_secrets(secrets):
+    with mask_secrets(secrets), report_removal(where):
         checked = check_target(chosen, where, secrets=secrets, hosts=hosts, question=question)
     _show_lines(checked.lines)
     for problem in checked.problems:
@@ -154,3 +154,15 @@ def mask_secrets(secrets: Secrets) -> Iterator[None]:
         if hidden == message:
             raise
         raise TargetError(hidden) from None
+
+
+@contextmanager
+def report_removal(journal: Path) -> Iterator[None]:
+    """Say after Ctrl-C whether anything is left."""
+    from unpoison.cli.common import say
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
+        raise

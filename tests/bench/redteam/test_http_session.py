@@ -266,6 +266,9 @@ def test_pieces_are_found_by_a_mark_that_holds_ours_and_not_by_prose(system, tar
         ),
         ({"ask": {"preset": "openai", "url": "BASE"}}, "the preset openai needs url and model"),
         ({"ask": {**PRIVATE, "model": "m"}}, "ask.model belongs to a preset"),
+        ({"ask": [{**THREAD[0], "cited": "markers"}, THREAD[1]]}, "ask.cited: markers stand in an answer"),
+        ({"ask": {**PRIVATE, "fails": ["failed"]}}, "ask.fails needs value"),
+        ({"ask": {**PRIVATE, "equals": "done"}}, "ask.equals needs value"),
         ({"ask": {**PRIVATE, "cited": "marks"}}, r"ask.cited must be a path"),
     ],
 )

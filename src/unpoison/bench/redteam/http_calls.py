@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from unpoison.bench.redteam.config import as_tuple
-from unpoison.bench.redteam.http_request import Headers, Method, Request
+from unpoison.bench.redteam.http_request import MARKERS, Headers, Method, Request
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.presets import expand_preset
 from unpoison.errors import OptionError, clip
@@ -69,6 +69,12 @@ class Ask(Request):
     @classmethod
     def _expand(cls, values: Any) -> Any:
         return expand_preset(values) if isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _check_cited(self) -> Self:
+        if self.cited == MARKERS and self.answer is None:
+            raise OptionError("ask.cited: markers stand in an answer; put it beside answer")
+        return self
 
 
 class Plant(Request):

@@ -147,7 +147,7 @@ class Request(Headers):
 
     @model_validator(mode="after")
     def _check_body(self) -> Self:
-        """Refuse a body that is no JSON or holds a secret in plain text."""
+        """Refuse a body that is no JSON or holds a secret in plain text, and fields that need another."""
         for key, value in walk([self.body, self.form], f"{self.owner}.body"):
             if not isinstance(key, str) and key is not None:
                 raise OptionError(f"{self.owner}.body: {clip(key)} must be a text; write it in quotes")
@@ -155,6 +155,9 @@ class Request(Headers):
                 raise OptionError(f"{self.owner}.body holds {clip(value)}, no value of JSON; write it in quotes")
             if key is not None and isinstance(value, str):
                 refuse_plain(f"{self.owner}.{'body' if self.form is None else 'form'}.{key}", key, value)
+        waits = {"equals", "fails"} & self.model_fields_set
+        if waits and self.value is None:
+            raise OptionError(f"{self.owner}.{min(waits)} needs value, the path of what is compared; add it")
         if self.form is not None and (self.body is not None or self.file is not None):
             raise OptionError(f"{self.owner} has form beside body or file; a request is sent in one way")
         texts = isinstance(self.body, Mapping) and all(isinstance(text, str) for text in self.body.values())
