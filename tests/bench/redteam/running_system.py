@@ -29,6 +29,7 @@ class RunningSystem:
         token_uses: Requests that a token is good for.
         piece: Characters of a piece, where texts are cut.
         page: Documents that a search shows at once.
+        cookie: What a new thread sets, in place of its name.
         described: Its OpenAPI document, where it has one.
         said: In place of an answer, where it is set; `{q}` stands for the question.
     """
@@ -46,6 +47,7 @@ class RunningSystem:
         self.piece, self.page, self.number = 10**9, 10**9, 0
         self.said: str | None = None
         self.broken_job = False
+        self.cookie: str | None = None
         self.described: dict[str, Any] | None = None
         self.lock = threading.Lock()
 
@@ -162,7 +164,7 @@ def respond(system: RunningSystem, method: str, path: str, headers: dict[str, st
     if parts == ["threads"]:
         name = f"thread-{len(system.threads) + 1}"
         system.threads[name] = []
-        return 200, {"thread": {"id": name}}, {"Set-Cookie": f"seen={name}-cookie"}
+        return 200, {"thread": {"id": name}}, {"Set-Cookie": system.cookie or f"seen={name}-cookie"}
     if parts[0] == "threads":
         if _cookies(headers).get("seen") != f"{parts[1]}-cookie":
             return 400, {"detail": "whose thread?"}, {}

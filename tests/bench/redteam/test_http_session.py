@@ -306,6 +306,17 @@ def test_more_than_enough_cookies_are_refused(system, target, monkeypatch):
         target(ask=THREAD).ask(QUESTION)
 
 
+@pytest.mark.parametrize(
+    "value", ["seen=caf\xe9", "seen", "=;=;=", "a=b; Domain=evil.example", "x" * 5000, "\t=\x80; Path=\xff"]
+)
+def test_a_strange_cookie_is_a_sentence_or_nothing(system, target, value):
+    system.cookie = value
+    try:
+        assert target(ask=[THREAD[0], {**PRIVATE, "url": "BASE/ask"}]).ask(QUESTION).answer == TRUTH
+    except TargetError as error:
+        assert "a cookie with a character that no header can hold" in str(error)
+
+
 QUESTIONS = [
     "Wann wurde das Rathaus „Älteres Schloß“ gebaut?",
     "市政厅是哪一年建成的？",

@@ -28,14 +28,23 @@ class Cookies:
         self._jar: Any = self._httpx.Cookies(None if other is None else other._jar)
 
     def add_to(self, filled: Filled) -> Filled:
-        """The request with the cookies that go there, behind those that it has."""
+        """The request with the cookies that go there, behind those that it has.
+
+        Raises:
+            TargetError: One cannot be sent back.
+        """
         if not self._jar.jar:
             return filled
         try:
             request = self._httpx.Request(filled.method, filled.url)
         except (self._httpx.InvalidURL, ValueError):
             return filled  # refused where it is sent
-        self._jar.set_cookie_header(request)
+        try:
+            self._jar.set_cookie_header(request)
+        except UnicodeEncodeError:
+            raise TargetError(
+                "the system set a cookie with a character that no header can hold; see its configuration"
+            ) from None
         held = request.headers.get("cookie")
         if not held:
             return filled
