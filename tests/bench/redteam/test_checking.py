@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.redteam.running_system import TRUTH, RunningSystem, serve_system
+from bench.redteam.running_system import TRUTH, RunningSystem
 from documents import ROOT
 from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.checking import LONG_TEXT, TargetCheck, check_target
@@ -20,12 +20,6 @@ from unpoison.errors import InputError, TargetError
 
 QUESTION = "When was the town hall of Alderbridge built?"
 FIND = {"url": "BASE/documents?mark={uuid}", "items": "$.documents[*]", "id": "$.id", "canary": "$.mark"}
-
-
-@pytest.fixture
-def system() -> Iterator[RunningSystem]:
-    with serve_system() as running:
-        yield running
 
 
 @pytest.fixture
