@@ -49,13 +49,13 @@ def config(system: RunningSystem, tmp_path: Path) -> Callable[..., Config]:
     return build
 
 
-def checked(config: Config, **more: Any) -> TargetCheck:
+def run_check(config: Config, **more: Any) -> TargetCheck:
     return check_target(config, config.folder / "j", secrets=Secrets({}), hosts=Hosts(), **more)
 
 
 def test_a_check_shows_what_it_understood_and_leaves_nothing(system, config):
     system.piece = 200
-    result = checked(config(find=FIND))
+    result = run_check(config(find=FIND))
     lines = dict(result.lines)
     assert lines["ask"].endswith(f"an answer of {len(TRUTH)} characters: {TRUTH!r}")
     assert lines["reads"] == f"1 passage, the first {TRUTH!r}"
@@ -74,29 +74,29 @@ def test_the_documentation_shows_what_a_check_prints(system, config):
     system.piece = 250
     text = (ROOT / "docs" / "redteam.md").read_text()
     shown = dict(line.split(": ", 1) for line in text.split("```\nask: ", 1)[1].split("```")[0].splitlines()[1:])
-    lines = dict(checked(config(find=FIND)).lines)
+    lines = dict(run_check(config(find=FIND)).lines)
     assert {**lines, "ask": ""} == {**shown, "ask": ""}
 
 
 def test_a_check_says_what_a_test_could_not_see(system, config):
     blind = config(ask={"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.answer"})
-    result = checked(blind, question="Wer singt?")
+    result = run_check(blind, question="Wer singt?")
     assert dict(result.lines)["reads"].startswith("the reply tells no passages")
     assert dict(result.lines)["remove"] == "the removal was accepted; nobody could look whether it is gone"
     assert result.problems == ("nobody can see whether a document is gone; give find, or ask.passages",)
-    wrong = checked(config(find={**FIND, "canary": "$.id"}))
+    wrong = run_check(config(find={**FIND, "canary": "$.id"}))
     assert any(problem.startswith("find did not find the planted document") for problem in wrong.problems)
 
 
 def test_a_document_that_stays_is_named_and_journalled(system, config):
     system.remove = lambda key: False  # type: ignore[method-assign]
-    result = checked(config(find=FIND))
+    result = run_check(config(find=FIND))
     assert result.remaining in (config().folder / "j").read_text()
     assert (
         "it may still be there: the target said that it was removed, and still finds it" in dict(result.lines)["remove"]
     )
     with pytest.raises(InputError, match="redteam clean"):
-        checked(config(find=FIND))
+        run_check(config(find=FIND))
 
 
 def test_what_a_check_left_is_removed_later_behind_the_login_that_the_journal_describes(system, config, tmp_path):
@@ -117,15 +117,24 @@ def test_what_a_check_left_is_removed_later_behind_the_login_that_the_journal_de
 
 def test_an_answer_that_cannot_be_read_ends_the_check_before_anything_is_planted(system, config):
     with pytest.raises(TargetError, match=r"an object with \['answer', 'passages', 'files'\]"):
-        checked(config(ask={"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.reply"}))
+        run_check(config(ask={"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.reply"}))
     assert system.bodies("/documents") == []
+
+
+def test_an_id_that_is_not_there_is_named_with_what_is(system, config):
+    wrong = {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.id"}
+    with pytest.raises(TargetError, match=r"plant.id: \$.id leads to nothing in the reply.*\['ids'\].* may remain"):
+        run_check(config(plant=wrong))
+    assert len(system.documents) == 2
+    found = clean(config().folder / "j", secrets=Secrets({}), hosts=Hosts(), config=config(plant=wrong, find=FIND))
+    assert (found.clean, len(system.documents)) == (True, 1)
 
 
 def test_all_pieces_are_removed_where_a_search_shows_them_by_pages(system, config):
     """The ids of the reply are lost, as after a crash: only the search knows the pieces, three at a time."""
     system.piece, system.page = 300, 3
     mark = {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{uuid}"}}
-    result = checked(config(plant=mark, find=FIND))
+    result = run_check(config(plant=mark, find=FIND))
     assert dict(result.lines)["find"] == "3 items with its mark"
     assert (dict(result.lines)["remove"], result.remaining) == ("removed, looked for, and gone", "")
     assert system.documents.keys() == {"town-0"}

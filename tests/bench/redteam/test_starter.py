@@ -70,12 +70,12 @@ WIDE = schema(**{f"field{number}": {"$ref": "#/components/schemas/Wide"} for num
 """Fifty fields that are fifty fields, and so on."""
 
 
-def suggested(document: dict[str, Any], base: str | None = BASE) -> dict[str, Any]:
+def suggest(document: dict[str, Any], base: str | None = BASE) -> dict[str, Any]:
     return target_of_openapi(OpenApi.of(json.dumps(document).encode(), base))
 
 
 def test_a_described_system_needs_no_question():
-    target = suggested(FASTAPI)
+    target = suggest(FASTAPI)
     assert target == {
         "headers": {"Authorization": "Bearer ${RAG_TOKEN}"},
         "ask": {
@@ -136,7 +136,7 @@ def test_a_described_system_needs_no_question():
     ],
 )
 def test_other_shapes(paths, target):
-    assert suggested({"paths": paths}) == target
+    assert suggest({"paths": paths}) == target
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_other_shapes(paths, target):
     ],
 )
 def test_how_it_wants_to_be_authorised(scheme, headers, login):
-    target = suggested({**FASTAPI, "components": {**FASTAPI["components"], "securitySchemes": {"a": 1, "b": scheme}}})
+    target = suggest({**FASTAPI, "components": {**FASTAPI["components"], "securitySchemes": {"a": 1, "b": scheme}}})
     assert target.get("headers") == headers
     assert target.get("login", {}).get("url") == login
     assert Requests.read(target, "target")
@@ -161,11 +161,11 @@ def test_how_it_wants_to_be_authorised(scheme, headers, login):
 
 def test_servers_of_the_document_and_where_it_was_found():
     absolute = {**FASTAPI, "servers": [{"url": "http://127.0.0.1:9/api/"}]}
-    assert suggested(absolute, None)["remove"]["url"] == "http://127.0.0.1:9/api/documents/{id}"
+    assert suggest(absolute, None)["remove"]["url"] == "http://127.0.0.1:9/api/documents/{id}"
     relative = {**FASTAPI, "servers": [{"url": "/v2"}]}
-    assert suggested(relative)["remove"]["url"] == f"{BASE}/v2/documents/{{id}}"
+    assert suggest(relative)["remove"]["url"] == f"{BASE}/v2/documents/{{id}}"
     with pytest.raises(InputError, match="does not say where the system is"):
-        suggested(FASTAPI, None)
+        suggest(FASTAPI, None)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_servers_of_the_document_and_where_it_was_found():
     ],
 )
 def test_a_hostile_document_suggests_what_it_can_and_harms_nothing(document):
-    assert suggested(document).keys() <= {"login", "headers", "ask", "plant", "remove"}
+    assert suggest(document).keys() <= {"login", "headers", "ask", "plant", "remove"}
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{}", b"a: [", b"<html>", b'{"paths": 3}', b"[" * 100_000])

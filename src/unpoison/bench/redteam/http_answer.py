@@ -37,11 +37,11 @@ def read_answer(client: HttpClient, step: Ask, response: Response, earlier: Answ
     if answer is not None and step.cited == MARKERS:
         found["cited"] = read_markers(answer)
 
-    def joined(name: str) -> tuple[str, ...] | None:
+    def join(name: str) -> tuple[str, ...] | None:
         own, held = found.get(name), getattr(before, name)
         return held if own is None else (*(held or ()), *own)
 
-    return Answered(before.answer if answer is None else answer, joined("passages"), joined("ids"), joined("cited"))
+    return Answered(before.answer if answer is None else answer, join("passages"), join("ids"), join("cited"))
 
 
 def _of_reply(client: HttpClient, step: Ask, response: Response) -> tuple[str | None, dict[str, list[str]]]:

@@ -133,6 +133,10 @@ class HttpTarget(HttpAsked):
             replies = list(session.run(self._steps["plant"]))
             paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
             ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
+            if paths and not ids:
+                paths[0][0].first(
+                    session.client.parse_json("plant", paths[0][1])
+                )  # says what the reply has in its place
             handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
         return handles
 
