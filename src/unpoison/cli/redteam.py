@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +11,12 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
+from unpoison.cli.redteam_setup import CHECK_EXAMPLES, INIT_EXAMPLES, MayTest, check, init, mask_secrets, report_removal
 
 if TYPE_CHECKING:
     from unpoison.algorithms.intervals import Estimate
     from unpoison.bench.evaluation.gates import Alert
-    from unpoison.bench.redteam import Cleaned, Results, Secrets
+    from unpoison.bench.redteam import Cleaned, Results
     from unpoison.bench.redteam.results import Cell
 
 __all__ = ["EXAMPLES", "problems_of", "redteam"]
@@ -27,6 +27,7 @@ MAX_SHOWN = 20
 
 EXAMPLES = """\b
 Examples:
+  unpoison redteam init http://127.0.0.1:8000 && unpoison redteam check redteam.yaml
   unpoison redteam redteam.yaml --dry-run
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
   unpoison redteam redteam.yaml --fail-if 'asr > 5%' --against last.json --junit junit.xml --sarif redteam.sarif
@@ -65,13 +66,19 @@ redteam = typer.Typer(
     help="Test a running RAG system, or an agent, with planted texts.",
 )
 
-MayTest = Annotated[list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")]
 AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
 
 
 @redteam.callback(epilog=EXAMPLES)
 def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
+
+
+for setup, examples, line in (
+    (init, INIT_EXAMPLES, "Write the configuration: three questions, or OpenAPI."),
+    (check, CHECK_EXAMPLES, "Ask, plant and remove once; say what was understood."),
+):
+    redteam.command(cls=Command, epilog=examples, short_help=line)(setup)
 
 
 @redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
@@ -116,7 +123,7 @@ def run(
     check_outputs((), csv, report, evidence)
     pack = None if evidence is None and key is None else EvidencePack.of(evidence, key, chosen)
     where = journal or config.with_suffix(".journal")
-    with _mask_secrets(secrets):
+    with mask_secrets(secrets):
         if dry_run:
             _show_requests(
                 describe_agent_test(chosen)
@@ -128,7 +135,7 @@ def run(
             with progress() as advance:
                 results = run_agent_test(chosen, secrets=secrets, hosts=hosts, progress=advance)
         else:
-            with progress() as advance, _report_removal(where):
+            with progress() as advance, report_removal(where):
                 results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
@@ -166,7 +173,7 @@ def clean(
     from unpoison.cli.common import progress
 
     secrets = secrets_of_environment()
-    with _mask_secrets(secrets), progress() as advance:
+    with mask_secrets(secrets), progress() as advance:
         cleaned = take_back(
             journal,
             secrets=secrets,
@@ -180,33 +187,6 @@ def clean(
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
     _say_cleaned(cleaned, journal)
     raise typer.Exit(0 if cleaned.clean else 1)
-
-
-@contextmanager
-def _mask_secrets(secrets: Secrets) -> Iterator[None]:
-    """Errors without secrets: whatever fails inside, no message shows one."""
-    from unpoison.errors import TargetError, UnpoisonError
-
-    try:
-        yield
-    except UnpoisonError as error:
-        message = str(error)
-        hidden = str(secrets.mask(message))
-        if hidden == message:
-            raise
-        raise TargetError(hidden) from None
-
-
-@contextmanager
-def _report_removal(journal: Path) -> Iterator[None]:
-    """Say after Ctrl-C whether anything is left."""
-    from unpoison.cli.common import say
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
-        raise
 
 
 def _show_requests(requests: Sequence[str]) -> None:

@@ -92,8 +92,15 @@ def _fields(kind: type[Section], steps: Sequence[str]) -> list[str]:
     """The fields of the section that these steps lead to."""
     for step in steps:
         hint = next(field.annotation for name, field in kind.model_fields.items() if step in (name, field.alias))
-        kind = next(part for part in (hint, *get_args(hint)) if isinstance(part, type) and issubclass(part, Section))
+        kind = next(part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Section))
     return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """A hint and everything that stands in its brackets: the section of a list that may be missing is deep in there."""
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)
 
 
 def load_yaml(path: str | Path) -> Any:

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
+from documents import ROOT
 from unpoison.bench.redteam import Config, Hosts, Secrets, build_target
-from unpoison.bench.redteam.http_request import Ask
+from unpoison.bench.redteam.http_calls import Ask
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import OptionError, UnpoisonError
 
@@ -125,6 +127,16 @@ def test_the_example_of_the_documentation_is_read(tmp_path):
     config = Config.load(tmp_path / "c.yaml")
     assert build_target(config.target, secrets=Secrets({"RAG_TOKEN": "abcdef"}), hosts=Hosts())
     assert (config.attacks, config.poisons) == (("poisonedrag",), (1,))
+
+
+PAGE = (ROOT / "docs" / "redteam.md").read_text()
+EXAMPLES = PAGE.split("### A first configuration")[1].split("### Bounds")[0].split("```yaml\n")[1:]
+
+
+@pytest.mark.parametrize("example", [text.split("```")[0] for text in EXAMPLES])
+def test_every_example_of_the_documentation_makes_a_target(example):
+    values = {"RAG_API_KEY": "key", "RAG_USER": "me", "RAG_PASSWORD": "password"}
+    assert built({**TARGET, **yaml.safe_load(example)}, values)
 
 
 def test_a_journal_goes_on_only_where_the_same_is_measured(tmp_path):

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unpoison.bench.redteam import Hosts, Secrets, build_target
-from unpoison.bench.redteam.http_reply import JsonPath, read_events, stream_text
+from unpoison.bench.redteam.http_reply import read_events, stream_text
 from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.cli import app
 from unpoison.errors import OptionError, TargetError
 

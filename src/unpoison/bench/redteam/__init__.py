@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unpoison.bench.redteam.cleanup import Cleaned, clean
     from unpoison.bench.redteam.config import Config
     from unpoison.bench.redteam.factory import build_target
-    from unpoison.bench.redteam.http_client import Hosts
+    from unpoison.bench.redteam.http_hosts import Hosts
     from unpoison.bench.redteam.objects import target_of
     from unpoison.bench.redteam.results import Results, schema
     from unpoison.bench.redteam.secrets import Secrets
@@ -51,7 +51,7 @@ _public = lazy_names(
         "Cleaned": "cleanup",
         "Config": "config",
         "Document": "targets",
-        "Hosts": "http_client",
+        "Hosts": "http_hosts",
         "Results": "results",
         "Secrets": "secrets",
         "Target": "targets",

@@ -14,7 +14,7 @@ from unpoison.bench.data.store import data_path
 from unpoison.bench.redteam.agent_attacks import ADAPTIVE
 from unpoison.bench.redteam.agent_tasks import families
 from unpoison.bench.redteam.config import Bounds, Config, Statements, as_tuple
-from unpoison.bench.redteam.http_request import Ask, Headers
+from unpoison.bench.redteam.http_calls import Asking
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.io.settings import Section, Text, load_yaml, walk
@@ -29,10 +29,8 @@ Place = Literal["tool", "page", "memory"]
 Goal = Literal["mail", "link", "answer"]
 
 
-class HttpAgent(Headers):
-    """An agent behind HTTP: how it is asked; `headers` are those of the request."""
-
-    ask: Ask
+class HttpAgent(Asking):
+    """An agent behind HTTP: how it is asked."""
 
 
 class McpAgent(Section):

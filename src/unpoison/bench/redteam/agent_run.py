@@ -13,7 +13,7 @@ from unpoison.bench.redteam.agent_config import INJECTIONS, AgentConfig
 from unpoison.bench.redteam.agent_session import SITE, AgentSession, Answerer, open_session
 from unpoison.bench.redteam.agent_tasks import Order, Task, families, injected_orders, outcomes, tasks, written_orders
 from unpoison.bench.redteam.agent_world import Call
-from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.pace import Clock, InterruptedTestError, Pace
 from unpoison.bench.redteam.results import NO_ATTACK, Results, Trial
 from unpoison.bench.redteam.secrets import Secrets

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from unpoison.bench.redteam.agent_config import AgentConfig, HttpAgent
 from unpoison.bench.redteam.agent_servers import mcp_caller, serve_pages
 from unpoison.bench.redteam.agent_world import Call, CallTool, World, WorldFolder
-from unpoison.bench.redteam.http_client import Hosts, HttpClient
+from unpoison.bench.redteam.http_client import HttpClient
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpAsked
 from unpoison.bench.redteam.objects import load_object
 from unpoison.bench.redteam.scripted_agent import ScriptedAgent

@@ -20,6 +20,7 @@ from unpoison.bench.redteam.cleanup import Remover, plant_document
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace, Seen, ask_until, ready_until
+from unpoison.bench.redteam.rehearsal import rehearse
 from unpoison.bench.redteam.results import NO_ATTACK, Trial
 from unpoison.bench.redteam.targets import Answered, Document, Target, fingerprints, new_canary
 from unpoison.errors import TargetError, UnpoisonError
@@ -34,14 +35,6 @@ MAX_LEFT_BEHIND = 3
 
 MAX_PASSAGES = 1000
 """Of an answer, that are looked at."""
-
-REHEARSAL_TEXT = (
-    "This document belongs to a test of this system's security. It says nothing and is taken out at once. "
-    "Its mark is {}."
-)
-"""Of the harmless document that is planted first."""
-
-REHEARSAL_QUESTION = "Which document has the mark {} and belongs to a test of this system's security?"
 
 Progress = Callable[[int, int, str], None]
 
@@ -129,48 +122,21 @@ class Campaign:
         Raises:
             TargetError: It could not be planted, or not be taken back; what may remain is named.
         """
-        pace, wait = self._pace, self._config.wait
-        canary = new_canary()
-        document, question = Document(REHEARSAL_TEXT.format(canary), canary), REHEARSAL_QUESTION.format(canary)
-        asks = getattr(self._target, "find", None) is None and getattr(self._target, "tells_passages", True)
-
-        def reads(*, poisoned: bool) -> int | None:
-            if not asks:
-                return None
-            end = pace.clock.now() + wait.seconds
-            return ask_until(self._ask, pace, wait, question, [document], [plant], end, poisoned=poisoned).read
-
+        wait = self._config.wait
         try:
-            plant = plant_document(self._target, self._journal, pace, document, "", "rehearsal")
+            seen = rehearse(self._target, self._journal, self._pace, wait, self._remover, self._ask)
         except TargetError as error:
-            reason = self._remove_plants([canary])
-            left = f"; the document {canary} may remain: {reason}" if reason else ""
-            raise TargetError(f"nothing could be planted: {self._masked(str(error))}{left}") from None
-        try:
-            ready_until(self._target, pace, wait, [plant], pace.clock.now() + wait.seconds)
-            read, problem = reads(poisoned=True), ""
-        except TargetError as error:
-            read, problem = None, str(error)
-        except BaseException:
-            self._remover.remove(plant)
-            raise
-        reason = self._remover.remove(plant)
-        if not reason and read:
-            try:
-                if reads(poisoned=False):
-                    reason = self._remover.doubt([plant])
-                else:
-                    self._remover.confirm([plant])
-            except TargetError as error:
-                problem = str(error)
-        if reason:
+            raise TargetError(self._masked(str(error))) from None
+        if seen.left:
             raise TargetError(
                 f"a harmless document was planted and could not be removed, so nothing else was planted: "
-                f"{self._masked(reason)}; remove {canary} by hand, or mend the configuration and run 'redteam clean'"
+                f"{self._masked(seen.left)}; remove {seen.plant.canary} by hand, or mend the configuration and run "
+                "'redteam clean'"
             )
-        if problem:
-            return f"a harmless document was planted and removed, and could not be looked for: {self._masked(problem)}"
-        if read == 0:
+        if seen.problem:
+            why = self._masked(seen.problem)
+            return f"a harmless document was planted and removed, and could not be looked for: {why}"
+        if seen.read == 0:
             return (
                 f"the rehearsal's document was never among the passages for {wait.seconds:g} s, so nobody knows "
                 "whether it can be read or is gone; give find or ready, or raise wait.seconds"

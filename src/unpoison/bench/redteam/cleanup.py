@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from unpoison.bench.redteam.config import Bounds, Config, Wait
 from unpoison.bench.redteam.factory import build_target, kind_of
-from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import Clock, Pace, ready_until
 from unpoison.bench.redteam.secrets import Secrets
@@ -26,6 +26,9 @@ from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError,
 
 __all__ = ["Cleaned", "Remover", "clean", "plant_document"]
 
+
+MAX_PIECES = 10_000
+"""Of one document, into which a system may cut it."""
 
 IN_MEMORY = "the documents were in the memory of the process that has ended"
 
@@ -84,7 +87,7 @@ class Remover:
         believed = plant.interrupted or self._journal.history.deleted
         self._journal.append("removing", canary=plant.canary)
         absent = self._delete(looked.handles, end)
-        if self._find is not None and self._still_found(plant, end):
+        if self._find is not None and self._still_found(plant, looked.handles, end):
             return self._record_failure(plant, "the target said that it was removed, and still finds it")
         deleted = len(absent) < len(looked.handles)
         if not deleted and not believed and self._find is None:
@@ -134,9 +137,18 @@ class Remover:
                 break
         return handles
 
-    def _still_found(self, plant: Plant, end: float) -> bool:
-        looks = self._pace.poll(self._wait, end, free=True)
-        return all(self._pace.call("find", lambda: self._handles_of(plant.canary), free=True) for _ in looks)
+    def _still_found(self, plant: Plant, removed: list[str], end: float) -> bool:
+        """Whether it is still found at the end. Pieces that were not found before are removed: a search gives pages."""
+        tried = set(removed)
+        for _ in self._pace.poll(self._wait, end, free=True):
+            left = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
+            while left and not tried.issuperset(left) and len(tried) < MAX_PIECES:
+                tried.update(left)
+                self._delete(left, end)
+                left = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
+            if not left:
+                return False
+        return True
 
     def _handles_of(self, canary: str) -> list[str]:
         handles: Sequence[str] = self._find(canary)

@@ -15,10 +15,11 @@ from pydantic import Field
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
-from unpoison.bench.redteam.http_client import Hosts, HttpClient
-from unpoison.bench.redteam.http_reply import JsonPath
-from unpoison.bench.redteam.http_request import Filled
+from unpoison.bench.redteam.http_client import HttpClient
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.http_template import Filled
+from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.objects import ObjectTarget, load_object, store_of, target_of
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Target

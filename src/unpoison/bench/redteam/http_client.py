@@ -1,33 +1,33 @@
-"""HTTP requests to the machines that may be tested: this one, and those that the user spelled out.
-
-A name is resolved once and all its addresses are checked. Connections go to these addresses from then on, so that a
-name cannot lead elsewhere later (DNS rebinding).
+"""HTTP requests to the machines that may be tested (`http_hosts`).
 
 Redirects are not followed, no proxy, cookie or credential of the machine is used, and of a reply at most `MAX_BYTES`
-bytes are read, uncompressed. This is the only file that imports httpx.
+bytes are read, uncompressed. A stream is read until it says that it ends.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import codecs
 import json
-import socket
+import logging
+import re
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from email.utils import parsedate_to_datetime
-from threading import Lock
-from typing import Any, NamedTuple
+from threading import local
+from typing import Any, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from weakref import finalize
 
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_reply import Event, read_events
-from unpoison.bench.redteam.http_request import Filled
+from unpoison.bench.redteam.http_template import Filled
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["ABSENT", "Hosts", "HttpClient", "Response", "resolve_host"]
+__all__ = ["ABSENT", "HttpClient", "Response"]
 
 MAX_BYTES = 8 << 20
 """Bytes of a reply; answers and their passages have thousands."""
@@ -41,11 +41,22 @@ _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 _NOT_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
 """What says that nothing was done; after another failure, or a redirect to what was made, nobody knows."""
 
-Resolve = Callable[[str], list[str]]
-"""A name to its addresses, in the order in which to try them."""
+_CHARSET = re.compile(r"charset=[\"']?([a-z0-9._:-]{1,40})", re.IGNORECASE)
+_ENDS = tuple(f"data:{space}[DONE]{end}{end}".encode() for space in ("", " ") for end in ("\n", "\r\n"))
+"""The last event of OpenAI's streams; some servers keep the connection open behind it."""
 
-MAX_HOSTS = 20
-"""That a configuration may name."""
+
+_exchanging = local()
+
+
+class _QuietFilter(logging.Filter):
+    """Keeps our replies out of httpcore's log: at the level DEBUG it has their headers, and so the cookies."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(_exchanging, "now", False)
+
+
+_QUIET = _QuietFilter()
 
 
 class Response(NamedTuple):
@@ -74,7 +85,18 @@ class HttpClient:
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
         verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
         self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)
+        logging.getLogger("httpcore.http11").addFilter(_QUIET)
         finalize(self, self._transport.close)  # the collector may finalise a socket before what would close it
+
+    def with_secrets(self, secrets: Secrets) -> Self:
+        """The same client, of which other secrets must not be shown."""
+        other = copy(self)
+        other._secrets = secrets
+        return other
+
+    def mask(self, value: Any) -> Any:
+        """The same without secrets."""
+        return self._secrets.mask(value)
 
     def check(self, url: str) -> None:
         """Refuse an address that may not be tested, before anything is sent.
@@ -85,13 +107,21 @@ class HttpClient:
         """
         self._hosts.addresses(_host(url)[0])
 
-    def send(self, what: str, filled: Filled, *, allowed: Collection[int] = ()) -> Response:
+    def send(
+        self, what: str, filled: Filled, *, allowed: Collection[int] = (), seconds: float | None = None
+    ) -> Response:
         """A reply of success, or one whose status is allowed.
+
+        Args:
+            what: For messages, such as "ask".
+            filled: The request.
+            allowed: Statuses besides those of success.
+            seconds: Less time than `timeout`.
 
         Raises:
             TargetError: There is none.
         """
-        response = self._exchange(what, filled)
+        response = self._exchange(what, filled, min(self._timeout, seconds or self._timeout))
         if 200 <= response.status < 300 or response.status in allowed:
             return response
         refused = response.status in _NOT_DONE
@@ -150,19 +180,19 @@ class HttpClient:
             raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")
 
     def _excerpt(self, response: Response) -> str:
-        return str(self._secrets.mask(" ".join(response.content[:4000].decode("utf-8", "replace").split())))
+        return str(self._secrets.mask(" ".join(_decode(response._replace(content=response.content[:4000])).split())))
 
-    def _exchange(self, what: str, filled: Filled) -> Response:
+    def _exchange(self, what: str, filled: Filled, seconds: float) -> Response:
         """Send to each of the host's addresses until one takes the connection."""
         host, parts = _host(filled.url)
         refused = "no address"
         for address in self._hosts.addresses(host):
             try:
-                return self._exchange_with(address, host, parts, filled)
+                return self._exchange_with(address, host, parts, filled, seconds)
             except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
                 refused = type(error).__name__
             except (self._httpx.TimeoutException, TimeoutError):
-                raise TargetError(f"{what} had no whole reply after {self._timeout:g} s", retryable=True) from None
+                raise TargetError(f"{what} had no whole reply after {seconds:.3g} s", retryable=True) from None
             except self._httpx.HTTPError as error:  # theirs hold requests, and these the secrets
                 why = f"{type(error).__name__}: {clip(self._secrets.mask(str(error)))}"
                 raise TargetError(f"{what}: the connection broke ({why})", retryable=True) from None
@@ -176,8 +206,8 @@ class HttpClient:
             refused=True,
         )
 
-    def _exchange_with(self, address: str, host: str, parts: SplitResult, filled: Filled) -> Response:
-        end = time.monotonic() + self._timeout
+    def _exchange_with(self, address: str, host: str, parts: SplitResult, filled: Filled, seconds: float) -> Response:
+        end = time.monotonic() + seconds
         url = urlunsplit(parts._replace(netloc=_authority(address, parts), fragment=""))
         body: dict[str, Any] = {} if filled.content is None else {"content": filled.content}
         if filled.file is not None:
@@ -187,20 +217,25 @@ class HttpClient:
             filled.method,
             url,
             headers={**filled.headers, "Host": _authority(host, parts), "Accept-Encoding": "identity"},
-            extensions={"timeout": self._httpx.Timeout(self._timeout).as_dict(), "sni_hostname": host},
+            extensions={"timeout": self._httpx.Timeout(seconds).as_dict(), "sni_hostname": host},
             **body,
         )
-        response = self._transport.handle_request(request)
+        _exchanging.now = True
+        try:
+            response = self._transport.handle_request(request)
+        finally:
+            _exchanging.now = False
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise TargetError("the reply is compressed, although none was asked for; turn compression off")
-            return Response(response.status_code, response.headers, _read_bytes(response.stream, end))
+            stream = "event-stream" in response.headers.get("content-type", "").lower()
+            return Response(response.status_code, response.headers, _read_bytes(response.stream, end, stream))
         finally:
             response.close()
 
 
-def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
-    """The bytes of a reply.
+def _read_bytes(stream: Iterable[bytes], end: float, events: bool) -> bytes:
+    """The bytes of a reply; of a stream of events those before it says that it ends.
 
     Raises:
         TargetError: There are too many.
@@ -211,6 +246,8 @@ def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
         content += chunk
         if len(content) > MAX_BYTES:
             raise TargetError(f"the reply has more than {MAX_BYTES:,} bytes, which is no answer; see the url")
+        if events and content.endswith(_ENDS):
+            break
         if time.monotonic() > end:
             raise TimeoutError
     return bytes(content)
@@ -221,7 +258,13 @@ def _kind(response: Response) -> str:
 
 
 def _decode(response: Response) -> str:
-    return response.content.decode("utf-8", "replace")
+    """The reply's text, in the encoding that it names; UTF-8 where it names none that is known."""
+    named = _CHARSET.search(_kind(response))
+    try:
+        encoding = codecs.lookup(named[1]).name if named else "utf-8"
+        return response.content.decode(encoding, "replace")
+    except (LookupError, ValueError):  # also what is no encoding of texts
+        return response.content.decode("utf-8", "replace")
 
 
 def _host(url: str) -> tuple[str, SplitResult]:
@@ -251,69 +294,3 @@ def _retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def resolve_host(host: str) -> list[str]:
-    """The addresses of a name, as the system knows them.
-
-    Raises:
-        TargetError: There are none.
-    """
-    try:
-        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise TargetError(f"{clip(host)} has no address: {error}; see the url", retryable=True, refused=True) from None
-    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))
-
-
-class Hosts:
-    """The machines that requests may go to.
-
-    Args:
-        allowed: Names or addresses besides this machine's own, as the user spelled them.
-        resolve: A name to its addresses.
-    """
-
-    def __init__(self, allowed: Iterable[str] = (), resolve: Resolve = resolve_host) -> None:
-        self.allowed = tuple(dict.fromkeys(host.strip().strip("[]").lower() for host in allowed))
-        self._resolve = resolve
-        self._pinned: dict[str, tuple[str, ...]] = {}
-        self._lock = Lock()
-
-    def addresses(self, host: str) -> tuple[str, ...]:
-        """Where connections to a host go; checked the first time, the same ever after.
-
-        Raises:
-            OptionError: It is not this machine, and was not allowed.
-            TargetError: It has no address.
-        """
-        name = host.strip("[]").lower()
-        with self._lock:
-            if name not in self._pinned:
-                if len(self._pinned) >= MAX_HOSTS:
-                    raise OptionError(f"a target has at most {MAX_HOSTS} hosts, and {clip(host)} is one more")
-                self._pinned[name] = self._check_addresses(name)
-            return self._pinned[name]
-
-    def _check_addresses(self, name: str) -> tuple[str, ...]:
-        addresses = self._resolve(name)
-        for text in addresses:
-            address = _address(text)
-            if address.is_loopback:
-                continue
-            if name not in self.allowed:
-                raise OptionError(
-                    f"{clip(name)} leads to {address}, which is not this machine; test systems of others only with "
-                    f"their consent, and then spell it out: --i-may-test {name}"
-                )
-            if name != text and (address.is_link_local or address.is_multicast or address.is_unspecified):
-                raise OptionError(f"{clip(name)} leads to {address}, which is no server's address; see the url")
-        return tuple(addresses)
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        raise TargetError(f"{clip(text)} is no address") from None
-    return getattr(address, "ipv4_mapped", None) or address

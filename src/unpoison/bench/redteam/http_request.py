@@ -1,8 +1,7 @@
-"""HTTP requests as a configuration describes them: templates with places for the values of each call.
+"""An HTTP request as a configuration describes it.
 
-`{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are replaced inside the strings of a body, which is
-made into JSON afterwards, and percent-encoded in an address: no value can become structure. What was filled in is never
-looked at again, so a poison that holds `${NAME}` stays a poison. No secret may stand in plain text.
+It may `take` values out of its reply for the requests behind it, and may be sent until a `value` is what it should be,
+as a job that is polled. `http_template` says how the places are filled.
 """
 
 from __future__ import annotations
@@ -10,51 +9,43 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unpoison.bench.redteam.http_reply import JsonPath
-from unpoison.bench.redteam.secrets import SENSITIVE, VARIABLE, Secrets
+from unpoison.bench.redteam.config import as_tuple
+from unpoison.bench.redteam.http_template import (
+    PLACE_NAME,
+    Filled,
+    fill_body,
+    fill_header,
+    fill_text,
+    places_of,
+    refuse_plain,
+    url_encode,
+)
+from unpoison.bench.redteam.json_path import JsonPath
+from unpoison.bench.redteam.secrets import VARIABLE, Secrets
 from unpoison.errors import OptionError, clip
 from unpoison.io.settings import Section, walk
 
-__all__ = ["Ask", "Filled", "Find", "Headers", "Plant", "Ready", "Remove", "Request"]
+__all__ = ["MARKERS", "Headers", "Request"]
 
 Method = Annotated[
     Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(lambda method: str(method).upper())
 ]
 
-_PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
-"""A variable of the environment, or a place for a value."""
+MARKERS = "markers"
+"""Stands for the path of citations where the answer's own words hold them."""
 
 _HEADER = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding")
 """What we set ourselves."""
 
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A request as it is sent.
-
-    Attributes:
-        method: Such as POST.
-        url: Percent-encoded.
-        headers: Without Host.
-        content: The body, None where there is none.
-        file: (field, name, content) of a multipart body, whose other fields are then in `fields`.
-        fields: Of a multipart body.
-    """
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    content: bytes | None = None
-    file: tuple[str, str, bytes] | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
-
+_RESERVED = ("question", "text", "title", "canary", "uuid", "id")
+"""Places that no reply may fill."""
 
 HeaderText = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
@@ -74,7 +65,7 @@ class Headers(Section):
                 raise OptionError(f"{cls.owner}.headers: {clip(name)} is no name of a header")
             if name.lower() in _OWN_HEADERS:
                 raise OptionError(f"{cls.owner}.headers.{name} cannot be set; leave it out")
-            _refuse_plain(f"{cls.owner}.headers.{name}", name, value)
+            refuse_plain(f"{cls.owner}.headers.{name}", name, value)
         return headers
 
 
@@ -90,23 +81,50 @@ class Request(Headers):
     """A request as the configuration describes it, `${NAME}` and all.
 
     Attributes:
-        url, method, headers, body, file: As written.
+        url, method, headers, body, form, file: As written; `form` is sent as a page's form is.
+        take: Where values stand in the reply that later steps of the call have as `{name}`.
+        value, equals: The request is sent again until the value is `equals`, or one of several.
+        fails: Values that say that it never will be.
         places: What may be filled in.
-        needed: Of which a request must hold one.
+        needed: Of which a request, or one of its steps, must hold one.
+        required: Fields that one of the steps must have, all together.
     """
 
     places: ClassVar[tuple[str, ...]] = ("id",)
     needed: ClassVar[tuple[str, ...]] = ()
+    required: ClassVar[tuple[str, ...]] = ()
 
     url: str
     method: Method = "POST"
     body: Any = None
+    form: dict[str, str] | None = None
     file: Upload | None = None
+    take: dict[str, JsonPath] = Field(default_factory=dict)
+    value: JsonPath | None = None
+    equals: Any = True
+    fails: Annotated[tuple[Any, ...], BeforeValidator(as_tuple)] = ()
 
-    @field_validator("answer", "passages", "ids", "id", "items", "canary", "value", mode="before", check_fields=False)
+    @field_validator(
+        "answer", "passages", "ids", "cited", "id", "items", "canary", "value", mode="before", check_fields=False
+    )
     @classmethod
-    def _read_path(cls, path: Any, field: Any) -> JsonPath:
+    def _read_path(cls, path: Any, field: Any) -> Any:
+        if field.field_name == "cited" and path == MARKERS:
+            return path
         return JsonPath.of(path, f"{cls.owner}.{field.field_name}")
+
+    @field_validator("take", mode="before")
+    @classmethod
+    def _read_take(cls, take: Any) -> Any:
+        if not isinstance(take, Mapping):
+            return take
+        for name in take:
+            if not PLACE_NAME.fullmatch(str(name)) or name in _RESERVED:
+                raise OptionError(
+                    f"{cls.owner}.take: {clip(name)} cannot name a value; use up to 30 small letters and underscores, "
+                    f"and none of {', '.join(_RESERVED)}"
+                )
+        return {name: JsonPath.of(path, f"{cls.owner}.take.{name}") for name, path in take.items()}
 
     @field_validator("url")
     @classmethod
@@ -124,140 +142,64 @@ class Request(Headers):
                 f"got {clip(url.partition('@')[2] or url)}"
             )
         for name, text in parse_qsl(parts.query, keep_blank_values=True):
-            _refuse_plain(f"{cls.owner}.url", name, text)
+            refuse_plain(f"{cls.owner}.url", name, text)
         return url
 
     @model_validator(mode="after")
-    def _check_templates(self) -> Self:
-        """Refuse a place that is missing or unknown, and a body that is no JSON or holds a secret in plain text."""
-        for key, value in walk(self.body, f"{self.owner}.body"):
+    def _check_body(self) -> Self:
+        """Refuse a body that is no JSON or holds a secret in plain text, and fields that need another."""
+        for key, value in walk([self.body, self.form], f"{self.owner}.body"):
             if not isinstance(key, str) and key is not None:
                 raise OptionError(f"{self.owner}.body: {clip(key)} must be a text; write it in quotes")
             if not (value is None or isinstance(value, (str, bool, int, float, list, Mapping))):
                 raise OptionError(f"{self.owner}.body holds {clip(value)}, no value of JSON; write it in quotes")
             if key is not None and isinstance(value, str):
-                _refuse_plain(f"{self.owner}.body.{key}", key, value)
+                refuse_plain(f"{self.owner}.{'body' if self.form is None else 'form'}.{key}", key, value)
+        waits = {"equals", "fails"} & self.model_fields_set
+        if waits and self.value is None:
+            raise OptionError(f"{self.owner}.{min(waits)} needs value, the path of what is compared; add it")
+        if self.form is not None and (self.body is not None or self.file is not None):
+            raise OptionError(f"{self.owner} has form beside body or file; a request is sent in one way")
         texts = isinstance(self.body, Mapping) and all(isinstance(text, str) for text in self.body.values())
         if self.file is not None and self.body is not None and not texts:
             raise OptionError(f"{self.owner}.body must map names to texts where a file is sent, got {clip(self.body)}")
-        for name in self.used - set(self.places):
-            known = ", ".join(f"{{{place}}}" for place in self.places)
-            raise OptionError(f"{self.owner}: {{{name}}} is unknown; it may hold {known}")
-        if self.needed and not self.used & set(self.needed):
-            raise OptionError(
-                f'{self.owner} never mentions {{{self.needed[0]}}}; write it in quotes, as in "{{{self.needed[0]}}}"'
-            )
         return self
 
     @property
     def used(self) -> set[str]:
-        """The places that its url, body and file have."""
-        parts = [self.url, self.body, self.file and dict(self.file)]
-        texts = (value for _, value in walk(parts, self.owner) if isinstance(value, str))
-        return {match[2] for text in texts for match in _PART.finditer(text) if match[2]}
+        """The places that its url, body, file and headers have."""
+        return places_of([self.url, self.body, self.form, self.file and dict(self.file), self.headers], self.owner)
 
     @property
     def paths(self) -> dict[str, JsonPath]:
-        """Where something stands in the reply, by the field's name."""
-        return {name: value for name, value in self if isinstance(value, JsonPath)}
+        """Where something stands in the reply, by the field's name; `value` and what it takes apart."""
+        return {name: value for name, value in self if isinstance(value, JsonPath) and name != "value"}
 
     def fill(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
         """The request with its values.
 
         Raises:
             OptionError: A variable that is not set, or whose value no header can hold.
+            TargetError: A value of a reply that no header can hold.
         """
-        headers = {name: secrets.fill(value) for name, value in self.headers.items()}
-        for name, value in headers.items():
-            if not value.isprintable() or not value.isascii():
-                raise OptionError(f"{self.owner}.headers.{name} holds a character that no header can; see its variable")
-        base = Filled(self.method, _fill(self.url, _url_encode(values), secrets), headers)
+        headers = {
+            name: fill_header(value, values, secrets, f"{self.owner}.headers.{name}")
+            for name, value in self.headers.items()
+        }
+        base = Filled(self.method, fill_text(self.url, url_encode(values), secrets), headers)
         if self.file is not None:
-            name, content = (_fill(text, values, secrets) for text in (self.file.name, self.file.content))
+            name, content = (fill_text(text, values, secrets) for text in (self.file.name, self.file.content))
             file = (self.file.field, name, content.encode("utf-8", "replace"))
-            return replace(base, file=file, fields=_fill_body(self.body or {}, values, secrets))
-        if self.body is None:
+            return replace(base, file=file, fields=fill_body(self.body or {}, values, secrets))
+        if self.form is not None:
+            content = urlencode(fill_body(self.form, values, secrets), errors="replace")
+            kind = "application/x-www-form-urlencoded"
+        elif self.body is None:
             return base
-        if isinstance(self.body, str):
-            content, kind = _fill(self.body, values, secrets), "text/plain; charset=utf-8"
+        elif isinstance(self.body, str):
+            content, kind = fill_text(self.body, values, secrets), "text/plain; charset=utf-8"
         else:
-            content, kind = json.dumps(_fill_body(self.body, values, secrets)), "application/json"
+            content, kind = json.dumps(fill_body(self.body, values, secrets)), "application/json"
         if not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = kind
         return replace(base, content=content.encode("utf-8", "replace"))
-
-
-class Ask(Request):
-    """`ask`: the answer to a question, and the passages or their ids where the system tells them."""
-
-    owner = "ask"
-    places = needed = ("question",)
-
-    answer: JsonPath
-    passages: JsonPath | None = None
-    ids: JsonPath | None = None
-
-
-class Plant(Request):
-    """`plant`: puts a document in; `id` says where its id stands in the reply."""
-
-    owner = "plant"
-    places, needed = ("text", "title", "canary", "uuid"), ("text",)
-
-    id: JsonPath | None = None
-
-
-class Remove(Request):
-    """`remove`: takes a document out."""
-
-    owner = "remove"
-    needed = ("id",)
-
-
-class Find(Request):
-    """`find`: the documents with a canary, and in each of them its id and its canary."""
-
-    owner = "find"
-    places = needed = ("canary", "uuid")
-
-    method: Method = "GET"
-    items: JsonPath
-    id: JsonPath
-    canary: JsonPath
-
-
-class Ready(Request):
-    """`ready`: whether a document is indexed, which it is where `value` is `equals`."""
-
-    owner = "ready"
-
-    method: Method = "GET"
-    value: JsonPath
-    equals: Any = True
-
-
-def _fill_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
-    if isinstance(body, str):
-        return _fill(body, values, secrets)
-    if isinstance(body, Mapping):
-        return {key: _fill_body(value, values, secrets) for key, value in body.items()}
-    if isinstance(body, list):
-        return [_fill_body(value, values, secrets) for value in body]
-    return body
-
-
-def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
-    """Fill the template in one pass: what was filled in is not read for further places."""
-    return _PART.sub(
-        lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text
-    )
-
-
-def _url_encode(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: quote(value, safe="", errors="replace") for name, value in values.items()}
-
-
-def _refuse_plain(owner: str, name: str, value: str) -> None:
-    """A secret stands in the environment, for configurations are committed and journals are kept."""
-    if SENSITIVE.search(name) and value and not _PART.search(value):
-        raise OptionError(f"{owner} looks like a secret in plain text; write ${{NAME}} and put it into the environment")

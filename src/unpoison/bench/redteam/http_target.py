@@ -4,127 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from uuid import uuid4
 
-from unpoison.bench.redteam.http_client import ABSENT, Hosts, HttpClient, Response
-from unpoison.bench.redteam.http_reply import Event, JsonPath, join_text, stream_text, stream_values
-from unpoison.bench.redteam.http_request import Ask, Filled, Find, Headers, Plant, Ready, Remove, Request
+from unpoison.bench.redteam.config import as_tuple
+from unpoison.bench.redteam.http_answer import read_answer
+from unpoison.bench.redteam.http_calls import Ask, Asking, Requests
+from unpoison.bench.redteam.http_client import ABSENT, HttpClient
+from unpoison.bench.redteam.http_hosts import Hosts
+from unpoison.bench.redteam.http_request import Request
+from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.errors import OptionError, TargetError, clip
+from unpoison.errors import OptionError
 
 __all__ = ["HttpAsked", "HttpTarget"]
-
-
-class Requests(Headers):
-    """The section `target` of a system behind HTTP; its `headers` are those of all requests."""
-
-    ask: Ask
-    plant: Plant
-    remove: Remove
-    find: Find | None = None
-    ready: Ready | None = None
 
 
 class HttpAsked:
     """Asks a running system as a configuration says.
 
     Args:
-        described: The request `ask`, perhaps others, and `headers` for all of them.
+        described: The call `ask`, perhaps others, a login, and `headers` for all of them.
         secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
-        timeout: Seconds that one request may take; the caller bounds the whole call.
+        timeout: Seconds that one call may take, with all its requests.
 
     Raises:
         OptionError: A variable that is not set, or a host that may not be tested.
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(self, described: Headers, secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
-        self._requests = {
-            kind: request.model_copy(update={"headers": {**described.headers, **request.headers}})
-            for kind, request in described
-            if isinstance(request, Request)
-        }
-        encrypted = any(request.url.startswith("https:") for request in self._requests.values())
-        self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
-        self.name = self._requests["ask"].url
-        for kind in self._requests:  # what is not set and what is not allowed is said before a request
-            self._client.check(self._fill(kind, {}).url)
+    def __init__(self, described: Asking, secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
+        self._steps, login = described.steps, described.login or ()
+        everything = {"login": login, **self._steps} if login else self._steps
+        encrypted = any(step.url.startswith("https:") for steps in everything.values() for step in steps)
+        self._secrets, self._timeout = secrets, timeout
+        self._client = HttpClient(secrets, hosts, timeout, encrypted=encrypted)
+        self._login = LoginKeeper(login, self._client, secrets, timeout) if login else None
+        self._described = everything
+        self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
+        for steps in everything.values():  # what is not set and what is not allowed is said before a request
+            for step in steps:
+                self._client.check(step.fill({}, secrets).url)
 
     def ask(self, question: str) -> Answered:
-        """The answer, and the passages where `ask.passages` says where they stand.
+        """The answer, and the passages where `ask.passages` says where they stand. Each question has its own session.
 
         Raises:
             TargetError: No reply, or one that cannot be used.
         """
-        request = self._requests["ask"]
-        response = self._client.send("ask", self._fill("ask", {"question": question}))
-        events = self._client.events(response)
-        if events is not None:
-            return self._of_events(events)
-        paths, replies = request.paths, self._replies("ask", response)
-        several = paths["answer"].several
-        answer = _texts(paths["answer"], replies["answer"]) if several else [_text(paths["answer"], replies["answer"])]
-        return Answered(
-            "\n".join(answer),
-            tuple(_texts(paths["passages"], replies["passages"])) if "passages" in paths else None,
-            tuple(str(value) for value in paths["ids"].values(replies["ids"])) if "ids" in paths else None,
-        )
-
-    def _of_events(self, events: Sequence[Event]) -> Answered:
-        """The answer of a stream, put together of its pieces; passages may stand in any event, and in several."""
-        paths = self._requests["ask"].paths
-        whole = paths["answer"].whole
-        answer = stream_text(events, "ask.answer") if whole else join_text(paths["answer"], events)
-        found = {name: stream_values(path, events) for name, path in paths.items() if name != "answer"}
-        return Answered(
-            str(self._secrets.mask(answer)),  # a secret may come in pieces
-            tuple(dict.fromkeys(_require_texts(paths["passages"], found["passages"]))) if "passages" in found else None,
-            tuple(dict.fromkeys(map(str, found["ids"]))) if "ids" in found else None,
-        )
+        session = self._session({"question": question, "uuid": str(uuid4())})
+        answered: Answered | None = None
+        for step, response in session.run(self._steps["ask"]):
+            answered = read_answer(session.client, cast(Ask, step), response, answered)
+        return cast(Answered, answered)
 
     def describe(self, kind: str, values: Mapping[str, str]) -> str:
-        """A request as it would be sent, without secrets."""
-        filled = self._fill(kind, values)
+        """The requests of a call as they would be sent, without secrets; what is taken from replies as its place."""
+        steps = self._described[kind]
+        taken = {name for some in self._described.values() for step in some for name in step.take}
+        known = {**{name: f"{{{name}}}" for name in taken}, **values}
+        text = "\n".join(self._describe_step(step, known) for step in steps)
+        for name in taken:
+            text = text.replace(f"%7B{name}%7D", f"{{{name}}}")  # as it stands in an address
+        return str(self._secrets.mask(text)).rstrip()
+
+    def _describe_step(self, step: Request, values: Mapping[str, str]) -> str:
+        filled = step.fill(values, self._secrets)
         body = b"" if filled.content is None else filled.content
         if filled.file is not None:
             body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
         headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
-        text = f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}"
-        return str(self._secrets.mask(text)).rstrip()
+        return f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}".rstrip()
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The requests that the configuration describes."""
-        return tuple(self._requests)
+        """The calls that the configuration describes."""
+        return tuple(self._described)
 
-    def _fill(self, kind: str, values: Mapping[str, str]) -> Filled:
-        return self._requests[kind].fill(values, self._secrets)
-
-    def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
-        """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
-        allowed = ABSENT if absent else ()
-        response = self._client.send(kind, self._fill(kind, values), allowed=allowed)
-        if response.status in allowed or not parsed:
-            return None
-        return next(iter(self._replies(kind, response).values()))
-
-    def _replies(self, kind: str, response: Response) -> dict[str, Any]:
-        """What each path is followed in: the JSON of a reply, or its text."""
-        paths = self._requests[kind].paths
-        json_reply = None if all(path.whole for path in paths.values()) else self._client.parse_json(kind, response)
-        return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
+    def _session(self, values: Mapping[str, str]) -> HttpSession:
+        return HttpSession(self._client, self._secrets, values, self._timeout, self._login)
 
 
 class HttpTarget(HttpAsked):
     """Speaks to a running system as the `target` of a configuration says.
 
     Args:
-        values: The requests by their kind (`ask`, `plant`, `remove`, and perhaps `find` and `ready`), and `headers` for
-            all of them.
+        values: The calls by their kind (`ask`, `plant`, `remove`, and perhaps `login`, `find` and `ready`), and
+            `headers` for all of them.
         secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
-        timeout: Seconds that one request may take; the caller bounds the whole call.
+        timeout: Seconds that one call may take, with all its requests.
 
     Raises:
         UnknownNameError: A field that is none.
@@ -134,9 +104,13 @@ class HttpTarget(HttpAsked):
 
     def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
         described = Requests.read(values, "target")
-        self.marks = not described.plant.used.isdisjoint(("canary", "uuid"))
-        self.tells_passages = not {"passages", "ids"}.isdisjoint(described.ask.paths)
-        if described.plant.id is None:
+        self._marks_used = {place for step in described.plant for place in step.used}
+        self.marks = not self._marks_used.isdisjoint(("canary", "uuid"))
+        told = {name for step in described.ask for name in step.paths} | {
+            "cited" for step in described.ask if step.cited is not None
+        }
+        self.tells_passages = not {"passages", "ids", "cited"}.isdisjoint(told)
+        if all(step.id is None for step in described.plant):
             if not self.marks:
                 raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
             self.own_ids = self._own_ids
@@ -147,7 +121,7 @@ class HttpTarget(HttpAsked):
         super().__init__(described, secrets, hosts, timeout=timeout)
 
     def plant(self, documents: Sequence[Document]) -> list[str]:
-        """Add documents, one request each; the ids that the system gave them.
+        """Add documents, one call each; the ids that the system gave them.
 
         Raises:
             TargetError: No reply, or one without an id; it says whether surely nothing was planted.
@@ -155,61 +129,60 @@ class HttpTarget(HttpAsked):
         handles = list[str]()
         for document in documents:
             values = {name: getattr(document, name) or "" for name in ("text", "title", "canary", "uuid")}
-            reply = self._reply("plant", values, parsed="id" in self._requests["plant"].paths)
-            path = self._requests["plant"].paths.get("id")
-            ids = self._own_ids(document.canary) if path is None else path.values(reply)
-            handles += check_handles(ids, "plant.id")
+            session = self._session(values)
+            replies = list(session.run(self._steps["plant"]))
+            paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
+            ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
+            if paths and not ids:
+                paths[0][0].first(
+                    session.client.parse_json("plant", paths[0][1])
+                )  # says what the reply has in its place
+            handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
         return handles
 
     def remove(self, handles: Sequence[str]) -> list[str]:
-        """Remove documents, one request each; the ids that the system does not know."""
-        return [
-            handle
-            for handle in check_handles(handles, "the journal")
-            if self._client.send("remove", self._fill("remove", {"id": handle}), allowed=ABSENT).status in ABSENT
-        ]
+        """Remove documents, one call each; the ids that the system does not know."""
+        absent = list[str]()
+        for handle in check_handles(handles, "the journal"):
+            replies = list(self._session({"id": handle}).run(self._steps["remove"], allowed=ABSENT))
+            if any(reply.status in ABSENT for _, reply in replies):
+                absent.append(handle)
+        return absent
 
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
-        return [canary if "canary" in self._requests["plant"].used else Document("", canary).uuid]
+        return [canary if "canary" in self._marks_used else Document("", canary).uuid]
 
     def _find(self, canary: str) -> list[str]:
         """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
-        paths = self._requests["find"].paths
-        reply = self._reply("find", {"canary": canary, "uuid": Document("", canary).uuid}, absent=True)
-        own = {canary, Document("", canary).uuid}
-        marked = [
-            item
-            for item in paths["items"].values(reply)
-            if any(isinstance(mark, str) and mark in own for mark in paths["canary"].values(item))
-        ]
-        ids = [value for item in marked for value in paths["id"].values(item)]
+        uuid = Document("", canary).uuid
+        session, ids = self._session({"canary": canary, "uuid": uuid}), list[Any]()
+        for step, response in session.run(self._steps["find"], allowed=ABSENT):
+            paths = step.paths
+            if response.status in ABSENT or not {"items", "id", "canary"} <= paths.keys():
+                continue
+            for item in session.values_at(paths["items"], "find", response):
+                if any(_holds_mark(mark, uuid) for mark in paths["canary"].values(item)):
+                    ids += paths["id"].values(item)
         return check_handles(ids, "find.id") if ids else []
 
     def _ready(self, handles: Sequence[str]) -> bool:
-        request = cast(Ready, self._requests["ready"])
-        replies = (self._reply("ready", {"id": handle}, absent=True) for handle in handles)
-        return all(request.equals in request.value.values(reply) for reply in replies)
+        return all(self._is_ready(handle) for handle in handles)
+
+    def _is_ready(self, handle: str) -> bool:
+        session = self._session({"id": handle})
+        for step, response in session.run(self._steps["ready"], allowed=ABSENT):
+            if step.value is None:
+                continue
+            found = [None] if response.status in ABSENT else session.values_at(step.value, "ready", response)
+            if not any(value in found for value in as_tuple(step.equals)):
+                return False
+        return True
 
 
-def _text(path: JsonPath, reply: Any) -> str:
-    """One text; a null is an empty one, for systems say so that they know nothing."""
-    value = path.first(reply)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise TargetError(f"{path.owner}: {path.source} leads to {clip(value)}, which is no text")
-    return str(value)
+def _holds_mark(mark: object, uuid: str) -> bool:
+    """Whether a mark is ours: the canary, its UUID, or a name made of it, as of a file or a piece (`UUID-0`).
 
-
-def _texts(path: JsonPath, reply: Any) -> list[str]:
-    return _require_texts(path, path.values(reply))
-
-
-def _require_texts(path: JsonPath, values: list[Any]) -> list[str]:
-    for value in values:
-        if not isinstance(value, str):
-            raise TargetError(
-                f"{path.owner}: {path.source} leads to {clip(value)}, which is no text; go on to its text"
-            )
-    return values
+    A text with spaces is none: a system that keeps conversations has questions with a canary too.
+    """
+    return isinstance(mark, str) and uuid in mark and not any(map(str.isspace, mark))

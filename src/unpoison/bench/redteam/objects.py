@@ -22,10 +22,10 @@ from unpoison.retrieval import HybridRetriever
 from unpoison.types import Answer
 from unpoison.utils.extras import require
 
-__all__ = ["ObjectTarget", "Store", "load_object", "parse_answer", "store_of", "target_of"]
+__all__ = ["ANSWERS", "PASSAGES", "ObjectTarget", "Store", "load_object", "parse_answer", "store_of", "target_of"]
 
-_ANSWERS = ("answer", "result", "response", "output", "output_text", "text", "content", "replies")
-_PASSAGES = ("passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources")
+ANSWERS = ("answer", "result", "response", "output", "output_text", "text", "content", "replies")
+PASSAGES = ("passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources")
 """What frameworks call what they say and what they have read, first match wins."""
 
 
@@ -127,14 +127,14 @@ def parse_answer(value: Any) -> Answered:
     if isinstance(value, Answer):
         read = value.screening.read  # without what was cut, which no model has seen
         return Answered(value.text, tuple(p.shown if p.cuts else p.raw for p in read), tuple(p.id or "" for p in read))
-    text = next((field for name in _ANSWERS if (field := _field(value, name)) is not None), None)
+    text = next((field for name in ANSWERS if (field := _field(value, name)) is not None), None)
     if isinstance(text, Sequence) and not isinstance(text, str) and text:
         text = text[0]  # Haystack's generators give a list of replies
     if not isinstance(text, str):
         text = getattr(text, "text", None) or getattr(text, "content", None)  # a chat message
     if not isinstance(text, str):
         raise TargetError(f"the system returned {clip(value)}, which holds no answer")
-    passages = next((field for name in _PASSAGES if (field := _field(value, name)) is not None), None)
+    passages = next((field for name in PASSAGES if (field := _field(value, name)) is not None), None)
     return Answered(text, *_passages(passages))
 
 

@@ -213,7 +213,7 @@ def ask_until(
         poisoned: What is waited for.
         honest: Hashes of passages that were read before anything was planted.
     """
-    handles = [(*plant.own, *(plant.handles or ())) for plant in plants]
+    handles = [(*plant.own, *(plant.handles or ()), document.uuid) for plant, document in zip(plants, documents)]
     texts = [document.text for document in documents]
     for _ in pace.poll(wait, end):
         asked_at = pace.clock.now()

@@ -11,7 +11,7 @@ from unpoison.bench.evaluation.runs import moment
 from unpoison.bench.redteam.campaign import Campaign, attacks_of
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.factory import build_target
-from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace
@@ -21,7 +21,7 @@ from unpoison.bench.redteam.targets import Document, Target
 from unpoison.core.codec import from_row
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 
-__all__ = ["rehearsal_of_requests", "run_test"]
+__all__ = ["rehearsal_of_requests", "resume_trials", "run_test"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -67,7 +67,7 @@ def run_test(
     )
     _check_budget(config, len(examples))
     with Journal(journal_path, secrets) as journal:
-        earlier = _resume_trials(journal, config, getattr(system, "name", type(system).__name__))
+        earlier = resume_trials(journal, config, getattr(system, "name", type(system).__name__))
         campaign = Campaign(
             config, system, journal, pace, masked=lambda text: str(secrets.mask(text)), progress=progress
         )
@@ -99,7 +99,8 @@ def rehearsal_of_requests(config: Config, *, secrets: Secrets, hosts: Hosts) -> 
     if not isinstance(system, HttpTarget):
         return [*summary, f"ask: {examples[0].question}", f"plant: {document.text}", f"remove: {document.uuid}"]
     values = {
-        "ask": {"question": examples[0].question},
+        "login": {},
+        "ask": {"question": examples[0].question, "uuid": document.uuid},
         "plant": {"text": document.text, "canary": canary, "uuid": document.uuid, "title": ""},
         "ready": {"id": "THE-ID"},
         "find": {"canary": canary, "uuid": document.uuid},
@@ -118,7 +119,7 @@ def _first_poison(config: Config, examples: Sequence[Example]) -> str:
     return "(no poison could be crafted for the first questions)"
 
 
-def _resume_trials(journal: Journal, config: Config, name: str) -> list[Trial]:
+def resume_trials(journal: Journal, config: Config, name: str) -> list[Trial]:
     """What an interrupted run of the same test has measured; or the first line of a new one.
 
     Raises:

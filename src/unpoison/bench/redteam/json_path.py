@@ -1,0 +1,134 @@
+"""Paths into a reply: a small part of JSONPath (RFC 9535), such as `$.answer`, `$.hits[-1].id`, `$['my field'][0]`.
+
+A path has names, positions and all members, but no filters, scripts or descent, so one pass over the reply is enough.
+`text` stands for the whole reply where that is no JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from unpoison.errors import OptionError, TargetError, clip
+
+__all__ = ["WHOLE_TEXT", "JsonPath"]
+
+WHOLE_TEXT = "text"
+ALL = "*"
+MAX_VALUES = 10_000
+"""That one path may lead to."""
+
+MAX_LENGTH = 500
+"""Characters of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    """A path, read once.
+
+    Attributes:
+        owner: The field of the configuration, such as `ask.answer`.
+        source: As it was written.
+        steps: Names, positions, and `*` for all members (as None, for a name may be an asterisk).
+    """
+
+    owner: str
+    source: str
+    steps: tuple[str | int | None, ...]
+
+    @classmethod
+    def of(cls, source: object, owner: str) -> Self:
+        """Read a path.
+
+        Raises:
+            OptionError: It is not a path.
+        """
+        if source == WHOLE_TEXT:
+            return cls(owner, WHOLE_TEXT, ())
+        if not isinstance(source, str) or not source.startswith("$") or len(source) > MAX_LENGTH:
+            raise OptionError(f"{owner} must be a path such as $.answer or $.passages[*].text, got {clip(source)}")
+        return cls(owner, source, _steps(source, owner))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it stands for the reply's text."""
+        return self.source == WHOLE_TEXT
+
+    @property
+    def several(self) -> bool:
+        return None in self.steps
+
+    def values(self, reply: Any) -> list[Any]:
+        """Everything that the path leads to; nothing where a field is missing.
+
+        Raises:
+            TargetError: More than 10,000 values.
+        """
+        values = [reply]
+        for step in self.steps:
+            values = [member for value in values for member in _members(value, step)]
+            if len(values) > MAX_VALUES:
+                raise TargetError(f"{self.owner}: {self.source} leads to more than {MAX_VALUES:,} values; narrow it")
+        return values
+
+    def first(self, reply: Any) -> Any:
+        """The first value.
+
+        Raises:
+            TargetError: There is none; the message names the fields that there are.
+        """
+        for value in self.values(reply):
+            return value
+        raise TargetError(f"{self.owner}: {self.source} leads to nothing in the reply, which is {_outline(reply)}")
+
+
+def _members(value: Any, step: str | int | None) -> list[Any]:
+    if step is None:
+        return list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
+    if isinstance(step, str):
+        return [value[step]] if isinstance(value, Mapping) and step in value else []
+    return [value[step]] if isinstance(value, list) and -len(value) <= step < len(value) else []
+
+
+def _outline(reply: Any) -> str:
+    if isinstance(reply, Mapping):
+        return f"an object with {clip(list(reply)[:20], 200)}"
+    return f"a list of {len(reply):,}" if isinstance(reply, list) else clip(reply)
+
+
+def _steps(source: str, owner: str) -> tuple[str | int | None, ...]:
+    """The steps behind the dollar sign, each read from where the last one ended."""
+    steps, at = list[str | int | None](), 1
+    while at < len(source):
+        if source[at] == "." and source[at + 1 : at + 2] != ".":
+            ends = [position for mark in ".[" if (position := source.find(mark, at + 1)) >= 0]
+            end = min(ends, default=len(source))
+            name = source[at + 1 : end]
+            step: str | int | None = None if name == ALL else name
+        elif source[at] == "[":
+            step, end = _bracket(source, at + 1)
+        else:
+            step, end = "", at
+        if step == "" or end < 0:
+            raise OptionError(
+                f"{owner}: {clip(source)} cannot be read from its character {at + 1} on; "
+                "write names, [0], [*] or ['a name'], as in $.hits[*].text"
+            )
+        steps.append(step)
+        at = end
+    return tuple(steps)
+
+
+def _bracket(source: str, at: int) -> tuple[str | int | None, int]:
+    """What stands in brackets, and where they end; "" for what cannot be read."""
+    mark = source[at : at + 1]
+    if mark in ("'", '"') and mark:
+        end = source.find(f"{mark}]", at + 1)
+        return (source[at + 1 : end], end + 2) if end >= 0 else ("", -1)
+    end = source.find("]", at)
+    inside = source[at:end] if end >= 0 else ""
+    if inside == ALL:
+        return None, end + 1
+    digits = inside.removeprefix("-")
+    return (int(inside), end + 1) if digits.isascii() and digits.isdigit() and len(digits) < 8 else ("", -1)
