@@ -23,7 +23,18 @@ from unpoison.scan.trace_methods import Culprits, Interview, Spent, by_groups, b
 from unpoison.types import Call
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["METHODS", "Method", "Suspect", "Trace", "TraceCase", "Tracer", "choose_row", "is_row", "retriever_of"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "Suspect",
+    "Trace",
+    "TraceCase",
+    "Tracer",
+    "choose_row",
+    "find_row",
+    "is_row",
+    "retriever_of",
+]
 
 Method = Literal["groups", "leave-one-out", "judge", "matching"]
 METHODS = ("groups", "leave-one-out", "judge", "matching")
@@ -264,6 +275,17 @@ def is_row(fields: Mapping[str, Any]) -> bool:
 
 
 def choose_row(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> TraceCase:
+    """`find_row` as a case.
+
+    Raises:
+        InputError: As for `find_row`, and for `TraceCase.of`.
+    """
+    return TraceCase.of(find_row(records, number=number, id=id, question=question).fields)
+
+
+def find_row(
+    records: Iterable[FileRow], *, number: int | None = None, id: str | None = None, question: str | None = None
+) -> FileRow:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
     Of a request id its beginning will do, 4 characters or more.
@@ -290,7 +312,7 @@ def choose_row(records: Iterable[FileRow], *, number: int | None, id: str | None
             break
     if first is None:
         raise InputError("no row fits; look at --row, --id and --question, or leave them out where there is one row")
-    return TraceCase.of(first.fields)
+    return first
 
 
 def retriever_of(records: Iterable[FileRow], k: int) -> tuple[Passage, ...] | Retriever:
