@@ -74,6 +74,8 @@ class Trace:
         method: How they were found.
         asked: How many prompts the generator was sent.
         reproduced: Whether the generator gives the answer again; None where it was not asked.
+        caused: Whether it was seen to give another answer without the culprits; otherwise they are no more than
+            consistent with it.
         without: What it replies without the guilty; None where that was not wanted, or no call was left.
         notes: Anything unusual.
         calls: The account of all calls.
@@ -86,6 +88,7 @@ class Trace:
     method: str
     asked: int = 0
     reproduced: bool | None = None
+    caused: bool = False
     without: str | None = None
     notes: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -105,6 +108,7 @@ class Trace:
             "culprits": list(self.culprits),
             "suspects": [{**suspect.to_dict(), **named[suspect.index]} for suspect in self.suspects],
             "reproduced": self.reproduced,
+            "caused": self.caused,
             "without": self.without,
             "asked": self.asked,
             "notes": list(self.notes),
@@ -124,7 +128,8 @@ class Tracer:
       culprits are found one by one.
     - `leave-one-out`: without which passage is the answer another? k + 1 calls. Misses what is planted twice.
     - `judge`: RAGForensics (Zhang et al., WWW 2025): the generator judges each passage alone. k calls.
-    - `matching`: no call; passages are named that state the answer. The only one without a generator.
+    - `matching`: no call; passages are named that state the answer. The only one without a generator: these are
+      consistent with the answer, and nothing shows that they caused it.
 
     Args:
         generator: The one that gave the answer, or another, or its name; None for matching alone.
@@ -226,7 +231,7 @@ class Tracer:
                 culprits.notes.append("no call was left to ask without the guilty")
         return Trace(
             question, answer, passages, _suspects(culprits, stated), self.method, interview.sent_count,
-            culprits.reproduced, without, tuple(culprits.notes),
+            culprits.reproduced, culprits.withheld, without, tuple(culprits.notes),
         )  # fmt: skip
 
 

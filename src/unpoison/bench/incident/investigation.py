@@ -222,11 +222,8 @@ class _Investigation:
         )
 
     def _find_accomplices(self) -> None:
-        proven = [suspect for proof in self.proofs for suspect in proof.documents]
-        cleared = [suspect.id for suspect in self.suspects[:MAX_SUSPECTS] if suspect not in proven]
-
         def look() -> dict[str, Any]:
-            named = self.documents.accomplices(self.case.question, self.case.answer, proven, cleared)
+            named = self.documents.accomplices(self.case.question, self.case.answer, self._named)
             return {"accomplices": [list(one) for one in named]}
 
         rows = self.experiment.once("accomplices", look)["accomplices"]

@@ -132,16 +132,15 @@ class Documents:
         ]
         return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.id))
 
-    def accomplices(
-        self, question: str, answer: str, guilty: Sequence[Suspect], cleared: Collection[str] = ()
-    ) -> list[Accomplice]:
+    def accomplices(self, question: str, answer: str, guilty: Sequence[Suspect]) -> list[Accomplice]:
         """Near-copies of the guilty that state the same answer, and what few others came from their source.
+
+        Where many came from there, those that state the same answer.
 
         Args:
             question: What was asked.
             answer: The wrong answer.
             guilty: Those that are proven; they may be out of the store.
-            cleared: Documents that were put back as innocent; a near-copy among them is named all the same.
         """
         named = {suspect.id for suspect in guilty}
         accomplices = dict[str, Accomplice]()
@@ -156,11 +155,14 @@ class Documents:
         for origin in dict.fromkeys(origin for suspect in guilty for origin in suspect.origins):
             company = [d for d in self._by_id.values() if d.id not in named and origin in origins(d)]
             if len(company) > max(MIN_COMPANY, MAX_BATCH_SHARE * len(self._by_id)):
-                continue  # much of the collection comes from there: it says nothing
+                # Much of the collection comes from there, which says nothing by itself.
+                stated = statements(question, answer, [_text(document) for document in company])
+                company = [document for document, share in zip(company, stated, strict=True) if share >= STATED]
+                reason = f"{origin}, as a guilty document has, and states the same answer"
+            else:
+                reason = f"{origin}, as a guilty document has"
             for document in company:
-                if document.id not in cleared:
-                    reason = f"{origin}, as a guilty document has"
-                    accomplices.setdefault(document.id, Accomplice(document.id, _text(document), reason))
+                accomplices.setdefault(document.id, Accomplice(document.id, _text(document), reason))
         return list(accomplices.values())
 
     def _cited(self, read: Answered) -> Iterator[str]:
