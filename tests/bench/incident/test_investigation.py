@@ -94,6 +94,24 @@ def test_a_clean_document_that_only_agrees_is_not_named_though_it_states_the_ans
     assert "rumour" in {suspect.id for suspect in found.suspects}
 
 
+def test_another_lie_behind_the_first_is_found_where_the_right_answer_is_known(run: Callable[..., Run]) -> None:
+    def first(question: str, texts: Sequence[str]) -> str:
+        lies = [
+            year for year in ("1606", "1777") if any(f"hall of Alderton was built in {year}" in text for text in texts)
+        ]
+        return f"It was built in {lies[0]}." if lies else "It was built in 1200."
+
+    made = run(1, more={"other": "In which year? The town hall of Alderton was built in 1777."}, reader=first)
+    found = made()
+    assert sorted(found.guilty) == ["lie-0", "other"]
+    assert found.after == ("It was built in 1200.",)
+    undo(made.journal)
+    made.journal = made.journal.with_name("again.journal")
+    found = made(Case(QUESTION, WRONG))
+    assert found.guilty == ("lie-0",)
+    assert found.after == ("It was built in 1777.",), "nobody said that this is wrong, too"
+
+
 def test_what_nobody_reads_any_more_and_what_is_in_the_model(run: Callable[..., Run]) -> None:
     made = run(0)
     assert made().verdict is Verdict.NOT_REPRODUCED

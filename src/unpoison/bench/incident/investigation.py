@@ -18,6 +18,7 @@ from unpoison.bench.incident.undo import moves_of
 from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.pace import Pace
 from unpoison.errors import InputError
+from unpoison.models.prompts import informative
 from unpoison.retrieval.store import Store
 from unpoison.scan.quarantine import earlier_moves
 from unpoison.scan.statements import says
@@ -31,6 +32,9 @@ BUDGET = 100
 
 REPEATS = 4
 """The fewest questions of which always and never have intervals (Wilson, 95 %) that do not meet."""
+
+MAX_ANSWERS = 5
+"""Wrong answers that are looked into: where a right one is known, another wrong one that comes in its place is, too."""
 
 MAX_RECORDED = 3 * MAX_SUSPECTS
 """Suspects that are kept of each look."""
@@ -175,28 +179,39 @@ class _Investigation:
         return self._repair()
 
     def _find(self) -> Verdict:
-        repeats = self.settings.repeats
         self._say("is the answer the same again?")
-        self.stability = self.trials.count((), repeats)
+        self.stability = self.trials.count((), self.settings.repeats)
         self.experiment.once("reproduced", self.stability.to_dict)
         if not self.stability.wrong:
             return Verdict.NOT_REPRODUCED
         self.suspects = self._look_for_suspects()
         self._expect()
         self._ask_regressions()
-        self._say("which documents are behind it?")
-        for looks in dict.fromkeys((looks_for(self.stability.wrong / self.stability.asked), MAX_LOOKS)):
-            self.proofs = prove(self.trials, self.suspects, self._look_for_suspects, looks=looks, repeats=repeats)
-            if not self.proofs or not self.proofs[0].without_them.wrong:
-                break  # otherwise the answer varies more than it seemed
+        for _ in range(MAX_ANSWERS):
+            self._say("which documents are behind it?")
+            proofs = self._prove()
+            self.proofs = proofs or self.proofs
+            reply = self.trials.replies(self._guilty)[-1].answered.answer
+            if not proofs or self._is_right(reply) or not informative(reply):
+                break
+            self.trials.answers.append(reply)  # a lie in other words, or another lie
+            self.suspects = self._look_for_suspects()
         self.experiment.once("proven", lambda: {"proofs": [proof.to_dict() for proof in self.proofs]})
         if not self.proofs:
             return Verdict.NO_DOCUMENT
-        if 2 * self.proofs[0].without_them.wrong >= self.stability.wrong:
-            self.proofs = []
-            return Verdict.NO_DOCUMENT
         self._find_accomplices()
         return Verdict.PROVEN
+
+    def _prove(self) -> list[Proof]:
+        """The guilty, where the answer stays away without them."""
+        proofs = list[Proof]()
+        for looks in dict.fromkeys((looks_for(self.stability.wrong / self.stability.asked), MAX_LOOKS)):
+            proofs = prove(
+                self.trials, self.suspects, self._look_for_suspects, looks=looks, repeats=self.settings.repeats
+            )
+            if not proofs or not proofs[0].without_them.wrong:
+                return proofs
+        return proofs if 2 * proofs[0].without_them.wrong < self.stability.wrong else []  # it varies very much
 
     def _look_for_suspects(self) -> list[Suspect]:
         """Those that are near, and those that were read in any reply so far."""
@@ -204,7 +219,7 @@ class _Investigation:
 
         def look() -> dict[str, Any]:
             replies = [reply.answered for reply in self.trials.every_reply] + ([case.read] if case.read else [])
-            suspects = self.documents.suspects(case.question, case.answer, replies)
+            suspects = self.documents.suspects(case.question, self.trials.answers, replies)
             return {"suspects": [suspect.to_dict() for suspect in suspects[:MAX_RECORDED]]}
 
         rows = self.experiment.once("suspects", look)["suspects"]
@@ -223,7 +238,7 @@ class _Investigation:
 
     def _find_accomplices(self) -> None:
         def look() -> dict[str, Any]:
-            named = self.documents.accomplices(self.case.question, self.case.answer, self._named)
+            named = self.documents.accomplices(self.case.question, self.trials.answers, self._named)
             return {"accomplices": [list(one) for one in named]}
 
         rows = self.experiment.once("accomplices", look)["accomplices"]

@@ -98,11 +98,15 @@ class Trials:
 
     Args:
         experiment: Asks.
-        question, answer: The wrong answer.
+        question: What is asked.
+        answer: The wrong answer.
+
+    Attributes:
+        answers: Wrong answers: that one, and others that come to light.
     """
 
     def __init__(self, experiment: Experiment, question: str, answer: str) -> None:
-        self._experiment, self._question, self._answer = experiment, question, answer
+        self._experiment, self._question, self.answers = experiment, question, [answer]
         self._replies = defaultdict[frozenset[str], list[Reply]](list)
 
     def count(self, withheld: Collection[str], asked: int) -> Count:
@@ -135,7 +139,7 @@ class Trials:
         return [reply for replies in self._replies.values() for reply in replies]
 
     def _is_wrong(self, reply: Reply) -> bool:
-        return says(self._question, reply.answered.answer, self._answer)
+        return any(says(self._question, reply.answered.answer, answer) for answer in self.answers)
 
 
 def looks_for(share: float) -> int:

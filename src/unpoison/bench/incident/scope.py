@@ -105,18 +105,18 @@ class Documents:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def suspects(self, question: str, answer: str, replies: Sequence[Answered]) -> list[Suspect]:
+    def suspects(self, question: str, answers: Sequence[str], replies: Sequence[Answered]) -> list[Suspect]:
         """What the target cites, and the neighbours of question and answer; the most suspicious first.
 
         Args:
             question: What was asked.
-            answer: The wrong answer, or the wrong part of it.
+            answers: The wrong answer, or the wrong part of it; several, where others came in its place.
             replies: Of the target, with what it read where it says so.
         """
         read = _merge(replies)
         near = {passage.id or "": passage.score or 0.0 for passage in self._search.retrieve(question, NEIGHBOURS)}
-        both = self._search.retrieve(f"{question} {answer}", NEIGHBOURS)
-        names = dict.fromkeys([*near, *(passage.id or "" for passage in both), *self._cited(read)])
+        both = [p.id or "" for answer in answers for p in self._search.retrieve(f"{question} {answer}", NEIGHBOURS)]
+        names = dict.fromkeys([*near, *both, *self._cited(read)])
         texts = [_text(self._by_id[name]) for name in names]
         best = max(near.values(), default=1.0)
         suspects = [
@@ -128,18 +128,18 @@ class Documents:
                 similarity=near.get(name, 0.0) / best,
                 stated=float(stated),
             )
-            for name, text, stated in zip(names, texts, statements(question, answer, texts), strict=True)
+            for name, text, stated in zip(names, texts, _stated(question, answers, texts), strict=True)
         ]
         return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.id))
 
-    def accomplices(self, question: str, answer: str, guilty: Sequence[Suspect]) -> list[Accomplice]:
+    def accomplices(self, question: str, answers: Sequence[str], guilty: Sequence[Suspect]) -> list[Accomplice]:
         """Near-copies of the guilty that state the same answer, and what few others came from their source.
 
         Where many came from there, those that state the same answer.
 
         Args:
             question: What was asked.
-            answer: The wrong answer.
+            answers: The wrong ones.
             guilty: Those that are proven; they may be out of the store.
         """
         named = {suspect.id for suspect in guilty}
@@ -149,14 +149,14 @@ class Documents:
                 name = passage.id or ""
                 if name in named or name in accomplices or not _alike(suspect.text, passage.text):
                     continue
-                if statements(question, answer, [passage.text])[0] >= STATED:
+                if _stated(question, answers, [passage.text])[0] >= STATED:
                     reason = f"a near-copy of {suspect.id} that states the same answer"
                     accomplices[name] = Accomplice(name, passage.text, reason)
         for origin in dict.fromkeys(origin for suspect in guilty for origin in suspect.origins):
             company = [d for d in self._by_id.values() if d.id not in named and origin in origins(d)]
             if len(company) > max(MIN_COMPANY, MAX_BATCH_SHARE * len(self._by_id)):
                 # Much of the collection comes from there, which says nothing by itself.
-                stated = statements(question, answer, [_text(document) for document in company])
+                stated = _stated(question, answers, [_text(document) for document in company])
                 company = [document for document, share in zip(company, stated, strict=True) if share >= STATED]
                 reason = f"{origin}, as a guilty document has, and states the same answer"
             else:
@@ -172,6 +172,11 @@ class Documents:
             for passage in self._search.retrieve(text[:COPY_CHARACTERS], 3):
                 if is_cited("", passage.text, Answered("", (text,))):
                     yield passage.id or ""
+
+
+def _stated(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """How plainly each text states one of the answers, in [0, 1]."""
+    return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
 
 
 def _merge(replies: Sequence[Answered]) -> Answered:
