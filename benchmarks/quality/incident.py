@@ -225,10 +225,12 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
             continue
         n = len(some)
         first, repaired = (wilson(sum(getattr(one, name) for one in some), n) for name in ("first", "repaired"))
+        named, beside, clean = (
+            sum(getattr(one, name) for one in some) / n for name in ("clean_named", "accomplices", "clean_accomplices")
+        )
         asked = [one.asked for one in some]
         yield (
-            f"| {poisons or 'all'} | {n} | {_share(first)} | {sum(one.clean_named for one in some) / n:.2f} | "
-            f"{sum(one.accomplices for one in some) / n:.2f} (clean {sum(one.clean_accomplices for one in some) / n:.2f}) | "
+            f"| {poisons or 'all'} | {n} | {_share(first)} | {named:.2f} | {beside:.2f} (clean {clean:.2f}) | "
             f"{_share(repaired)} | {np.mean(asked):.0f}, at most {max(asked)} |"
         )
 

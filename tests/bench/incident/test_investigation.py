@@ -106,6 +106,14 @@ def test_another_lie_behind_the_first_is_found_where_the_right_answer_is_known(r
     assert sorted(found.guilty) == ["lie-0", "other"]
     assert found.after == ("It was built in 1200.",)
     undo(made.journal)
+
+    made.journal = made.journal.with_name("poor.journal")
+    found = made(budget=12)
+    assert (found.verdict, found.guilty, found.asked) == (Verdict.NOT_RIGHT, ("lie-0",), 12)
+    assert found.after == ("It was built in 1777.",)
+    assert set(held(made.held)) == {"lie-0"}
+    undo(made.journal)
+
     made.journal = made.journal.with_name("again.journal")
     found = made(Case(QUESTION, WRONG))
     assert found.guilty == ("lie-0",)

@@ -187,20 +187,29 @@ class _Investigation:
         self.suspects = self._look_for_suspects()
         self._expect()
         self._ask_regressions()
+        try:
+            self._prove_every_answer()
+        except BudgetError as error:
+            if not self.proofs:
+                raise
+            self.notes.append(f"{error}; the answer without the guilty is not right, and may have others behind it")
+        self.experiment.once("proven", lambda: {"proofs": [proof.to_dict() for proof in self.proofs]})
+        if not self.proofs:
+            return Verdict.NO_DOCUMENT
+        self._find_accomplices()
+        return Verdict.PROVEN
+
+    def _prove_every_answer(self) -> None:
+        """Prove, and again where the answer without the guilty is a lie in other words, or another lie."""
         for _ in range(MAX_ANSWERS):
             self._say("which documents are behind it?")
             proofs = self._prove()
             self.proofs = proofs or self.proofs
             reply = self.trials.replies(self._guilty)[-1].answered.answer
             if not proofs or self._is_right(reply) or not informative(reply):
-                break
-            self.trials.answers.append(reply)  # a lie in other words, or another lie
+                return
+            self.trials.answers.append(reply)
             self.suspects = self._look_for_suspects()
-        self.experiment.once("proven", lambda: {"proofs": [proof.to_dict() for proof in self.proofs]})
-        if not self.proofs:
-            return Verdict.NO_DOCUMENT
-        self._find_accomplices()
-        return Verdict.PROVEN
 
     def _prove(self) -> list[Proof]:
         """The guilty, where the answer stays away without them."""
@@ -251,11 +260,11 @@ class _Investigation:
         self.withheld = list(self._guilty)
         if self.settings.accomplices:
             self.withheld += [one.id for one in self.accomplices]
-        verdict = Verdict.REPAIRED
+        verdict = Verdict.NOT_RIGHT
         try:
             count = self.trials.count(self.withheld, self.settings.repeats)
-            if count.wrong or not self._is_right(self.trials.replies(self.withheld)[-1].answered.answer):
-                verdict = Verdict.NOT_RIGHT
+            if not count.wrong and self._is_right(self.trials.replies(self.withheld)[-1].answered.answer):
+                verdict = Verdict.REPAIRED
             self._ask_again()
         except BudgetError as error:
             self.notes.append(f"{error}; the repair was not checked to the end")
