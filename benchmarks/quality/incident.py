@@ -109,7 +109,7 @@ def write(store: Path, documents: dict[str, str]) -> None:
     store.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in documents.items()))
 
 
-def held(store: Path) -> dict[str, str]:
+def documents_of(store: Path) -> dict[str, str]:
     rows = map(json.loads, store.read_text().splitlines()) if store.exists() else ()
     return {row["id"]: row["text"] for row in rows}
 
@@ -208,7 +208,9 @@ def measure(folder: Path, each: int, *, whole: bool, seed: int) -> list[Outcome]
                         case, target.target, str(system.store), str(other), other.with_suffix(".journal"),
                         Settings(bounds=target.bounds, wait=target.wait),
                     )  # fmt: skip
-                    outcomes.append(outcome(attack, found, system.ask(attack.question).answer, set(held(other))))
+                    outcomes.append(
+                        outcome(attack, found, system.ask(attack.question).answer, set(documents_of(other)))
+                    )
                     count += 1
                     if count == each:
                         break
@@ -268,11 +270,11 @@ def kill(folder: Path, times: int, seed: int) -> str:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             other = journal.with_suffix(".jsonl")
-            busy += bool(held(other))
-            intact += held(system.store) | held(other) == attack.documents
+            busy += bool(documents_of(other))
+            intact += documents_of(system.store) | documents_of(other) == attack.documents
             repaired += work(journal).verdict is Verdict.REPAIRED
             undo(journal)
-            undone += held(system.store) == attack.documents
+            undone += documents_of(system.store) == attack.documents
     return (
         f"killed {times} times, {busy} of them with documents withheld: no document lost {intact}, went on to the end "
         f"{repaired}, undone to the store as before {undone}"

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, configuration, held, serving, write_store
+from bench.incident.stand_in import (
+    CLEAN,
+    QUESTION,
+    RIGHT,
+    WRONG,
+    StandIn,
+    configuration,
+    documents_of,
+    serving,
+    write_store,
+)
 
 
 @pytest.fixture
@@ -33,12 +43,12 @@ def test_from_a_complaint_to_the_page_and_back(run: Any, world: list[str], tmp_p
     assert found["after"] == ["It was built in 1200."]
     assert found["case"]["person"] == "Ann"
     assert [one["broken"] for one in found["regressions"]] == [False]
-    assert held(tmp_path / "docs.jsonl") == CLEAN
+    assert documents_of(tmp_path / "docs.jsonl") == CLEAN
     assert "lie-0" in (tmp_path / "page.html").read_text()
 
     result = run("incident", "--undo", "incident.journal")
     assert (result.exit_code, result.stderr) == (0, "put back 1 document\n")
-    assert "lie-0" in held(tmp_path / "docs.jsonl")
+    assert "lie-0" in documents_of(tmp_path / "docs.jsonl")
 
 
 def test_the_screen_and_the_exit_status(run: Any, world: list[str]) -> None:

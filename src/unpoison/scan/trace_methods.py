@@ -112,7 +112,7 @@ class Interview:
         return [reply.text for reply in replies]
 
 
-def consistent(stated: float) -> str:
+def reason_of(stated: float) -> str:
     """Why a passage is named that states the answer and was not withheld."""
     return f"consistent with the answer: states it ({stated:.2f})"
 
@@ -123,7 +123,7 @@ def by_matching(stated: Scores) -> Culprits:
     best = float(stated.max(initial=0.0))
     for i in np.argsort(-stated, kind="stable").tolist():
         if stated[i] >= max(STATED, BESIDE * best):
-            culprits.name(i, consistent(float(stated[i])))
+            culprits.name(i, reason_of(float(stated[i])))
     return culprits
 
 
@@ -253,7 +253,7 @@ class _Search:
 
 def _name_stated(culprits: Culprits, stated: Scores) -> None:
     for i in by_matching(stated).positions:
-        culprits.name(i, consistent(float(stated[i])))
+        culprits.name(i, reason_of(float(stated[i])))
 
 
 def _answers_from_memory(interview: Interview) -> Flow[bool]:

@@ -48,7 +48,7 @@ def write_store(path: Path, poisons: int, more: dict[str, str] | None = None) ->
     return path
 
 
-def held(path: Path) -> dict[str, str]:
+def documents_of(path: Path) -> dict[str, str]:
     """Every document that a store holds."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return {row["id"]: row["text"] for row in rows}
@@ -81,7 +81,7 @@ class StandIn:
 
     def ask(self, question: str) -> Answered:
         self.calls += 1
-        documents = BM25Retriever(Passage(text, id=name) for name, text in held(self.store).items())
+        documents = BM25Retriever(Passage(text, id=name) for name, text in documents_of(self.store).items())
         read = list(documents.retrieve(question, self.k))
         answer = self.reader(question, [passage.text for passage in read])
         if self.silent:

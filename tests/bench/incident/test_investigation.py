@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, held, votes, write_store
+from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, documents_of, votes, write_store
 from unpoison.bench.incident import Case, Incident, Settings, Verdict, investigate, undo
 from unpoison.bench.incident.experiment import Experiment
 from unpoison.bench.incident.page import incident_page
@@ -32,7 +32,7 @@ class Run:
         )
         self.journal = folder / "incident.journal"
         self.target = StandIn(self.store, **system)
-        self.before = held(self.store)
+        self.before = documents_of(self.store)
 
     def __call__(self, case: Case = CASE, target: Any = None, **settings: Any) -> Incident:
         settings = {"wait": FAST, "bounds": Bounds(retries=0), **settings}
@@ -43,7 +43,7 @@ class Run:
     @property
     def whole(self) -> dict[str, str]:
         """What both stores hold together."""
-        return held(self.store) | held(self.held)
+        return documents_of(self.store) | documents_of(self.held)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_poisons_are_named_and_the_answer_is_right_again(run: Callable[..., Run]
     assert found.guilty
     assert all(name.startswith("lie-") for name in found.guilty)
     assert found.after == ("It was built in 1200.",)
-    assert held(made.store) == CLEAN
-    assert set(held(made.held)) == {f"lie-{i}" for i in range(poisons)}
+    assert documents_of(made.store) == CLEAN
+    assert set(documents_of(made.held)) == {f"lie-{i}" for i in range(poisons)}
     assert found.asked == made.target.calls <= 100
 
 
@@ -111,7 +111,7 @@ def test_another_lie_behind_the_first_is_found_where_the_right_answer_is_known(r
     found = made(budget=12)
     assert (found.verdict, found.guilty, found.asked) == (Verdict.NOT_RIGHT, ("lie-0",), 12)
     assert found.after == ("It was built in 1777.",)
-    assert set(held(made.held)) == {"lie-0"}
+    assert set(documents_of(made.held)) == {"lie-0"}
     undo(made.journal)
 
     made.journal = made.journal.with_name("again.journal")
@@ -128,8 +128,8 @@ def test_what_nobody_reads_any_more_and_what_is_in_the_model(run: Callable[..., 
     made.journal.unlink()
     found = made(target=StandIn(made.store, reader=lambda question, texts: WRONG))
     assert found.verdict is Verdict.NO_DOCUMENT
-    assert (found.guilty, held(made.held)) == ((), {})
-    assert held(made.store) == made.before
+    assert (found.guilty, documents_of(made.held)) == ((), {})
+    assert documents_of(made.store) == made.before
 
 
 def test_an_answer_that_varies_is_asked_for_more_often(run: Callable[..., Run]) -> None:
@@ -150,7 +150,7 @@ def test_a_cache_is_noticed_and_nothing_is_proven(run: Callable[..., Run]) -> No
     first = made.target.ask(QUESTION)
     with pytest.raises(TargetError, match=r"still reads 'lie-0', 0\.02 s after it was withheld: it answers from a"):
         made(target=type("Cached", (), {"ask": lambda self, question: first})())
-    assert held(made.store) == made.before
+    assert documents_of(made.store) == made.before
 
 
 def test_the_budget_is_kept_and_a_larger_one_goes_on(run: Callable[..., Run]) -> None:
@@ -158,7 +158,7 @@ def test_the_budget_is_kept_and_a_larger_one_goes_on(run: Callable[..., Run]) ->
     found = made(budget=6)
     assert found.verdict is Verdict.UNFINISHED
     assert made.target.calls == found.asked == 6
-    assert held(made.store) == made.before
+    assert documents_of(made.store) == made.before
     assert "the budget of 6 questions is used up; give a larger --budget to go on" in found.notes
     again = made(budget=60)
     assert again.verdict is Verdict.REPAIRED
@@ -207,14 +207,16 @@ def test_killed_at_any_moment_nothing_is_lost(tmp_path: Path, number: int, monke
     asked = made.target.calls
     found = made()
     assert found.verdict is Verdict.REPAIRED
-    assert held(made.store) == CLEAN | {name: text for name, text in made.before.items() if name not in found.guilty}
+    assert documents_of(made.store) == CLEAN | {
+        name: text for name, text in made.before.items() if name not in found.guilty
+    }
     assert found.asked <= made.target.calls + 1
     assert made.target.calls >= asked
 
     names = undo(made.journal)
     assert set(names) == set(found.guilty)
-    assert held(made.store) == made.before
-    assert held(made.held) == {}
+    assert documents_of(made.store) == made.before
+    assert documents_of(made.held) == {}
     with pytest.raises(InputError, match="was undone"):
         made()
 
@@ -231,8 +233,8 @@ def test_interrupted_it_puts_everything_back(run: Callable[..., Run], number: in
 
     with pytest.raises(TargetError, match="gone"):
         made(target=Interrupted(made.store))
-    assert held(made.store) == made.before
-    assert held(made.held) == {}
+    assert documents_of(made.store) == made.before
+    assert documents_of(made.held) == {}
     assert made().verdict is Verdict.REPAIRED
 
 
@@ -241,7 +243,7 @@ def test_proving_alone_leaves_the_store_as_it_was(run: Callable[..., Run]) -> No
     found = made(repair=False)
     assert (found.verdict, found.guilty, found.quarantined) == (Verdict.PROVEN, ("lie-0",), ())
     assert found.after == ("It was built in 1200.",)
-    assert held(made.store) == made.before
+    assert documents_of(made.store) == made.before
     assert "run again without --prove-only" in " ".join(found.remaining)
 
 
@@ -264,14 +266,14 @@ def test_accomplices_are_named_and_go_back_where_other_questions_need_them(run: 
     made.journal.unlink()
     undo_moves = made.journal.with_name("incident.journal.moves")
     undo_moves.unlink()
-    write_back = {**held(made.store), **held(made.held)}
+    write_back = {**documents_of(made.store), **documents_of(made.held)}
     assert "lie-0" in write_back
     rows = [*made.store.read_text().splitlines(), *made.held.read_text().splitlines()]
     made.store.write_text("\n".join(rows) + "\n")
     made.held.unlink()
     found = made(regressions=[(birch, ("1999",))], accomplices=True)
     assert found.quarantined == ("lie-0",), "the answer that the accomplice gave is wanted"
-    assert "lie-note" in held(made.store)
+    assert "lie-note" in documents_of(made.store)
     assert any("accomplices" in note for note in found.notes)
 
 

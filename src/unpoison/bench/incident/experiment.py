@@ -179,7 +179,7 @@ class Experiment:
         answered, problem = Answered(""), ""
         for _ in self._pace.poll(self._wait, end, free=True):
             answered = self._send(question)
-            problem = self._stale(question, answered, withheld)
+            problem = self._find_stale(question, answered, withheld)
             if not problem:
                 break
             self._keep(key, answered, settled=False)
@@ -246,7 +246,7 @@ class Experiment:
             settled=settled,
         )
 
-    def _stale(self, question: str, reply: Answered, withheld: Collection[str]) -> str:
+    def _find_stale(self, question: str, reply: Answered, withheld: Collection[str]) -> str:
         """Why the target does not know yet what is withheld; "" where it does, or does not say what it reads."""
         if reply.passages is None and reply.ids is None:
             return ""

@@ -155,7 +155,7 @@ class _Investigation:
             accomplices=tuple(self.accomplices),
             quarantined=tuple(self.withheld),
             regressions=tuple(self.regressions),
-            reach=reach_of(self._named, self.settings.logs) if self.settings.logs and self.proofs else None,
+            reach=reach_of(self._culprits, self.settings.logs) if self.settings.logs and self.proofs else None,
             timeline=tuple(self.experiment.timeline),
             notes=tuple(dict.fromkeys([*self.experiment.notes, *self.notes])),
             asked=self.experiment.asked,
@@ -247,7 +247,7 @@ class _Investigation:
 
     def _find_accomplices(self) -> None:
         def look() -> dict[str, Any]:
-            named = self.documents.accomplices(self.case.question, self.trials.answers, self._named)
+            named = self.documents.accomplices(self.case.question, self.trials.answers, self._culprits)
             return {"accomplices": [list(one) for one in named]}
 
         rows = self.experiment.once("accomplices", look)["accomplices"]
@@ -294,12 +294,12 @@ class _Investigation:
         return not self.case.right or any(says(self.case.question, reply, right) for right in self.case.right)
 
     @property
-    def _guilty(self) -> list[str]:
-        return [suspect.id for proof in self.proofs for suspect in proof.documents]
+    def _culprits(self) -> list[Suspect]:
+        return [suspect for proof in self.proofs for suspect in proof.documents]
 
     @property
-    def _named(self) -> list[Suspect]:
-        return [suspect for proof in self.proofs for suspect in proof.documents]
+    def _guilty(self) -> list[str]:
+        return [suspect.id for suspect in self._culprits]
 
     def _say(self, doing: str) -> None:
         self._progress(self.experiment.asked, self.settings.budget, doing)

@@ -19,7 +19,7 @@ from unpoison.bench.incident.experiment import Experiment, Reply
 from unpoison.bench.incident.scope import MAX_SUSPECTS, Suspect
 from unpoison.scan.statements import says
 
-__all__ = ["Count", "Proof", "Trials", "fewest", "looks_for", "prove"]
+__all__ = ["Count", "Proof", "Trials", "find_fewest", "looks_for", "prove"]
 
 DOUBT = 0.05
 """Probability that a guilty document passes for innocent because the answer happens to be another."""
@@ -147,7 +147,7 @@ def looks_for(share: float) -> int:
     return 1 if share >= 1 else min(MAX_LOOKS, ceil(log(DOUBT) / log(1 - share)))
 
 
-def fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> list[str]:
+def find_fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> list[str]:
     """The fewest of some names for which something holds: none of them can be left out.
 
     Those at the end are left out first, half of them at once. It takes about log2(n) calls and one for each that stays.
@@ -187,7 +187,7 @@ def prove(
     known, withheld = _withhold_until_gone(trials, suspects, more, looks)
     if not withheld:
         return []
-    needed = fewest(lambda names: trials.is_gone(names, looks), withheld)
+    needed = find_fewest(lambda names: trials.is_gone(names, looks), withheld)
     stating = [name for name, suspect in known.items() if suspect.stated >= HINT and name not in needed]
     groups = _merge([[name, *_company(trials, name, needed, stating, looks)] for name in needed])
     return _count(trials, [tuple(known[name] for name in group) for group in groups], repeats)
@@ -220,7 +220,7 @@ def _company(trials: Trials, name: str, needed: Sequence[str], stating: Sequence
     rest = [other for other in needed if other != name]
     if not stating or not trials.is_gone([*rest, *stating], looks):
         return []
-    return fewest(
+    return find_fewest(
         lambda present: not trials.is_gone([*rest, *(other for other in stating if other not in present)], looks),
         stating,
     )

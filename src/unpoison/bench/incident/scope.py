@@ -128,7 +128,7 @@ class Documents:
                 similarity=near.get(name, 0.0) / best,
                 stated=float(stated),
             )
-            for name, text, stated in zip(names, texts, _stated(question, answers, texts), strict=True)
+            for name, text, stated in zip(names, texts, _strengths(question, answers, texts), strict=True)
         ]
         return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.id))
 
@@ -149,14 +149,14 @@ class Documents:
                 name = passage.id or ""
                 if name in named or name in accomplices or not _alike(suspect.text, passage.text):
                     continue
-                if _stated(question, answers, [passage.text])[0] >= STATED:
+                if _strengths(question, answers, [passage.text])[0] >= STATED:
                     reason = f"a near-copy of {suspect.id} that states the same answer"
                     accomplices[name] = Accomplice(name, passage.text, reason)
         for origin in dict.fromkeys(origin for suspect in guilty for origin in suspect.origins):
             company = [d for d in self._by_id.values() if d.id not in named and origin in origins(d)]
             if len(company) > max(MIN_COMPANY, MAX_BATCH_SHARE * len(self._by_id)):
                 # Much of the collection comes from there, which says nothing by itself.
-                stated = _stated(question, answers, [_text(document) for document in company])
+                stated = _strengths(question, answers, [_text(document) for document in company])
                 company = [document for document, share in zip(company, stated, strict=True) if share >= STATED]
                 reason = f"{origin}, as a guilty document has, and states the same answer"
             else:
@@ -174,7 +174,7 @@ class Documents:
                     yield passage.id or ""
 
 
-def _stated(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
+def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
     """How plainly each text states one of the answers, in [0, 1]."""
     return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
 
