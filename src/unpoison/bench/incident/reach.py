@@ -141,7 +141,7 @@ class _Known:
     def __init__(self, guilty: Sequence[Suspect]) -> None:
         self._guilty = {suspect.id: suspect.text for suspect in guilty}
         self._hashes = {
-            f"#{digest_text('passage', Passage(text).reading)}": suspect.id
+            digest_text("passage", Passage(text).reading): suspect.id
             for suspect in guilty
             for text in (suspect.text, suspect.text.partition("\n")[2])  # with the title, and without
             if text.strip()
@@ -152,9 +152,11 @@ class _Known:
         """The id of the guilty document that this is; None where it is another one."""
         if sighting.document in self._guilty:
             return sighting.document
-        if sighting.document in self._hashes:
-            return self._hashes[sighting.document]
-        text = passage.get("text") if isinstance(passage, Mapping) else passage
+        fields = passage if isinstance(passage, Mapping) else {"text": passage}
+        for digest in (fields.get("hash"), sighting.document.removeprefix("#")):
+            if isinstance(digest, str) and digest in self._hashes:
+                return self._hashes[digest]
+        text = fields.get("text")
         if not isinstance(text, str):
             return None
         said = Answered("", (text,))

@@ -68,6 +68,6 @@ def read_regressions(path: Path) -> list[tuple[str, tuple[str, ...]]]:
             if record.error is not None or not isinstance(question, str):
                 why = record.error or "it has no question"
                 raise InputError(f"{path}:{record.number}: {why}; give a question in every row")
-            right = record.fields.get("correct_answers") or ()
+            right = record.fields.get("correct_answers") or []
             rows.append((question, tuple(map(str, right if isinstance(right, list) else [right]))))
     return rows
