@@ -1,8 +1,8 @@
 """From a wrong answer to its documents, through a system behind HTTP. Prints the tables of docs/incident.md.
 
-    python -m benchmarks incident ../shared/data
-    python -m benchmarks incident ../shared/data --whole     # the complaint has the whole reply and what is right
-    python -m benchmarks incident ../shared/data --kills 30  # kill -9 at random moments instead
+    python -m benchmarks incident evaluation-data
+    python -m benchmarks incident evaluation-data --whole     # the complaint has the whole reply and what is right
+    python -m benchmarks incident evaluation-data --kills 30  # kill -9 at random moments instead
 
 For every incident a store of 200 documents: the question's clean passages, others by BM25 from the corpus of its data
 set, and one to five published poisons of one attack, without anything that says where a document is from. The system
