@@ -144,7 +144,12 @@ def test_the_guilty_are_named_not_counted(tmp_path: Path) -> None:
     document = json.loads(run("trace", "--question", QUESTION, "--answer", "Gothenburg", "--json", path).stdout)
     (guilty,) = (suspect["index"] for suspect in document["suspects"] if suspect["guilty"])
     shown = run("trace", "--question", QUESTION, "--answer", "Gothenburg", path).stdout
-    assert f"guilty: passage {guilty};" in shown
+    assert f"consistent with passage {guilty};" in shown
+    assert "none is shown to be the cause" in " ".join(shown.split())
+    assert document["caused"] is False
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[1:]))
+    shown = run("trace", "--question", QUESTION, "--answer", "Gothenburg", "-g", "extractive", path).stdout
+    assert "caused by passage 0;" in shown
 
 
 def test_the_beginning_of_a_request_id_will_do(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_one_culprit_is_found_with_a_logarithm_of_calls(n: int, data: st.DataObj
     trace = Tracer(model).trace(QUESTION, WRONG, passages(n, stating))
     assert trace.culprits == (guilty,)
     assert trace.reproduced is True
+    assert trace.caused
     assert trace.asked == len(model.prompts) <= ceil(log2(n)) + 5
     assert RIGHT in trace.suspects[0].reason
 
@@ -97,9 +98,10 @@ def test_accomplices_who_only_work_together_are_named_together(guilty: set[int],
 
 def test_leaving_one_out_misses_copies_and_groups_do_not() -> None:
     texts = passages(8, {2, 5})
-    assert Tracer(Obeying(has(2)), method="leave-one-out").trace(QUESTION, WRONG, texts).culprits == (2,)
+    alone = Tracer(Obeying(has(2)), method="leave-one-out").trace(QUESTION, WRONG, texts)
+    assert (alone.culprits, alone.caused) == ((2,), True)
     alone = Tracer(Obeying(has(2, 5)), method="leave-one-out").trace(QUESTION, WRONG, texts)
-    assert alone.culprits == ()
+    assert (alone.culprits, alone.caused) == ((), False)
     assert "groups" in alone.notes[0]
     assert set(Tracer(Obeying(has(2, 5))).trace(QUESTION, WRONG, texts).culprits) == {2, 5}
 
@@ -108,6 +110,7 @@ def test_the_judge_goes_on_with_what_takes_the_place_of_the_guilty() -> None:
     model = Obeying(has(1, 3))
     trace = Tracer(model, method="judge", k=3).trace(QUESTION, WRONG, passages(8))
     assert trace.culprits == (1, 3)
+    assert not trace.caused, "nothing was withheld"
     judged = [int(prompt.passages[0].split()[1]) for prompt in model.prompts]
     assert judged == [0, 1, 2, 3, 4]
     assert len(model.prompts) == trace.asked == len(set(judged))
@@ -118,6 +121,8 @@ def test_a_model_that_does_not_say_so_accuses_nobody_of_it() -> None:
     assert trace.reproduced is False
     assert trace.asked == 1
     assert trace.culprits == (6,)  # by what it states, and the note says so
+    assert trace.suspects[0].reason.startswith("consistent with the answer: states it (")
+    assert not trace.caused
     assert "does not give this answer" in trace.notes[0]
 
 

@@ -1,8 +1,8 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
-`audit`, `trace`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`,
-`sources`, `schema`, `verify` and `defenses`.
+`unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`,
+`quarantine`, `audit`, `trace`, `incident`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`,
+`redteam`, `questions`, `sources`, `schema`, `verify` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -32,6 +32,7 @@ from unpoison.cli import (
     doctor,
     evaluate,
     guard,
+    incident,
     keys,
     mcp,
     mcp_proxy,
@@ -102,6 +103,7 @@ COMMANDS: dict[ModuleType, str | None] = {
     quarantine: None,
     audit: "Say which documents were dropped over all that was asked.",
     trace: None,
+    incident: "Prove which documents are behind a wrong answer, take them out.",
     defenses: "List the defenses: options, needs and sources.",
     arena: None,
     beliefs: None,

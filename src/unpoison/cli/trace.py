@@ -75,7 +75,7 @@ def trace(
 
     The generator is asked again with halves of the passages, those that state the answer first: where one of ten is
     guilty, it is named after 5 calls at most, and one or two more confirm it. Without a generator, passages are named
-    that state the answer.
+    that state the answer: they are consistent with it, and not shown to be its cause.
     """
     import sys
 
@@ -152,8 +152,10 @@ def _show(traced: Trace) -> None:
             table.add_row(*map(Text, cells), style="red" if suspect.guilty else "")
     show(table)
     some = "passage" if len(traced.culprits) == 1 else "passages"
-    named = f"{some} {', '.join(map(str, traced.culprits))}" if traced.culprits else "nobody"
-    show(f"guilty: {named}; method {traced.method}, {count_noun(traced.asked, 'call')}")
+    named = f"{some} {', '.join(map(str, traced.culprits))}" if traced.culprits else "no passage"
+    relation = "caused by" if traced.caused else "consistent with"
+    doubt = "" if traced.caused or not traced.culprits else "; none was withheld, so none is shown to be the cause"
+    show(f"{relation} {named}; method {traced.method}, {count_noun(traced.asked, 'call')}{doubt}")
     for note in traced.notes:
         show(note)
     if traced.without is not None:

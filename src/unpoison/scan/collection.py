@@ -29,7 +29,7 @@ from unpoison.scan.neighbours import (
 )
 from unpoison.text.near_duplicates import near_copies
 
-__all__ = ["Batch", "Collection", "Groups", "RivalCopy", "collect_documents", "rivals", "sudden_batches"]
+__all__ = ["Batch", "Collection", "Groups", "RivalCopy", "collect_documents", "origins", "rivals", "sudden_batches"]
 
 KEYWORDS = 8
 """Words of a question that is put to the defense."""
@@ -238,7 +238,7 @@ def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near
     """
     groups = dict[str, list[int]]()
     for number, document in enumerate(documents):
-        for name in _origins(document):
+        for name in _batches_of(document):
             groups.setdefault(name, []).append(number)
     batches, most = list[Batch](), MAX_BATCH_SHARE * len(documents)
     units = defaultdict[int, list[int]](list)
@@ -254,16 +254,20 @@ def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near
     return batches
 
 
-def _origins(document: Document) -> list[str]:
+def origins(document: Document) -> tuple[str, ...]:
+    """A document's author and its source (its host, for addresses), in words; as far as it says so."""
     passage, names = document.passage, list[str]()
     if document.author:
         names.append(f"the author {document.author[:80]!r}")
     if passage.source and passage.source != document.id:
         host = passage.source.partition("://")[2].partition("/")[0] or passage.source
         names.append(f"the source {host[:80]!r}")
-    if document.added_at is not None:
-        names.append(f"the hour {document.added_at:%Y-%m-%d %H}:00 UTC")
-    return names
+    return tuple(names)
+
+
+def _batches_of(document: Document) -> tuple[str, ...]:
+    hour = () if document.added_at is None else (f"the hour {document.added_at:%Y-%m-%d %H}:00 UTC",)
+    return (*origins(document), *hour)
 
 
 def _share_inside(

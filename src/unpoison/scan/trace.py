@@ -23,7 +23,18 @@ from unpoison.scan.trace_methods import Culprits, Interview, Spent, by_groups, b
 from unpoison.types import Call
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["METHODS", "Method", "Suspect", "Trace", "TraceCase", "Tracer", "choose_row", "is_row", "retriever_of"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "Suspect",
+    "Trace",
+    "TraceCase",
+    "Tracer",
+    "choose_row",
+    "find_row",
+    "is_row",
+    "retriever_of",
+]
 
 Method = Literal["groups", "leave-one-out", "judge", "matching"]
 METHODS = ("groups", "leave-one-out", "judge", "matching")
@@ -63,6 +74,8 @@ class Trace:
         method: How they were found.
         asked: How many prompts the generator was sent.
         reproduced: Whether the generator gives the answer again; None where it was not asked.
+        caused: Whether it was seen to give another answer without the culprits; otherwise they are no more than
+            consistent with it.
         without: What it replies without the guilty; None where that was not wanted, or no call was left.
         notes: Anything unusual.
         calls: The account of all calls.
@@ -75,6 +88,7 @@ class Trace:
     method: str
     asked: int = 0
     reproduced: bool | None = None
+    caused: bool = False
     without: str | None = None
     notes: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -94,6 +108,7 @@ class Trace:
             "culprits": list(self.culprits),
             "suspects": [{**suspect.to_dict(), **named[suspect.index]} for suspect in self.suspects],
             "reproduced": self.reproduced,
+            "caused": self.caused,
             "without": self.without,
             "asked": self.asked,
             "notes": list(self.notes),
@@ -113,7 +128,8 @@ class Tracer:
       culprits are found one by one.
     - `leave-one-out`: without which passage is the answer another? k + 1 calls. Misses what is planted twice.
     - `judge`: RAGForensics (Zhang et al., WWW 2025): the generator judges each passage alone. k calls.
-    - `matching`: no call; passages are named that state the answer. The only one without a generator.
+    - `matching`: no call; passages are named that state the answer. The only one without a generator: these are
+      consistent with the answer, and nothing shows that they caused it.
 
     Args:
         generator: The one that gave the answer, or another, or its name; None for matching alone.
@@ -215,7 +231,7 @@ class Tracer:
                 culprits.notes.append("no call was left to ask without the guilty")
         return Trace(
             question, answer, passages, _suspects(culprits, stated), self.method, interview.sent_count,
-            culprits.reproduced, without, tuple(culprits.notes),
+            culprits.reproduced, culprits.withheld, without, tuple(culprits.notes),
         )  # fmt: skip
 
 
@@ -264,6 +280,17 @@ def is_row(fields: Mapping[str, Any]) -> bool:
 
 
 def choose_row(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> TraceCase:
+    """`find_row` as a case.
+
+    Raises:
+        InputError: As for `find_row`, and for `TraceCase.of`.
+    """
+    return TraceCase.of(find_row(records, number=number, id=id, question=question).fields)
+
+
+def find_row(
+    records: Iterable[FileRow], *, number: int | None = None, id: str | None = None, question: str | None = None
+) -> FileRow:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
     Of a request id its beginning will do, 4 characters or more.
@@ -290,7 +317,7 @@ def choose_row(records: Iterable[FileRow], *, number: int | None, id: str | None
             break
     if first is None:
         raise InputError("no row fits; look at --row, --id and --question, or leave them out where there is one row")
-    return TraceCase.of(first.fields)
+    return first
 
 
 def retriever_of(records: Iterable[FileRow], k: int) -> tuple[Passage, ...] | Retriever:

@@ -48,12 +48,14 @@ class Culprits:
         positions: In the order in which they were found.
         reasons: By position.
         reproduced: Whether the generator gives the answer again; None where it was not asked.
+        withheld: Whether it was seen to give another one without them.
         notes: Anything unusual.
     """
 
     positions: list[int] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     reproduced: bool | None = None
+    withheld: bool = False
     notes: list[str] = field(default_factory=list)
 
     def name(self, position: int, reason: str) -> None:
@@ -110,13 +112,18 @@ class Interview:
         return [reply.text for reply in replies]
 
 
+def reason_of(stated: float) -> str:
+    """Why a passage is named that states the answer and was not withheld."""
+    return f"consistent with the answer: states it ({stated:.2f})"
+
+
 def by_matching(stated: Scores) -> Culprits:
     """Name the passages that state the answer plainly, the plainest first; nobody is asked."""
     culprits = Culprits()
     best = float(stated.max(initial=0.0))
     for i in np.argsort(-stated, kind="stable").tolist():
         if stated[i] >= max(STATED, BESIDE * best):
-            culprits.name(i, f"states the answer ({stated[i]:.2f})")
+            culprits.name(i, reason_of(float(stated[i])))
     return culprits
 
 
@@ -153,6 +160,7 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
             if not says(interview.question, reply, interview.answer):
                 for i in needed:
                     culprits.name(i, f"without it{together} the model replies {clip(reply, 120)}")
+                culprits.withheld = True
                 return culprits
             first = len(culprits.positions) == len(needed)
             if first and remembers and (yield from _answers_from_memory(interview)):
@@ -245,7 +253,7 @@ class _Search:
 
 def _name_stated(culprits: Culprits, stated: Scores) -> None:
     for i in by_matching(stated).positions:
-        culprits.name(i, f"states the answer ({stated[i]:.2f})")
+        culprits.name(i, reason_of(float(stated[i])))
 
 
 def _answers_from_memory(interview: Interview) -> Flow[bool]:
@@ -272,6 +280,7 @@ def by_leaving_one_out(interview: Interview, stated: Scores, window: Window) -> 
     for i, reply in sorted(zip(context, others, strict=True), key=lambda pair: (-stated[pair[0]], pair[0])):
         if not says(interview.question, reply, interview.answer):
             culprits.name(i, f"without it the model replies {clip(reply, 120)}")
+            culprits.withheld = True
     if not culprits.positions:
         culprits.notes.append("no single passage is needed for the answer; the method groups finds several")
     return culprits

@@ -1,0 +1,73 @@
+"""The system that gave the wrong answer, as a red-team configuration describes it; only asking is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unpoison.bench.incident.experiment import Asked
+from unpoison.bench.redteam.agent_config import HttpAgent
+from unpoison.bench.redteam.config import Bounds, Config, Wait
+from unpoison.bench.redteam.factory import build_target, kind_of, secrets_of_environment
+from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_target import HttpAsked
+from unpoison.errors import InputError, OptionError
+from unpoison.io.files import open_source
+from unpoison.io.rows import QUERY_FIELDS
+from unpoison.io.settings import load_yaml
+
+__all__ = ["System", "open_target", "read_regressions"]
+
+
+class System(NamedTuple):
+    """A system, how it may be asked, and what takes secrets out of what it says."""
+
+    target: Asked
+    bounds: Bounds
+    wait: Wait
+    mask: Callable[[Any], Any]
+
+
+def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
+    """The system of a configuration; what is said there of questions and attacks is not needed.
+
+    Raises:
+        InputError: The file cannot be read, or is no YAML.
+        UnknownNameError, OptionError: A configuration that cannot be used, or a target that reads no store.
+    """
+    values = load_yaml(path)
+    config = Config.of({"questions": "sample", **values} if isinstance(values, Mapping) else values, path.parent)
+    if "agent" in config.target or kind_of(config.target) == "corpus":
+        raise OptionError(
+            f"{path} describes a target without a store that others can change; an incident needs one that is asked "
+            "over HTTP (target.ask) or in Python, and reads --store"
+        )
+    secrets, hosts = secrets_of_environment(), Hosts(may_test)
+    target: Asked
+    if kind_of(config.target) == "http" and "plant" not in config.target:
+        described = HttpAgent.read(config.target, "target")
+        target = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout)
+    else:
+        target = build_target(
+            config.target, secrets=secrets, hosts=hosts, folder=config.folder, timeout=config.bounds.timeout
+        )
+    return System(target, config.bounds, config.wait, secrets.mask)
+
+
+def read_regressions(path: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """Questions and their right answers of a file of rows.
+
+    Raises:
+        InputError: A row without a question, or one that cannot be read.
+    """
+    rows = list[tuple[str, tuple[str, ...]]]()
+    with open_source(str(path)) as source:
+        for record in source:
+            question = next((record.fields[name] for name in QUERY_FIELDS if record.fields.get(name)), None)
+            if record.error is not None or not isinstance(question, str):
+                why = record.error or "it has no question"
+                raise InputError(f"{path}:{record.number}: {why}; give a question in every row")
+            right = record.fields.get("correct_answers") or []
+            rows.append((question, tuple(map(str, right if isinstance(right, list) else [right]))))
+    return rows
