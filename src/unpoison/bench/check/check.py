@@ -1,0 +1,322 @@
+"""One's own documents, checked.
+
+What the user has is taken to be BM25 retrieval without a defense; beside it stands what is recommended: Guard, with
+the reader where it is installed, and a policy in which the sources that are there already are known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Self
+
+from unpoison import __version__
+from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.check.planting import ATTACKS, OWNERS, K, planted_contexts
+from unpoison.bench.check.policy import count_origins, folder_names, policy_text, recommend_policy
+from unpoison.bench.check.results import CheckResult, Origin, Outcome, lost
+from unpoison.bench.evaluation.contexts import Context, nearest
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import retrieve_corpus
+from unpoison.bench.questions.documents import document_of, passages_of
+from unpoison.bench.questions.question_set import Question, make_questions
+from unpoison.defenses.guard import Guard
+from unpoison.defenses.vanilla import Vanilla
+from unpoison.errors import InputError
+from unpoison.io.journal import Journal, read_rows
+from unpoison.models.loading import best_reader, load_generator
+from unpoison.models.protocols import Generator
+from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.documents import Document, Failure
+from unpoison.scan.engine import Engine, State, describe_source
+from unpoison.scan.scanner import scan
+from unpoison.scan.sources import read_documents
+from unpoison.sources.sources import Sources
+from unpoison.types import Passage, Screening
+
+__all__ = ["Check"]
+
+WORST = 10
+"""Findings of the scan that are kept."""
+
+SHOWN = 320
+"""Characters of a question or a planted text that are kept, to be shown."""
+
+SCAN, CLEAN = "scan", "clean"
+STEPS = {f"{attack}, {owner}": (attack, owner) for attack in ATTACKS for owner in OWNERS}
+"""Names of the attacked steps."""
+
+Progress = Callable[[int, int, str], None]
+Row = dict[str, Any]
+
+
+class Check:
+    """One check: `run` measures, `result` says what was measured so far.
+
+    Args:
+        source: What was read, as it may be shown.
+        documents: The documents.
+        roots: Names of the folder that they lie in, under which a policy knows them; () where they lie in none.
+        unread: How many documents could not be read.
+        questions: How many are wanted; there may be fewer.
+        reader: Answers questions; None where none is installed.
+        state: A folder in which what is measured is kept, so that it goes on there; None to keep nothing.
+        workers: Processes of the scan; None for one each processor.
+
+    Raises:
+        InputError: No documents.
+        OSError: The state's folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        documents: Sequence[Document],
+        *,
+        roots: Sequence[str] = (),
+        unread: int = 0,
+        questions: int = 25,
+        reader: Generator | None = None,
+        state: Path | None = None,
+        workers: int | None = 1,
+    ) -> None:
+        if not documents:
+            raise InputError(f"{source} holds no documents; give rows with 'text', or a folder with text files")
+        self.source, self.documents, self.unread, self.reader = source, tuple(documents), unread, reader
+        self._roots, self._wanted, self._workers = tuple(roots), questions, workers
+        self._state = None if state is None else State.open(state)
+        self._key = self._fingerprint()
+        self._rows: dict[str, Row] = {}
+        if self._state is not None:
+            self._rows = {row["step"]: row for row in read_rows(self._journal) if row.get("key") == self._key}
+            if not self._rows:
+                self._journal.unlink(missing_ok=True)  # of other documents
+
+    @classmethod
+    def read(
+        cls,
+        source: str,
+        *,
+        reader: bool | None = None,
+        failed: Callable[[Failure], None] = lambda failure: None,
+        **options: Any,
+    ) -> Self:
+        """A check of a folder, a file of rows or a store, whatever `unpoison scan` reads.
+
+        Args:
+            source: As `scan.sources.read_documents` takes it.
+            reader: Whether the reader answers; None where it is installed.
+            failed: Called for every row and file that is not read.
+            options: Those of the class.
+
+        Raises:
+            InputError: No such source, or nothing in it that can be read.
+            OSError: It cannot be read.
+        """
+        failures = list[Failure]()
+
+        def count(failure: Failure) -> None:
+            failures.append(failure)
+            failed(failure)
+
+        documents = list(read_documents(source, count))
+        if not documents and failures:
+            why = Counter(failure.error for failure in failures).most_common(1)[0][0]
+            raise InputError(f"{describe_source(source)} holds nothing that can be read: {failures[0].location}: {why}")
+        roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
+        if roots:
+            documents = [
+                replace(document, passage=replace(document.passage, source=f"{roots[0]}/{document.id}"))
+                for document in documents
+            ]
+        wanted = best_reader() == "reader" if reader is None else reader
+        return cls(
+            describe_source(source),
+            documents,
+            roots=roots,
+            unread=len(failures),
+            reader=load_generator("reader") if wanted else None,
+            **options,
+        )
+
+    @property
+    def _journal(self) -> Path:
+        assert self._state is not None  # noqa: S101  callers have asked
+        return self._state.folder / "check.jsonl"
+
+    @property
+    def resumed(self) -> bool:
+        """Whether something was measured in an earlier run."""
+        return bool(self._rows)
+
+    def _fingerprint(self) -> str:
+        """What the kept measurements depend on."""
+        setting = [__version__, self._wanted, self.reader is not None, self._roots]
+        digest = blake2b(json.dumps(setting).encode(), digest_size=12)
+        for document in self.documents:
+            digest.update(f"{document.key} {document.passage.source}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def _keep(self, step: str, row: Row) -> None:
+        self._rows[step] = row = {"key": self._key, "step": step, **row}
+        if self._state is not None:
+            with Journal(self._journal, private_file=True) as journal:
+                journal.append(row)
+
+    def run(self, progress: Progress = lambda done, total, doing: None) -> None:
+        """Measure what was not measured before. Interrupted, it keeps the steps that were finished.
+
+        Args:
+            progress: Called with the work done, all of it, and what is done next.
+        """
+        each, total = self._wanted, (len(STEPS) + 2) * self._wanted
+        progress(0, total, SCAN)
+        if SCAN not in self._rows:
+            self._scan(lambda step, done, whole: progress(each * done // max(whole, 1), total, f"scan: {step}"))
+        for number, step in enumerate((CLEAN, *STEPS) if self.examples else (), 1):
+            if step in self._rows:
+                continue
+            cases = []
+            for done, (example, context) in enumerate(zip(self.examples, self._contexts(step))):
+                progress(number * each + done, total, step)
+                if context is not None:
+                    cases.append(self._measure(example, context))
+            attack, owner = STEPS.get(step, (CLEAN, ""))
+            self._keep(step, {"attack": attack, "owner": owner, "cases": cases})
+        progress(total, total, "done")
+
+    def _scan(self, progress: Callable[[str, int, int], None]) -> None:
+        parts = None if self._state is None else self._state.parts
+        engine = Engine("guard:prompt_injection=keep", "local", self._workers, parts)
+        found = scan(self.documents, engine=engine, progress=progress)
+        worst = [
+            {
+                "id": finding.id,
+                "suspicion": round(finding.suspicion, 4),
+                "flagged": finding.flagged,
+                "reasons": [plain(reason) for reason in finding.reasons],
+            }
+            for finding in found.findings[:WORST]
+        ]
+        self._keep(SCAN, {"flagged": [finding.id for finding in found.flagged], "worst": worst})
+        if self._state is not None:
+            self._state.finish(())
+
+    @property
+    def _flagged(self) -> frozenset[str]:
+        return frozenset(self._rows[SCAN]["flagged"]) if SCAN in self._rows else frozenset()
+
+    @property
+    def policy_keys(self) -> dict[str, Any]:
+        """The recommended policy; what the scan flagged makes nobody known."""
+        believed = [document.passage for document in self.documents if document.id not in self._flagged]
+        return recommend_policy(believed, self._roots)
+
+    @cached_property
+    def _question_set(self) -> tuple[tuple[Question, ...], tuple[Passage, ...]]:
+        """What is asked, and the whole collection; what the scan flagged is no source of true answers."""
+        known = {document.id: document.passage for document in self.documents}
+        whole = [document_of(name, passage.text, passage.title or "") for name, passage in known.items()]
+        try:
+            questions = make_questions([one for one in whole if one.id not in self._flagged], self._wanted).questions
+        except InputError:  # the scan and the policy are worth having all the same, and the result says so
+            questions = ()
+
+        def sourced(passage: Passage) -> Passage:
+            document = known[str(passage.id).rpartition("#")[0]]
+            return replace(passage, source=document.source, metadata=document.metadata)
+
+        asked = tuple(replace(question, passage=sourced(question.passage)) for question in questions)
+        return asked, tuple(sourced(passage) for document in whole for passage in passages_of(document))
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """The questions, each with its true and its false answer and the passage that proves the true one."""
+        examples = []
+        for question in self._question_set[0]:
+            row = question.row()
+            row["passages"][0]["metadata"] = dict(question.passage.metadata)
+            examples.append(Example.of(row))
+        return tuple(examples)
+
+    @cached_property
+    def _clean_contexts(self) -> Sequence[Context]:
+        return retrieve_corpus(self.examples, self._question_set[1], (), K, nearest)
+
+    def _contexts(self, step: str) -> Iterable[Context | None]:
+        if step == CLEAN:
+            return self._clean_contexts
+        attack, owner = STEPS[step]
+        return planted_contexts(attack, owner, self.examples, self._clean_contexts, self._question_set[1], nearest)
+
+    @cached_property
+    def _guard(self) -> Guard:
+        return Guard(generator=self.reader, sources=Sources(self.policy_keys))
+
+    def _measure(self, example: Example, context: Context) -> Row:
+        """Whether the lie is read and answered, and how many clean passages go."""
+        lie, wanted = context.poison, example.incorrect_answers
+        row: Row = {"id": example.id}
+        if self.reader is None:
+            screening = self._guard.screen(context.query, context.passages)
+        else:
+            answer = self._guard.answer(context.query, context.passages)
+            screening = answer.screening
+            without = Vanilla(generator=self.reader).answer(context.query, context.passages)
+            row |= {"wrong_guard": _is_wrong(answer.text, example), "wrong_plain": _is_wrong(without.text, example)}
+        kept = frozenset(screening.kept_indices)
+        clean = frozenset(range(len(context))) - lie
+        planted = next(
+            (context.passages[i].text for i in sorted(lie) if context.candidates[i].target == example.id), ""
+        )
+        return row | {
+            "plain": any(_says(context.passages[i].reading, wanted) for i in lie),
+            "guard": any(_says(text, wanted) for text in _texts_of(screening, lie)),
+            "lost": len(clean - kept),
+            "clean": len(clean),
+            "question": excerpt(example.question, SHOWN),
+            "right": excerpt(example.correct_answers[0], SHOWN),
+            "wanted": excerpt(wanted[0], SHOWN),
+            "planted": excerpt(planted, SHOWN),
+        }
+
+    def result(self) -> CheckResult:
+        """What was measured so far."""
+        found, clean = self._rows.get(SCAN), self._rows.get(CLEAN)
+        measured = [self._rows[step] for step in STEPS if step in self._rows]
+        keys = self.policy_keys
+        tally = count_origins([document.passage for document in self.documents], keys)
+        return CheckResult(
+            source=self.source,
+            documents=len(self.documents),
+            unread=self.unread,
+            questions=max((len(row["cases"]) for row in (*measured, clean) if row is not None), default=0),
+            reader=self.reader is not None,
+            complete=found is not None and (not self.examples or (len(measured) == len(STEPS) and clean is not None)),
+            flagged=None if found is None else len(found["flagged"]),
+            findings=() if found is None else tuple(found["worst"]),
+            origins=tuple(Origin(row.origin, row.passages, row.share) for row in tally.rows()),
+            new=sum(row.levels.get("fresh", 0) for row in tally.rows()),
+            clean_lost=None if clean is None else lost(clean["cases"]),
+            outcomes=tuple(map(Outcome.of, measured)),
+            policy=policy_text(keys, self.source, self._flagged),
+        )
+
+
+def _says(text: str, wanted: Sequence[str]) -> bool:
+    return any(contains_answer(text, answer) for answer in wanted)
+
+
+def _is_wrong(answer: str, example: Example) -> bool:
+    """Whether an answer gives the false answer and not the true one beside it."""
+    return _says(answer, example.incorrect_answers) and not _says(answer, example.correct_answers)
+
+
+def _texts_of(screening: Screening, positions: frozenset[int]) -> list[str]:
+    """What a model reads of these passages, redacted where words were cut."""
+    return [text for i, text in zip(screening.kept_indices, screening.texts) if i in positions]

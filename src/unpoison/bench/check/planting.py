@@ -1,0 +1,96 @@
+"""What a check plants, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from unpoison.bench.arena.cases import PAGES
+from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.attacks.claims import statement
+from unpoison.bench.evaluation.contexts import Candidate, Context
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import Search, poison_candidates, retrieve_corpus, with_owners
+from unpoison.bench.evaluation.poisoning import craft_one
+from unpoison.core.registry import create
+from unpoison.types import Passage
+
+__all__ = ["ATTACKS", "OWNERS", "K", "lying_pages", "planted_contexts"]
+
+ATTACKS = {
+    "lie": ("a plain lie in an ordinary page", "published"),
+    "swap": ("a true passage with the number or name swapped", "swap"),
+    "correction": ("a correction that calls the truth outdated", "corruptrag:prefix=false"),
+    "injection": ("a prompt injection", "prompt-injection:prefix=true"),
+    "copies": ("one false text three times", "copies"),
+}
+"""What is planted: in words, and the attack's option string."""
+
+OWNERS = {
+    "one": (1, "from one new source"),
+    "several": (3, "from three new sources"),
+    "own": (1, "in a source of your own"),
+}
+"""How many texts, and whose they are. `own`: where the true passage lies, as by who may write there."""
+
+COPIES = 3
+"""Texts of the attack `copies`, whoever owns them, and pages of a lie to choose from."""
+
+K = 10
+"""Passages that are retrieved."""
+
+
+def planted_contexts(
+    attack: str,
+    owner: str,
+    examples: Sequence[Example],
+    clean: Sequence[Context],
+    corpus: Sequence[Passage],
+    search: Search,
+) -> Iterator[Context | None]:
+    """What is retrieved for each question when every question's texts are planted; None where none was written.
+
+    Args:
+        attack: A key of `ATTACKS`.
+        owner: A key of `OWNERS`.
+        examples: The questions, each with its gold passage.
+        clean: What is retrieved for each before anything is planted.
+        corpus: The whole collection.
+        search: Its retriever.
+    """
+    crafter, count = create("attacks", ATTACKS[attack][1]), COPIES if attack == "copies" else OWNERS[owner][0]
+    planted: dict[str, tuple[Candidate, ...]] = {}
+    for position, (example, context) in enumerate(zip(examples, clean)):
+        target = replace(
+            example.target(),
+            texts=lying_pages(example, position) if attack in ("lie", "copies") else (),
+            context=tuple(passage.text for passage in context.passages),
+        )
+        made = craft_one(crafter, example.id, lambda target=target: target, count)  # type: ignore[misc]
+        if made.error is None:
+            planted[example.id] = _own(owner, example, poison_candidates(example, made.texts))
+    poisons = [poison for own in planted.values() for poison in own]
+    for example, context in zip(examples, retrieve_corpus(examples, corpus, poisons, K, search)):
+        yield context if example.id in planted else None
+
+
+def _own(owner: str, example: Example, poisons: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    if owner != "own":
+        return with_owners("each" if owner == "several" else "one", example, poisons, (), 0)
+    (gold,) = (labelled.passage for labelled in example.passages_by_label("gold"))
+    return tuple(
+        replace(poison, passage=replace(poison.passage, source=gold.source, metadata=gold.metadata))
+        for poison in poisons
+    )
+
+
+def lying_pages(example: Example, position: int) -> tuple[str, ...]:
+    """Three ordinary pages that say the wrong answer once, where it can be in the words of the true document."""
+    right, wrong = example.correct_answers[0], example.incorrect_answers[0]
+    proof = str(example.extra.get("proof", ""))
+    lie = proof.replace(right, wrong) if right in proof and proof != right else ""
+    claim = (lie if contains_answer(lie, wrong) else statement(example.question, wrong)).rstrip(".!? ")
+    return tuple(
+        PAGES[(position + 5 * number) % len(PAGES)].replace("{claim}", claim).replace("{answer}", wrong)
+        for number in range(COPIES)
+    )
