@@ -1,8 +1,8 @@
 """The command line: one file per command.
 
-`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`, `quarantine`,
-`audit`, `trace`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`,
-`sources`, `schema` and `defenses`.
+`unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `mcp-proxy`, `scan`,
+`quarantine`, `audit`, `trace`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`, `redteam`,
+`questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -26,6 +26,7 @@ from unpoison.cli import (
     audit,
     batch,
     beliefs,
+    check,
     data,
     defenses,
     demo,
@@ -84,6 +85,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 COMMANDS: dict[ModuleType, str | None] = {
     demo: "Attack and defend the built-in sample: no key, no download.",
     doctor: "Say what works on this machine, and how to get the rest.",
+    check: "Check your own documents: poison, sources, attacks.",
     screen: None,
     ask: None,
     batch: "Screen a whole file into another, resumable and in order.",

@@ -16,36 +16,31 @@ from pathlib import Path
 from typing import Any, Self
 
 from unpoison import __version__
-from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.check.cases import make_examples, measure_case
 from unpoison.bench.check.planting import ATTACKS, OWNERS, K, planted_contexts
 from unpoison.bench.check.policy import count_origins, folder_names, policy_text, recommend_policy
 from unpoison.bench.check.results import CheckResult, Origin, Outcome, lost
 from unpoison.bench.evaluation.contexts import Context, nearest
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import retrieve_corpus
-from unpoison.bench.questions.documents import document_of, passages_of
-from unpoison.bench.questions.question_set import Question, make_questions
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
 from unpoison.io.journal import Journal, read_rows
 from unpoison.models.loading import best_reader, load_generator
 from unpoison.models.protocols import Generator
-from unpoison.report.rendering import excerpt, plain
+from unpoison.report.rendering import plain
 from unpoison.scan.documents import Document, Failure
 from unpoison.scan.engine import Engine, State, describe_source
 from unpoison.scan.scanner import scan
 from unpoison.scan.sources import read_documents
 from unpoison.sources.sources import Sources
-from unpoison.types import Passage, Screening
+from unpoison.types import Passage
 
 __all__ = ["Check"]
 
 WORST = 10
 """Findings of the scan that are kept."""
-
-SHOWN = 320
-"""Characters of a question or a planted text that are kept, to be shown."""
 
 SCAN, CLEAN = "scan", "clean"
 STEPS = {f"{attack}, {owner}": (attack, owner) for attack in ATTACKS for owner in OWNERS}
@@ -185,7 +180,7 @@ class Check:
             for done, (example, context) in enumerate(zip(self.examples, self._contexts(step))):
                 progress(number * each + done, total, step)
                 if context is not None:
-                    cases.append(self._measure(example, context))
+                    cases.append(measure_case(example, context, self._guard, self._vanilla))
             attack, owner = STEPS.get(step, (CLEAN, ""))
             self._keep(step, {"attack": attack, "owner": owner, "cases": cases})
         progress(total, total, "done")
@@ -218,72 +213,31 @@ class Check:
         return recommend_policy(believed, self._roots)
 
     @cached_property
-    def _question_set(self) -> tuple[tuple[Question, ...], tuple[Passage, ...]]:
-        """What is asked, and the whole collection; what the scan flagged is no source of true answers."""
-        known = {document.id: document.passage for document in self.documents}
-        whole = [document_of(name, passage.text, passage.title or "") for name, passage in known.items()]
-        try:
-            questions = make_questions([one for one in whole if one.id not in self._flagged], self._wanted).questions
-        except InputError:  # the scan and the policy are worth having all the same, and the result says so
-            questions = ()
+    def _asked(self) -> tuple[tuple[Example, ...], tuple[Passage, ...]]:
+        return make_examples(self.documents, self._flagged, self._wanted)
 
-        def sourced(passage: Passage) -> Passage:
-            document = known[str(passage.id).rpartition("#")[0]]
-            return replace(passage, source=document.source, metadata=document.metadata)
-
-        asked = tuple(replace(question, passage=sourced(question.passage)) for question in questions)
-        return asked, tuple(sourced(passage) for document in whole for passage in passages_of(document))
-
-    @cached_property
+    @property
     def examples(self) -> tuple[Example, ...]:
         """The questions, each with its true and its false answer and the passage that proves the true one."""
-        examples = []
-        for question in self._question_set[0]:
-            row = question.row()
-            row["passages"][0]["metadata"] = dict(question.passage.metadata)
-            examples.append(Example.of(row))
-        return tuple(examples)
+        return self._asked[0]
 
     @cached_property
     def _clean_contexts(self) -> Sequence[Context]:
-        return retrieve_corpus(self.examples, self._question_set[1], (), K, nearest)
+        return retrieve_corpus(self.examples, self._asked[1], (), K, nearest)
 
     def _contexts(self, step: str) -> Iterable[Context | None]:
         if step == CLEAN:
             return self._clean_contexts
         attack, owner = STEPS[step]
-        return planted_contexts(attack, owner, self.examples, self._clean_contexts, self._question_set[1], nearest)
+        return planted_contexts(attack, owner, self.examples, self._clean_contexts, self._asked[1], nearest)
 
     @cached_property
     def _guard(self) -> Guard:
         return Guard(generator=self.reader, sources=Sources(self.policy_keys))
 
-    def _measure(self, example: Example, context: Context) -> Row:
-        """Whether the lie is read and answered, and how many clean passages go."""
-        lie, wanted = context.poison, example.incorrect_answers
-        row: Row = {"id": example.id}
-        if self.reader is None:
-            screening = self._guard.screen(context.query, context.passages)
-        else:
-            answer = self._guard.answer(context.query, context.passages)
-            screening = answer.screening
-            without = Vanilla(generator=self.reader).answer(context.query, context.passages)
-            row |= {"wrong_guard": _is_wrong(answer.text, example), "wrong_plain": _is_wrong(without.text, example)}
-        kept = frozenset(screening.kept_indices)
-        clean = frozenset(range(len(context))) - lie
-        planted = next(
-            (context.passages[i].text for i in sorted(lie) if context.candidates[i].target == example.id), ""
-        )
-        return row | {
-            "plain": any(_says(context.passages[i].reading, wanted) for i in lie),
-            "guard": any(_says(text, wanted) for text in _texts_of(screening, lie)),
-            "lost": len(clean - kept),
-            "clean": len(clean),
-            "question": excerpt(example.question, SHOWN),
-            "right": excerpt(example.correct_answers[0], SHOWN),
-            "wanted": excerpt(wanted[0], SHOWN),
-            "planted": excerpt(planted, SHOWN),
-        }
+    @cached_property
+    def _vanilla(self) -> Vanilla | None:
+        return None if self.reader is None else Vanilla(generator=self.reader)
 
     def result(self) -> CheckResult:
         """What was measured so far."""
@@ -306,17 +260,3 @@ class Check:
             outcomes=tuple(map(Outcome.of, measured)),
             policy=policy_text(keys, self.source, self._flagged),
         )
-
-
-def _says(text: str, wanted: Sequence[str]) -> bool:
-    return any(contains_answer(text, answer) for answer in wanted)
-
-
-def _is_wrong(answer: str, example: Example) -> bool:
-    """Whether an answer gives the false answer and not the true one beside it."""
-    return _says(answer, example.incorrect_answers) and not _says(answer, example.correct_answers)
-
-
-def _texts_of(screening: Screening, positions: frozenset[int]) -> list[str]:
-    """What a model reads of these passages, redacted where words were cut."""
-    return [text for i, text in zip(screening.kept_indices, screening.texts) if i in positions]
