@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -154,24 +155,33 @@ def _write_policy(result: CheckResult, policy: Path | None, folder: Path | None)
 
 
 def _show(result: CheckResult, code: str, policy: Path | None) -> None:
-    from unpoison.bench.check.page import attack_table, findings_table, origins_table
+    from unpoison.bench.check.page import count_table, findings_table, origins_table
+    from unpoison.bench.check.results import of
     from unpoison.cli.common import count_noun
-    from unpoison.cli.display import report_table, show
+    from unpoison.cli.display import report_table, show, text_table
 
     unread = f", {result.unread:,} could not be read" if result.unread else ""
-    show(f"{result.source}: {count_noun(result.documents, 'document')}{unread}", "")
+    show(f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}.")
+    show(*filter(None, (result.headline, result.outside)), "")
     if result.flagged is not None:
-        show(f"1. What lies there already: {count_noun(result.flagged, 'document')} of them flagged", "")
-        show(report_table(findings_table(result)), "")
-    show(f"2. Who is in it: {count_noun(len(result.origins), 'source')}", "")
+        show(f"1. What lies there already: {result.flagged:,} of the documents look planted.", "")
+        found = findings_table(result)
+        show(text_table(found.columns, found.rows, right=("suspicion",), box=None, padding=(0, 1)), "")
+    show(f"2. Who is in it: {count_noun(len(result.origins), 'source')}.", "")
     show(report_table(origins_table(result, MAX_ORIGINS)), "")
     if result.outcomes:
-        reader = ", answered by the small reader" if result.reader else ""
-        show(f"3. Attacks on {count_noun(result.questions, 'question')} made from them, BM25 retrieval{reader}", "")
-        show(report_table(attack_table(result)), "")
-    show(*filter(None, (result.headline, result.outside)), "")
-    show("4. What to put in" + (":" if policy is None else f", the policy is {policy}:"), "")
-    show(*(f"    {line}" for line in (result.policy if policy is None else code).splitlines()), "")
+        made = count_noun(result.questions, "question")
+        show(
+            f"3. What an attacker reaches, on {made} made from them; without a defense → behind the recommendation:", ""
+        )
+        show(report_table(count_table(result, "plain", "guard", "the model reads the lie")), "")
+        if result.reader:
+            title = "the small reader answers with the lie"
+            show(report_table(count_table(result, "wrong_plain", "wrong_guard", title)), "")
+        if result.clean_lost is not None:
+            show(f"Where nobody attacks, {of(result.clean_lost, 'passages')} are dropped.", "")
+    show("4. What to put in:" if policy is None else f"4. What to put in; the policy is {policy}:", "")
     if policy is None:
-        show(*(f"    {line}" for line in code.splitlines()), "")
-    show("5. What remains open", "", *(f"- {point}" for point in result.open))
+        show(*result.policy.splitlines(), "")
+    typer.echo(f"{indent(code, '    ')}\n")  # as it is, to be copied
+    show("5. What remains open:", "", *(f"- {point}" for point in result.open))

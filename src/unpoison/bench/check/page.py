@@ -7,13 +7,13 @@ from datetime import datetime
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.check.planting import ATTACKS
+from unpoison.bench.check.planting import ATTACKS, OWNERS
 from unpoison.bench.check.results import CheckResult, Outcome
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, risks_of
 from unpoison.bench.report.tables import with_interval
 from unpoison.report.document import Section, Table, document
 
-__all__ = ["attack_table", "check_page", "findings_table", "origins_table"]
+__all__ = ["attack_table", "check_page", "count_table", "findings_table", "origins_table"]
 
 MAX_ORIGINS = 50
 
@@ -127,8 +127,29 @@ def attack_table(result: CheckResult) -> Table:
     return Table("Percent", tuple(columns), tuple(rows), tuple(hints), flagged=flagged)
 
 
+def count_table(result: CheckResult, plain: str, guard: str, title: str) -> Table:
+    """The same on five lines: a column for each owner, without and behind the recommendation.
+
+    Args:
+        result: What was measured.
+        plain: What is counted without a defense, an attribute of `Outcome`.
+        guard: The same behind the recommendation.
+        title: What is counted.
+    """
+    cells = {(one.attack, one.owner): (getattr(one, plain), getattr(one, guard)) for one in result.outcomes}
+    rows = [
+        (words, *(_arrow(*cells.get((attack, owner), (None, None))) for owner in OWNERS))
+        for attack, (words, _) in ATTACKS.items()
+    ]
+    return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), tuple(rows))
+
+
+def _arrow(plain: Estimate | None, guard: Estimate | None) -> str:
+    return "-" if plain is None or guard is None else f"{plain.hits} → {guard.hits} of {guard.count}"
+
+
 def _percent(estimate: Estimate) -> str:
-    return with_interval(estimate, 100) if estimate.defined else "-"
+    return with_interval(estimate, 100, ".0f") if estimate.defined else "-"
 
 
 def findings_table(result: CheckResult) -> Table:

@@ -186,7 +186,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
         yield "The check was interrupted; start it again, and it goes on where it was."
     if result.flagged:
         verb = "document looks planted and was" if result.flagged == 1 else "documents look planted and were"
-        yield f"{result.flagged:,} {verb} left in place; look at them: unpoison scan --html work.html."
+        yield f"{result.flagged:,} {verb} left in place; work through them with unpoison scan DOCS --html work.html."
     if not result.questions and result.complete:
         yield (
             "No question could be made, so nothing was attacked: no sentence of the documents states a number, a name "
