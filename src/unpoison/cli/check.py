@@ -164,7 +164,7 @@ def _show(result: CheckResult, code: str, policy: Path | None) -> None:
     show(f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}.")
     show(*filter(None, (result.headline, result.outside)), "")
     if result.flagged is not None:
-        show(f"1. What lies there already: {result.flagged:,} of the documents look planted.", "")
+        show(f"1. What lies there already: {result.flagged:,} of {result.documents:,} documents look planted.", "")
         found = findings_table(result)
         show(text_table(found.columns, found.rows, right=("suspicion",), box=None, padding=(0, 1)), "")
     show(f"2. Who is in it: {count_noun(len(result.origins), 'source')}.", "")
