@@ -17,11 +17,8 @@ __all__ = ["count_origins", "folder_names", "policy_text", "recommend_policy"]
 ONE_SHARE = 0.8
 """An origin with a larger share of the documents tells nobody apart, where a finer rule does."""
 
-MAX_KNOWN = 200
+MAX_KNOWN = 1000
 """Origins that are listed, the largest."""
-
-MIN_DOCUMENTS = 2
-"""An origin with fewer is not yet known."""
 
 MAX_NAMED = 10
 """Flagged documents that the file names."""
@@ -45,7 +42,7 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> 
         names = [f"{root}/**" for root in roots]
     else:
         rows = count_origins(passages, keys).rows()
-        names = [row.origin for row in rows if row.passages >= MIN_DOCUMENTS and "open" not in row.levels][:MAX_KNOWN]
+        names = [row.origin for row in rows if "open" not in row.levels][:MAX_KNOWN]
     known = [name for name in names if _is_pattern(name)]
     return keys | {"known": known} if known else keys
 
