@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import documents
 from bench.check.corpus import write_documents
 from unpoison.bench.check import Check
 
@@ -133,3 +134,17 @@ def test_rows_from_standard_input(run: Run, tmp_path: Path, monkeypatch: pytest.
     )
     result = run("check", "-", "--no-reader", "--state", "off", given=rows)
     assert "- a.example" in result.stdout
+
+
+@pytest.mark.seeded
+def test_the_page_shows_what_its_example_prints(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    blocks = documents.blocks(documents.ROOT / "docs" / "check.md")
+    for block in blocks:
+        if block.title:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text, encoding="utf-8")
+    (command,) = [block for block in blocks if block.printed]
+    result = run(*command.text.split()[1:], "--workers", 1)
+    assert documents.prints_as_shown(result.stdout, command.printed), result.stdout

@@ -13,9 +13,9 @@ def passages(*sources: str | None) -> list[Passage]:
     return [Passage("text", source=source) for source in sources]
 
 
-def test_who_has_two_documents_is_known_and_who_has_one_is_not() -> None:
+def test_everybody_who_is_there_is_known() -> None:
     found = recommend_policy(passages("https://a.example/1", "https://a.example/2", "https://b.example/1"))
-    assert found == {"origin": "domain", "known": ["a.example"]}
+    assert found == {"origin": "domain", "known": ["a.example", "b.example"]}
 
 
 def test_where_one_domain_has_nearly_all_the_path_tells_them_apart() -> None:
@@ -27,10 +27,17 @@ def test_where_one_domain_has_nearly_all_the_path_tells_them_apart() -> None:
     assert levels == ["known", "fresh"]
 
 
+def test_where_only_pages_tell_documents_apart_the_domain_is_one_source() -> None:
+    pages = [f"https://wiki.example/{page}/{page}" for page in range(6)]
+    assert recommend_policy(passages(*pages)) == {"origin": "domain", "known": ["wiki.example"]}
+
+
 def test_a_host_where_anybody_writes_is_not_known() -> None:
-    open_pages = [f"https://www.reddit.com/r/answers/comments/{i}" for i in range(3)]
+    open_pages = [f"https://www.youtube.com/watch?v={i}" for i in range(3)]
     found = recommend_policy(passages(*open_pages, "https://a.example/1", "https://a.example/2"))
     assert found["known"] == ["a.example"]
+    (standing,) = Sources(found).standings("", passages(open_pages[0]))
+    assert standing.level == "open"
 
 
 def test_without_sources_nobody_is_known() -> None:

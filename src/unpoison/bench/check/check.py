@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,6 +46,10 @@ WORST = 10
 SCAN, CLEAN = "scan", "clean"
 STEPS = {f"{attack}, {owner}": (attack, owner) for attack in ATTACKS for owner in OWNERS}
 """Names of the attacked steps."""
+
+SHARE = 100
+SHARES = {SCAN: 12 * SHARE, CLEAN: 6 * SHARE}
+"""How long a step takes, roughly: the first one to read the clean passages takes longest."""
 
 Progress = Callable[[int, int, str], None]
 Row = dict[str, Any]
@@ -169,16 +174,22 @@ class Check:
         Args:
             progress: Called with the work done, all of it, and what is done next.
         """
-        each, total = self._wanted, (len(STEPS) + 2) * self._wanted
-        progress(0, total, SCAN)
+        names = (SCAN, CLEAN, *STEPS)
+        *begins, total = accumulate((SHARES.get(name, SHARE) for name in names), initial=0)
+        begin = dict(zip(names, begins))
+
+        def report(step: str, done: int, whole: int, doing: str = "") -> None:
+            progress(begin[step] + SHARES.get(step, SHARE) * done // max(whole, 1), total, doing or step)
+
+        report(SCAN, 0, 1)
         if SCAN not in self._rows:
-            self._scan(lambda step, done, whole: progress(each * done // max(whole, 1), total, f"scan: {step}"))
-        for number, step in enumerate((CLEAN, *STEPS) if self.examples else (), 1):
+            self._scan(lambda doing, done, whole: report(SCAN, done, whole, f"scan: {doing}"))
+        for step in (CLEAN, *STEPS) if self.examples else ():
             if step in self._rows:
                 continue
             cases = []
             for done, (example, context) in enumerate(zip(self.examples, self._contexts(step))):
-                progress(number * each + done, total, step)
+                report(step, done, len(self.examples))
                 if context is not None:
                     cases.append(measure_case(example, context, self._guard, self._vanilla))
             attack, owner = STEPS.get(step, (CLEAN, ""))
@@ -255,7 +266,7 @@ class Check:
             flagged=None if found is None else len(found["flagged"]),
             findings=() if found is None else tuple(found["worst"]),
             origins=tuple(Origin(row.origin, row.passages, row.share) for row in tally.rows()),
-            new=sum(row.levels.get("fresh", 0) for row in tally.rows()),
+            new=sum(row.levels.get(level, 0) for row in tally.rows() for level in ("fresh", "open")),
             clean_lost=None if clean is None else lost(clean["cases"]),
             outcomes=tuple(map(Outcome.of, measured)),
             policy=policy_text(keys, self.source, self._flagged),

@@ -16,6 +16,8 @@ from unpoison.report.document import Section, Table, document
 __all__ = ["attack_table", "check_page", "count_table", "findings_table", "origins_table"]
 
 MAX_ORIGINS = 50
+NAMES = {"injection": "prompt-injection"}
+"""As the catalogues' risks know them."""
 
 
 def check_page(result: CheckResult, code: str) -> str:
@@ -38,7 +40,7 @@ def check_page(result: CheckResult, code: str) -> str:
 
 
 def _brief(result: CheckResult) -> Brief:
-    behind = {ATTACKS[outcome.attack][1]: outcome.guard for outcome in _outside(result)}
+    behind = {NAMES.get(outcome.attack, outcome.attack): outcome.guard for outcome in _outside(result)}
     return Brief(
         title="Check of your documents",
         facts=tuple(_facts(result)),
@@ -85,10 +87,10 @@ def _figures(result: CheckResult) -> Iterator[KeyFigure]:
     worst = result.worst
     if worst is None:
         return
-    yield KeyFigure("Lies read without a defense", worst.plain, "questions, in the worst case")
+    yield KeyFigure("The lie is read today", worst.plain, "questions, in the worst case")
     if result.worst_outside is not None:
-        yield KeyFigure("Read in spite of it, outsiders", result.worst_outside.guard, "questions, in their worst case")
-    yield KeyFigure("Read in spite of it, anybody", worst.guard, "questions, in the worst case")
+        yield KeyFigure("Behind it, from outside", result.worst_outside.guard, "questions, in their worst case")
+    yield KeyFigure("Behind it, from inside too", worst.guard, "questions, in the worst case")
 
 
 def _cases(result: CheckResult) -> Iterator[Case]:

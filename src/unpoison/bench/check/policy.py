@@ -8,6 +8,7 @@ from typing import Any
 
 from unpoison.errors import OptionError
 from unpoison.report.rendering import excerpt
+from unpoison.sources.origins import is_shared
 from unpoison.sources.policy import parse_pattern
 from unpoison.sources.sources import Sources, Tally
 from unpoison.types import Passage
@@ -17,7 +18,10 @@ __all__ = ["count_origins", "folder_names", "policy_text", "recommend_policy"]
 ONE_SHARE = 0.8
 """An origin with a larger share of the documents tells nobody apart, where a finer rule does."""
 
-MAX_KNOWN = 1000
+GROUP = 2
+"""Documents of an origin, on average, by a finer rule; else it names pages and no parties."""
+
+MAX_KNOWN = 3000
 """Origins that are listed, the largest."""
 
 MAX_NAMED = 10
@@ -42,7 +46,7 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> 
         names = [f"{root}/**" for root in roots]
     else:
         rows = count_origins(passages, keys).rows()
-        names = [row.origin for row in rows if "open" not in row.levels][:MAX_KNOWN]
+        names = [row.origin for row in rows if not is_shared(row.origin)][:MAX_KNOWN]
     known = [name for name in names if _is_pattern(name)]
     return keys | {"known": known} if known else keys
 
@@ -55,10 +59,11 @@ def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally
 
 
 def _choose_rule(passages: Sequence[Passage]) -> str:
-    """The coarsest rule by which no origin has nearly all documents; `domain` where none tells them apart."""
+    """The coarsest rule by which no origin has nearly all documents; `domain` where none tells groups of them apart."""
     for rule in ("domain", "path:1", "path:2"):
         rows = count_origins(passages, {"origin": rule}).rows()
-        if not rows or not rows[0].origin or rows[0].share < ONE_SHARE:
+        grouped = rule == "domain" or len(rows) * GROUP <= len(passages)
+        if not rows or not rows[0].origin or (rows[0].share < ONE_SHARE and grouped):
             return rule
     return "domain"
 

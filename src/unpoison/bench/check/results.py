@@ -91,7 +91,7 @@ class CheckResult:
         flagged: How many documents the scan flagged; None where it was not finished.
         findings: The worst of them, each with id, suspicion, flagged and reasons.
         origins: Who is in it, the largest first.
-        new: How many documents are of origins that the policy does not know.
+        new: How many documents are of origins that the policy does not know, flagged ones and open hosts among them.
         clean_lost: The share of passages that the recommendation drops where nobody attacks.
         outcomes: One for each attack and owner that was measured.
         policy: The recommended policy, as YAML.
@@ -205,7 +205,10 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if nameless:
         yield f"{nameless:,} of {result.documents:,} documents name no source and have nobody's weight; give them one."
     elif result.new:
-        yield f"{result.new:,} of {result.documents:,} documents are of sources that the policy does not know yet."
+        yield (
+            f"{result.new:,} of {result.documents:,} documents are not of a source that the policy knows: they were "
+            "flagged, or anybody writes where they come from."
+        )
     if len(result.origins) == 1 and result.documents > 1 and result.origins[0].name:
         yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
     if not result.reader:
