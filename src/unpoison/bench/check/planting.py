@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from unpoison.bench.arena.cases import PAGES
-from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.claims import statement
 from unpoison.bench.evaluation.contexts import Candidate, Context
 from unpoison.bench.evaluation.examples import Example
@@ -68,17 +69,17 @@ def planted_contexts(
     crafter, count = create("attacks", ATTACKS[attack][1]), COPIES if attack == "copies" else OWNERS[owner][0]
     planted: dict[str, tuple[Candidate, ...]] = {}
     for position, (example, context) in enumerate(zip(examples, clean)):
-        target = replace(
-            example.target(),
-            texts=_texts(attack, example, position),
-            context=tuple(passage.text for passage in context.passages),
-        )
-        made = craft_one(crafter, example.id, lambda target=target: target, count)  # type: ignore[misc]
+        made = craft_one(crafter, example.id, partial(_target, attack, example, position, context), count)
         if made.error is None:
             planted[example.id] = _own(owner, example, poison_candidates(example, made.texts))
     poisons = [poison for own in planted.values() for poison in own]
     for example, context in zip(examples, retrieve_corpus(examples, corpus, poisons, K, search)):
         yield context if example.id in planted else None
+
+
+def _target(attack: str, example: Example, position: int, clean: Context) -> Target:
+    texts = _texts(attack, example, position)
+    return replace(example.target(), texts=texts, context=tuple(passage.text for passage in clean.passages))
 
 
 def _own(owner: str, example: Example, poisons: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
