@@ -1,7 +1,7 @@
 """Accuracy, attack success and abstentions of whole answers without a language model: every answering defense.
 
-    python -m benchmarks answers ../shared/data
-    python -m benchmarks answers ../shared/data --passages 50 --files realtimeqa,nq_large_poisoned
+    python -m benchmarks answers evaluation-data
+    python -m benchmarks answers evaluation-data --passages 50 --files realtimeqa,nq_large_poisoned
 
 Ten passages per question (gold first, then the question's own by rank, then BM25 over the corpus), clean, and with the
 question's first poison in the place of position 1 or of the last. The readers are `extractive`, which copies sentences,

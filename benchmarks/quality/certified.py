@@ -1,6 +1,6 @@
 """Certified accuracy with the small reader: what is answered rightly and proved to stay so, and what attacks leave.
 
-    python -m benchmarks certified ../shared/data > docs/results/certified.md
+    python -m benchmarks certified evaluation-data > docs/results/certified.md
 
 NQ, RealtimeQA and MS MARCO with 10 and 50 passages; the first questions that the reader has not learnt from. A run that
 was interrupted goes on where it stopped (`--folder`). Published texts are the attack of the data sets; corruptrag needs
@@ -46,7 +46,7 @@ def main() -> None:
     given = options.parse_args()
     print("# Certified accuracy\n")
     print("**Same setting as a paper's?** No: this is in none of the four papers' tables.\n")
-    print(f"`python -m benchmarks certified ../shared/data`, unpoison {__version__}, generator {given.generator}.")
+    print(f"`python -m benchmarks certified evaluation-data`, unpoison {__version__}, generator {given.generator}.")
     print("Questions that the reader has not learnt from; percent, with 95 % intervals; `certified, m`: right, and")
     print("proved to stay right whatever any m passages become.")
     for name in given.sets.split(","):

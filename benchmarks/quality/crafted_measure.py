@@ -1,6 +1,6 @@
 """What the check `crafted` finds and what it costs, on questions, sets and generators that it was not fitted on.
 
-    python -m benchmarks crafted_measure ../shared/data
+    python -m benchmarks crafted_measure evaluation-data
 
 Crafted alone, without the other checks: contexts with any poison left, clean passages kept, questions touched, and
 passages lost that hold a right answer.
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.headline_claims import of_data
 from benchmarks.training.guard_data import Sample, measured_samples
 from unpoison.bench.evaluation import load, wilson
@@ -129,7 +130,7 @@ def report(measured: Measured, bar: float, answers: dict[str, tuple[str, ...]]) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--damage", type=float, default=0.02)
     parser.add_argument("--kept", type=float, help="the threshold at which so much is kept, instead")
     arguments = parser.parse_args()

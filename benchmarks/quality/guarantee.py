@@ -1,7 +1,7 @@
 """Searches that try to break every guarantee: 10,000 sets with a scripted reader, and real passages with the small one.
 
     python -m benchmarks guarantee --sets 10000
-    python -m benchmarks guarantee --data ../shared/data/realtimeqa.jsonl
+    python -m benchmarks guarantee --data evaluation-data/realtimeqa.jsonl
 
 Each set is attacked at random, by turning supporters to the strongest rival, and greedily, with up to 3 changed
 passages; the pool holds passages of other questions, published poison, and texts that are odd. One success is a bug:

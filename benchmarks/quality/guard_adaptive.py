@@ -1,7 +1,7 @@
 """Attacks that know Guard: every wrapper and every order, bait for the gold passage, and a search over the wrappers.
 
-    python -m benchmarks guard_adaptive ../shared/data > adaptive.md
-    python -m benchmarks guard_adaptive ../shared/data --encoders lexical --limit 12 --only hide
+    python -m benchmarks guard_adaptive evaluation-data > adaptive.md
+    python -m benchmarks guard_adaptive evaluation-data --encoders lexical --limit 12 --only hide
 
 Questions that Guard was not fitted on; ten passages, of which one is poison. What is wrapped is the text published with
 PoisonedRAG, with the question in front (`prefix=true`) or without. Texts that miss their attack's own goal are left out
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.embeddings import Embeddings
 from benchmarks.quality.quality_cells import CANDIDATES, WIKI
 from benchmarks.training.guard_data import held_out
@@ -110,7 +111,7 @@ class Bench:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--encoders", default="lexical", help="for attacks that compare texts: a column for each")
     parser.add_argument("--cache", type=Path, default=Path("build/guard"))
     parser.add_argument("--limit", type=int, help="so many questions, spread over all, for a quick run")

@@ -4,7 +4,7 @@ For questions with the right answer in two clean passages or more, the answer in
 data set's wrong one: in its place (a reader has to see it), or in a copy beside it (near-copies are found without).
 Everything is kept, so that only the report is measured.
 
-    python -m benchmarks guard_contested ../shared/data/nq_poisoned.jsonl --limit 200 --reader
+    python -m benchmarks guard_contested evaluation-data/nq_poisoned.jsonl --limit 200 --reader
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The gibberish check by itself: what it takes for gibberish of texts by kind, and what it finds of published attacks.
 
-    python -m benchmarks guard_gibberish ../shared/data --published FOLDER --treebanks FOLDER
+    python -m benchmarks guard_gibberish evaluation-data --published FOLDER --treebanks FOLDER
 
 No text here was fitted on: other files of the data folder, and of a Debian machine the manual pages (in English and in
 translation), package documentation, Perl and shell programs, C headers, configuration and logs. `--treebanks` is a
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from unpoison.bench.evaluation import wilson
 from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, gibberish_of
 
@@ -55,7 +56,7 @@ LANGUAGES = "cs da de es fi fr hu id it ja ko nl pl pt_BR ro ru sl sr sv tr uk z
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--published", type=Path, help="poison that others published")
     parser.add_argument("--flips", type=Path, help="what gradient attacks made of other questions")
     parser.add_argument("--treebanks", type=Path, help="checkouts of Universal Dependencies")

@@ -1,6 +1,6 @@
 """Poison that hides from what reads letters: how often it is still read, with Guard and without any learning anew.
 
-    python -m benchmarks guard_hidden ../shared/data > hidden.md
+    python -m benchmarks guard_hidden evaluation-data > hidden.md
 
 Questions that Guard was not fitted on; ten passages, one of them PoisonedRAG's poison with the question in front. Each
 row hides the poison in one way; `--raw` judges the texts as they came in and no titles, as before there was a canonical
@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.guard_adaptive import questions
 from benchmarks.quality.quality_cells import CANDIDATES
 from unpoison import Guard, Passage, Screening
@@ -103,7 +104,7 @@ EDITS: dict[str, Edit] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--raw", action="store_true", help="judge the raw texts")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--only", default="", metavar="TEXT", help="only the rows whose names have this")

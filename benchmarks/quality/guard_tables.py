@@ -1,6 +1,6 @@
 """Guard's tables: each check by itself, every goal, every clean set and every attack.
 
-    python -m benchmarks guard_tables ../shared/data > guard.md
+    python -m benchmarks guard_tables evaluation-data > guard.md
 
 Everything goes through `Guard().screen`; questions that nothing was fitted on.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.guard_screens import Screened, screen_all
 from benchmarks.training.guard_data import measured_samples
 from unpoison import Guard
@@ -25,7 +26,7 @@ CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--damage", type=float, default=0.02)
     arguments = parser.parse_args()
 

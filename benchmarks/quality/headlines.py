@@ -1,6 +1,6 @@
 """Measure every number of the front page, with the shipped objects, and put them where they stand.
 
-    python -m benchmarks headlines                     # everything, ../shared/data; some minutes
+    python -m benchmarks headlines                     # everything, evaluation-data; some minutes
     python -m benchmarks headlines --only sample-      # claims whose names begin so; the sample needs no data
     python -m benchmarks headlines --pages             # only put the numbers of the file into the pages
 
@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.guard_screens import screen_all
 from benchmarks.quality.headline_claims import CLAIMS, Claim, Groups, of_data, of_sample
 from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
@@ -35,7 +36,7 @@ Entry = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--only", default="", help="claims whose names begin so")
     parser.add_argument("--limit", type=int, help="at most so many questions of a clean set, spread over all of it")
     parser.add_argument("--pages", action="store_true", help="measure nothing, only bring the pages up to date")

@@ -1,6 +1,6 @@
 """What `MemoryGate` sets aside of texts that are written to it by nobody known: injections, and harmless texts.
 
-    python -m benchmarks memory_writes shared/data/injections.jsonl
+    python -m benchmarks memory_writes evaluation-data/injections.jsonl
 
 Rows as for `tool_results`. Texts longer than a memory may be are cut. Nothing is fitted on these rows here.
 """

@@ -6,7 +6,7 @@ name is what a script marks as one: in Spanish and English words in capitals wit
 nouns have them too, two such words in a row, in Chinese a transcribed name with a dot; it is replaced by one from
 another question. A copy is named if a contest puts it on another side than its original.
 
-    python -m benchmarks near_copy_languages ../shared/data/clean_wiki_{en,de,es,zh}.jsonl
+    python -m benchmarks near_copy_languages evaluation-data/clean_wiki_{en,de,es,zh}.jsonl
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How well an NLI model judges: accuracy and recall per class on labelled pairs, beside always saying the commonest.
 
     python -m benchmarks nli                                      # the built-in judge
-    python -m benchmarks nli ../shared/data --nli cross:PATH --limit 500
+    python -m benchmarks nli evaluation-data --nli cross:PATH --limit 500
 
 Reads every `nli_*.jsonl` of a folder: rows {"premise", "hypothesis", "label"}.
 """

@@ -1,6 +1,6 @@
 """Poison that others published, which nothing here was fitted on: how much of it Guard leaves.
 
-    python -m benchmarks others FOLDER --data ../shared/data --limit 60
+    python -m benchmarks others FOLDER --data evaluation-data --limit 60
 
 FOLDER holds one JSON Lines file for each family, a row for each question: `{"family", "question", "poison": [texts],
 "clean": [texts], "dataset": "nq"}`. Sets of ten: one or five of the row's poisons among its clean passages and, where
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from unpoison import Guard, Passage, Screening
 from unpoison.bench.attacks.base import contains_answer
 from unpoison.bench.evaluation import load_passages, wilson
@@ -34,7 +35,7 @@ COUNTS = (1, 5)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="files of published texts, *.jsonl")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where corpus.jsonl is")
+    parser.add_argument("--data", type=evaluation_folder, default=BUILT, help="where corpus.jsonl is")
     parser.add_argument("--limit", type=int, default=60, metavar="N", help="questions of each family at most")
     arguments = parser.parse_args()
     guard = Guard()

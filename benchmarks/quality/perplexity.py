@@ -1,6 +1,6 @@
 """Perplexity of clean and poisoned texts under a language model: how they are spread, and the area under the curve.
 
-python -m benchmarks perplexity ../shared/data/nq_poisoned.jsonl --language-model hf:gpt2
+python -m benchmarks perplexity evaluation-data/nq_poisoned.jsonl --language-model hf:gpt2
 
 One line for each attack whose texts the file brings, each against all clean texts (TrustRAG, Figure 4, first part). An
 area of 0.5 tells nothing apart; 1 is a poison that is always the less likely text. The model runs on this machine.

@@ -1,6 +1,6 @@
 """A paper's table as it stands in the docs: published numbers beside measured ones, and the measured cells.
 
-python -m benchmarks preset_table trustrag-table-6 ../shared/data -e minilm
+python -m benchmarks preset_table trustrag-table-6 evaluation-data -e minilm
 
 The run is kept in `build/presets/NAME` and goes on where it was stopped. Times, problems and the manifest are left out:
 `unpoison evaluate --preset NAME DATA --report NAME.html` shows them.

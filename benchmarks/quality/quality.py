@@ -1,6 +1,6 @@
 """What the screening defenses save and what they cost, on the data sets that bring published poison.
 
-    python -m benchmarks quality ../shared/data --encoder minilm --cache build/embeddings > quality.md
+    python -m benchmarks quality evaluation-data --encoder minilm --cache build/embeddings > quality.md
 
 The screening defenses see 10 passages per question. nq, hotpotqa, msmarco, nq_large: the gold passages, then the
 question's own retrieved passages, then BM25 results from corpus.jsonl; poisons push out the last ones, and the order
@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality import quality_tables as tables
 from benchmarks.quality.embeddings import Embeddings
 from benchmarks.quality.quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
@@ -171,7 +172,7 @@ def single(results: dict, names: list[str], dataset: str, attack: str, measures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--encoder", default="minilm", help="minilm, lexical or any encoder string (default: minilm)")
     parser.add_argument("--limit", type=int, help="at most this many questions per data set")
     parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)}")

@@ -1,6 +1,6 @@
 """What the readers make of single passages: right words, silence where there is no answer, two answers compared, time.
 
-    python -m benchmarks reader_scores ../shared/data
+    python -m benchmarks reader_scores evaluation-data
 
 No question was learnt from, in whatever spelling. `files`: nine question files, a hundred passages each where there are
 so many, half of them without an answer (clean passages that hold none, or another question's where a file has too few).

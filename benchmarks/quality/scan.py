@@ -1,8 +1,8 @@
 """How well a scan finds planted documents, and what it flags of clean collections.
 
-    python -m benchmarks scan quality ../shared/data --sets msmarco --attacks poisonedrag
-    python -m benchmarks scan clean ../shared/data
-    python -m benchmarks scan orders ../shared/data
+    python -m benchmarks scan quality evaluation-data --sets msmarco --attacks poisonedrag
+    python -m benchmarks scan clean evaluation-data
+    python -m benchmarks scan orders evaluation-data
 
 `train_scan.py` fits the weights of `scan.signs`, and says what it sets aside.
 """

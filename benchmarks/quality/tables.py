@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.data_option import BUILT, evaluation_folder
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "DATA"
 """In a command: the folder of data sets."""
@@ -75,7 +77,7 @@ _MACHINE = re.compile(r"/s$|\bms\b|\bMB\b|seconds|minutes")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="tables; all of them by default")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=evaluation_folder, default=BUILT)
     parser.add_argument("--write", action="store_true", help="put the tables into the docs instead of comparing them")
     parser.add_argument("--list", action="store_true", help="list the tables")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """What `screen_tool_result` does to results of tools that hold prompt injections, and to those that hold none.
 
-    python -m benchmarks tool_results shared/data/injections.jsonl
-    python -m benchmarks tool_results shared/data/injections.jsonl --family --show 10
+    python -m benchmarks tool_results evaluation-data/injections.jsonl
+    python -m benchmarks tool_results evaluation-data/injections.jsonl --family --show 10
 
 Rows are `{text, label, kind, family}`, with the label `injection` or `benign`; `order` is the injection alone, where it
 is known. A row counts as caught where the result is redacted or blocked, and as cut where nothing is left of the order.

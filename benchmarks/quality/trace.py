@@ -1,6 +1,6 @@
 """Who made the model say that: one of ten passages is guilty. Prints the tables of docs/results.md, "Trace".
 
-    python -m benchmarks trace ../shared/data
+    python -m benchmarks trace evaluation-data
 
 For every question nine clean passages (its own, then BM25 from the corpus of its data set) and one published poison at
 a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer and no

@@ -1,6 +1,6 @@
 """How long the tutorial "Measure my RAG and report it" takes with a folder of 200 Markdown files in place of its three.
 
-python -m benchmarks tutorial ../shared/data
+python -m benchmarks tutorial evaluation-data
 
 The files are made of the passages of several data sets, five each, their titles as headings; commands and other files
 are the tutorial's own. Prints the seconds of each command and of the processor behind it.

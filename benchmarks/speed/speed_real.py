@@ -1,4 +1,4 @@
-"""Guard on real passages, texts alone: `python -m benchmarks speed_real ../shared/data`; Markdown goes to stdout.
+"""Guard on real passages, texts alone: `python -m benchmarks speed_real evaluation-data`; Markdown goes to stdout.
 
 Passages of 100 and of 300 words are cut from the search results of the data, 10 and 49 to a question. Everything runs
 on one thread, contenders take turns on the same texts, and what counts is the processor's time: the median, and the
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder of the evaluation data")
     parser.add_argument("--calls", type=int, default=100, help="questions of each size")
     arguments = parser.parse_args()
-    print(f"`python -m benchmarks speed_real ../shared/data --calls {arguments.calls}`, unpoison {__version__}.")
+    print(f"`python -m benchmarks speed_real evaluation-data --calls {arguments.calls}`, unpoison {__version__}.")
     print("\n| ms of the processor, p50 / p99 | words | k = 10 | k = 49 |\n|---|---:|---:|---:|")
     for words in LENGTHS:
         questions, texts = _passages(arguments.data, words)

@@ -1,6 +1,6 @@
 """Chooses the questions of the arena's tasks, once for each version: those that nothing shipped was fitted on.
 
-    python -m benchmarks arena_questions ../shared/data src/unpoison/data/arena.json
+    python -m benchmarks arena_questions evaluation-data src/unpoison/data/arena.json
 
 Of every file the questions in the order of a hash; of files that Guard or the reader learnt from, only those that both
 set aside.

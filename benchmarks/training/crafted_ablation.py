@@ -69,7 +69,7 @@ def ablation(folder: Path, share: float) -> None:
 
 HEAD = f"""# What each part of `crafted` is worth
 
-    python -m benchmarks train_crafted ../shared/data --ablation --share {{share}}
+    python -m benchmarks train_crafted evaluation-data --ablation --share {{share}}
 
 Fitted on {{fitted:,}} samples, measured on {{measured:,}}: a share of the questions, and twice that share.
 Questions that were not fitted; of the generators RevPRAG's, RADAR's and the rewordings none was fitted at all. Contexts

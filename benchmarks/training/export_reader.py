@@ -1,6 +1,6 @@
 """From the weights of `train_reader.py` to the shipped file: int8, calibrated, with its hashes.
 
-    python -m benchmarks export_reader ../shared/data work/reader packages/unpoison-reader/src/unpoison_reader
+    python -m benchmarks export_reader evaluation-data work/reader packages/unpoison-reader/src/unpoison_reader
 
 Two figures of the calibration (no answer: slope and intercept) and one of the judge (temperature) are fitted on half of
 the unseen questions of the free files; what is printed is measured on the other half. Passages with and without an

@@ -1,6 +1,6 @@
 """Hash what each shipped file of numbers was fitted on, and see that no test text is among it.
 
-    python -m benchmarks fitted_texts ../shared/data
+    python -m benchmarks fitted_texts evaluation-data
 
 writes `benchmarks/training/fitted-on.npz`, which holds hashes and no text. The texts are made anew by the functions
 that the training scripts call. `gibberish.npz` was also fitted on pieces of installed packages and translations, and on
@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from unpoison.bench.data.disjoint import check_disjoint, refuse_test_texts, save_hashes, text_hashes
 
 OUTPUT = Path(__file__).with_name("fitted-on.npz")
@@ -65,7 +66,7 @@ FITTED: dict[str, Callable[[Path], Iterator[str]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     folder = parser.parse_args().folder
     hashes = {}
     for name, texts_of in FITTED.items():

@@ -1,6 +1,6 @@
 """Runs gradient attacks against an encoder and writes what they make, for `guard_gibberish.py --flips` to measure with.
 
-    python -m benchmarks gibberish_flips ../shared/data flips.txt
+    python -m benchmarks gibberish_flips evaluation-data flips.txt
 
 An attack here exchanges pieces of a text for those whose vectors the gradient of the text's similarity to a question
 points at (HotFlip: Ebrahimi et al., ACL 2018), several pieces a round and without trying candidates, which is cheap and

@@ -1,6 +1,6 @@
 """Gibberish to fit on, made here: random pieces of a retriever's vocabulary, and what gradients choose of them.
 
-    python -m benchmarks gibberish_made ../shared/data flips.txt
+    python -m benchmarks gibberish_made evaluation-data flips.txt
 
 writes 96 texts that gradients choose, one a line, as pieces (four minutes of one core). The fit reads those stored in
 `texts/gibberish_flips.txt`: made by this attack, but begun by an earlier `Maker.drawn`, so that a run writes others. No

@@ -1,6 +1,6 @@
 """Writes the files of questions whose poison may only be tested on, from mirrors of the repositories that published it.
 
-    python -m benchmarks test_only_files ../shared/data MIRRORS OUTPUT
+    python -m benchmarks test_only_files evaluation-data MIRRORS OUTPUT
 
 Of every family at most 60 questions, in the order of a hash, on which nothing shipped was fitted. Their clean passages
 are those that the authors give; `corpus` fills the rest. `tools/build_data_recipes.py` then makes the recipes.

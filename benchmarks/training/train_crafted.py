@@ -1,7 +1,7 @@
 """Fit the check `crafted`, and say what each of its parts is worth.
 
-    python -m benchmarks train_crafted ../shared/data --output src/unpoison/data
-    python -m benchmarks train_crafted ../shared/data --ablation > docs/results/guard-ablation.md
+    python -m benchmarks train_crafted evaluation-data --output src/unpoison/data
+    python -m benchmarks train_crafted evaluation-data --ablation > docs/results/guard-ablation.md
 
 Fitted on seven tenths of the questions of the freely licensed sets (`guard_data.py`) and on clean retrievals of other
 kinds (`guard_manuals.py`); deterministic. Styles, trees and thresholds are cross-fitted: what a text is judged by has
@@ -25,6 +25,7 @@ from scipy.sparse import csr_array
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.guard_data import Sample, training_samples
 from benchmarks.training.guard_manuals import harmless_texts, manual_samples
 from unpoison.bench.data.disjoint import refuse_test_texts
@@ -459,7 +460,7 @@ def judged(crafted: Crafted, sample: Sample) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--ablation", action="store_true", help="print what each part is worth, and write nothing")
     parser.add_argument("--share", type=float, default=0.25, help="of the questions, for the ablation")
     parser.add_argument("--output", type=Path, help="folder for the coefficients; src/unpoison/data ships them")

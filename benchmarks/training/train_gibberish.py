@@ -1,7 +1,7 @@
 """Fits the gibberish check and writes src/unpoison/data/gibberish.npz.
 
     pip install --no-deps --target translations django==5.2.19 sphinx==9.0.4 wtforms==3.3.2
-    python -m benchmarks train_gibberish ../shared/data translations src/unpoison/data/gibberish.npz
+    python -m benchmarks train_gibberish evaluation-data translations src/unpoison/data/gibberish.npz
 
 Natural texts of many kinds (`gibberish_texts.py`) against gibberish made for it (`gibberish_made.py`), some of which
 gradients chose (`texts/gibberish_flips.txt`). Needs the development environment (torch) and takes four minutes of one

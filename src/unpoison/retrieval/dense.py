@@ -187,7 +187,7 @@ def nearest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp
     for start in range(0, near.size, step):
         rows = matrix[near[start : start + step]].astype(np.float64)
         exact[start : start + step] = np.einsum("ij,j->i", rows, target.astype(np.float64))
-    best = best_first(exact)[:count]
+    best = best_first(exact, count)
     return near[best], np.clip(exact[best], -1.0, 1.0)
 
 
@@ -206,7 +206,7 @@ def largest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp
     step = max(1, BLOCK_CELLS // vector.size)
     for start in range(0, len(matrix), step):
         products[start : start + step] = matrix[start : start + step].astype(np.float64) @ vector.astype(np.float64)
-    best = best_first(products)[:count]
+    best = best_first(products, count)
     return best, products[best]
 
 

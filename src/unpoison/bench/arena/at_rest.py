@@ -41,7 +41,7 @@ def by_hubs(documents: Documents) -> list[str]:
         index.add(words)
     counts = np.zeros(len(documents))
     for number, words in enumerate(tokens):
-        near = [i for i in best_first(index.scores(words[:12]))[: LOOKED_AT + 1] if i != number]
+        near = [i for i in best_first(index.scores(words[:12]), LOOKED_AT + 1) if i != number]
         counts[near[:LOOKED_AT]] += 1
     return [documents[i]["id"] for i in best_first(counts)]
 

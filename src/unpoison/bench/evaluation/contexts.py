@@ -132,7 +132,7 @@ def nearest(questions: Sequence[str], corpus: Sequence[Passage], count: int) -> 
     index = BM25Index()
     for passage in corpus if questions else ():
         index.add(english_words(passage.text))
-    return [best_first(index.scores(english_words(question)))[:count] for question in questions]
+    return [best_first(index.scores(english_words(question)), count) for question in questions]
 
 
 def _own(example: Example, order: str) -> list[Candidate]:

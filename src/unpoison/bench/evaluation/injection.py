@@ -191,7 +191,7 @@ def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: in
     """BM25 with the statistics of the passages at hand, as GRADA's code counts; `nearest` is for a whole corpus."""
     documents = [words(passage.text, ENGLISH_33) for passage in passages]
     scores = bm25([words(question, ENGLISH_33) for question in questions], documents, statistics="candidates")
-    return [best_first(of_question)[:count] for of_question in scores]
+    return [best_first(of_question, count) for of_question in scores]
 
 
 def dense_search(encoder: Encoder) -> Search:
@@ -204,7 +204,7 @@ def dense_search(encoder: Encoder) -> Search:
         else:
             vectors = encoder.encode([*questions, *texts])
             queries, corpus = vectors[: len(questions)], vectors[len(questions) :]
-        return [best_first(_similar(encoder, queries[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+        return [best_first(_similar(encoder, queries[i : i + 1], corpus)[0], count) for i in range(len(questions))]
 
     return search
 
