@@ -83,6 +83,7 @@ def test_control_c_shows_what_there_is(run: Run, folder: Path, monkeypatch: pyte
     assert result.exit_code == 130
     assert "interrupted; what was measured is kept in docs.check" in result.stderr
     assert "The check was interrupted" in result.stdout
+    assert "What to put in" not in result.stdout, "there is no policy yet"
     assert not Path("docs.check/sources.yaml").exists()
 
 

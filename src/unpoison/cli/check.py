@@ -180,8 +180,9 @@ def _show(result: CheckResult, code: str, policy: Path | None) -> None:
             show(report_table(count_table(result, "wrong_plain", "wrong_guard", title)), "")
         if result.clean_lost is not None:
             show(f"Where nobody attacks, {of(result.clean_lost, 'passages')} are dropped.", "")
-    show("4. What to put in:" if policy is None else f"4. What to put in; the policy is {policy}:", "")
-    if policy is None:
-        show(*result.policy.splitlines(), "")
-    typer.echo(f"{indent(code, '    ')}\n")  # as it is, to be copied
+    if result.flagged is not None:
+        show("4. What to put in:" if policy is None else f"4. What to put in; the policy is {policy}:", "")
+        if policy is None:
+            show(*result.policy.splitlines(), "")
+        typer.echo(f"{indent(code, '    ')}\n")  # as it is, to be copied
     show("5. What remains open:", "", *(f"- {point}" for point in result.open))

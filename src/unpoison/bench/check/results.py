@@ -204,7 +204,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     nameless = sum(origin.documents for origin in result.origins if not origin.name)
     if nameless:
         yield f"{nameless:,} of {result.documents:,} documents name no source and have nobody's weight; give them one."
-    elif result.new:
+    elif result.new and result.flagged is not None:
         yield (
             f"{result.new:,} of {result.documents:,} documents are not of a source that the policy knows: they were "
             "flagged, or anybody writes where they come from."
