@@ -40,7 +40,9 @@ def result() -> CheckResult:
         reader=False,
         complete=True,
         flagged=1,
-        findings=({"id": HOSTILE, "suspicion": 0.9, "flagged": True, "reasons": [HOSTILE]},),
+        findings=(
+            {"id": HOSTILE, "suspicion": 0.9, "flagged": True, "reasons": [HOSTILE, "it reads like a planted claim"]},
+        ),
         origins=(Origin(HOSTILE, 2, 0.67), Origin("", 1, 0.33)),
         new=2,
         clean_lost=None,
@@ -56,6 +58,7 @@ def test_the_page_has_the_worst_case_first_and_escapes(result: CheckResult) -> N
     assert "How long?" in page
     assert "guard = 1" in page
     assert "origin: domain" in page
+    assert "it reads like a planted claim</blockquote>" in page
     assert "1 of 3 documents name no source" in page
 
 

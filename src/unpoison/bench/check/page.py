@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from unpoison import __version__
@@ -30,7 +31,11 @@ def check_page(result: CheckResult, code: str) -> str:
     files = [("The policy", result.policy), ("The code", code)]
     sections = [
         Section("attacks", "Every attack", _how(result), tables=[attack_table(result)] if result.outcomes else ()),
-        Section("documents", "What lies there already", tables=[findings_table(result)] if result.findings else ()),
+        Section(
+            "documents",
+            "What lies there already",
+            tables=[_with_quotes(findings_table(result))] if result.findings else (),
+        ),
         Section("sources", "Who is in it", tables=[origins_table(result, MAX_ORIGINS)]),
         Section("use", "What to put in", part="files.html", data=files),
         Section("open", "What remains open", notes=result.open),
@@ -163,6 +168,12 @@ def findings_table(result: CheckResult) -> Table:
         for finding in (shown if result.flagged else shown[:3])
     )
     return Table(title, ("document", "suspicion", "reasons"), rows)
+
+
+def _with_quotes(table: Table) -> Table:
+    """The last column as a text below each name, where it is read more easily than in a cell for numbers."""
+    rows = tuple(row[:-1] for row in table.rows)
+    return replace(table, columns=table.columns[:-1], rows=rows, quotes=tuple(row[-1] for row in table.rows))
 
 
 def origins_table(result: CheckResult, most: int) -> Table:
