@@ -26,6 +26,7 @@ from unpoison.cli import (
     audit,
     batch,
     beliefs,
+    check,
     data,
     defenses,
     demo,
@@ -87,6 +88,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 COMMANDS: dict[ModuleType, str | None] = {
     demo: "Attack and defend the built-in sample: no key, no download.",
     doctor: "Say what works on this machine, and how to get the rest.",
+    check: "Check your own documents: poison, sources, attacks.",
     screen: None,
     ask: None,
     batch: "Screen a whole file into another, resumable and in order.",

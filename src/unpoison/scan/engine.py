@@ -195,13 +195,13 @@ class State:
             Shards(self.parts).clear()
 
 
-def usual_folder(source: str) -> Path:
+def usual_folder(source: str, kind: str = "scan") -> Path:
     """Where the state of a source is kept if nobody says: beside a file or folder, else in the working directory."""
     if source != "-" and Path(source).exists():
         path = Path(source)
-        return path.resolve().with_name(f"{path.resolve().name}.scan")
+        return path.resolve().with_name(f"{path.resolve().name}.{kind}")
     digest = blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return Path(f"unpoison-{digest}.scan")  # never the address itself, which may hold a password
+    return Path(f"unpoison-{digest}.{kind}")  # never the address itself, which may hold a password
 
 
 def is_unfinished(state: State) -> bool:

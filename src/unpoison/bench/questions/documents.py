@@ -18,7 +18,7 @@ from unpoison.errors import InputError, clip
 from unpoison.text.markup import escape_open_tags
 from unpoison.types import Passage
 
-__all__ = ["SUFFIXES", "Document", "Section", "passages_of", "read_documents"]
+__all__ = ["SUFFIXES", "Document", "Section", "document_of", "passages_of", "read_documents"]
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst", ".html", ".htm")
 """Files of a folder that are read."""
@@ -131,6 +131,11 @@ def _files(paths: Sequence[Path], folder: Path) -> tuple[list[Document], list[st
 def _document(identifier: str, text: str, title: str) -> Document:
     if identifier.lower().endswith((".html", ".htm")):
         text = _markdown_of(text)
+    return document_of(identifier, text, title)
+
+
+def document_of(identifier: str, text: str, title: str = "") -> Document:
+    """A text, plain or Markdown, as a document; without a title the first heading is it."""
     sections = tuple(_sections(text))
     first = next((section.heading for section in sections if section.heading), "")
     return Document(identifier, title or first, sections)

@@ -1,0 +1,188 @@
+"""`unpoison check`: one's own documents, attacked in a copy, and what to put in."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unpoison.cli.options import argument, built_data, option
+
+if TYPE_CHECKING:
+    from unpoison.bench.check import CheckResult
+    from unpoison.scan.documents import Failure
+
+__all__ = ["EXAMPLES", "check"]
+
+MAX_NAMED = 5
+"""Rows and files that are named because they could not be read; the others are counted."""
+
+MAX_ORIGINS = 5
+"""Sources in the table of a terminal."""
+
+POLICY = "sources.yaml"
+"""The policy's name in the state's folder."""
+
+EXAMPLES = """\b
+Examples:
+  unpoison check docs/
+  unpoison check documents.jsonl --report check.html
+  unpoison check 'qdrant:http://localhost:6333#docs' --framework langchain
+  unpoison check docs/ --no-reader --questions 50 --json > check.json
+
+Nothing is written into your documents or your store: the attacks happen in a copy in memory. Interrupted or killed, it
+goes on where it was when it is started again.
+Exit status: 0 when everything was measured, 1 when a document could not be read or nothing could be asked, 2 when
+nothing could be done.
+"""
+
+
+class Framework(StrEnum):
+    """Whose lines are shown."""
+
+    PYTHON = "python"
+    LANGCHAIN = "langchain"
+    LLAMAINDEX = "llamaindex"
+    HAYSTACK = "haystack"
+
+
+def check(
+    source: Annotated[
+        str,
+        argument(
+            "DOCS",
+            "A folder of text, Markdown, HTML, PDF and DOCX files; JSON Lines, .csv, .tsv or .parquet with one "
+            "document a row; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
+            callback=built_data,
+        ),
+    ],
+    report: Annotated[Path | None, option("FILE.html", "Also write one page for who decides; works offline.")] = None,
+    as_json: Annotated[bool, option("--json", "Write JSON to standard output instead of tables.")] = False,
+    policy: Annotated[
+        Path | None, option("FILE", f"Where the recommended policy goes. [default: {POLICY} in the state's folder]")
+    ] = None,
+    framework: Annotated[
+        Framework | None, option("", "Whose lines of code are shown. [default: what is installed]")
+    ] = None,
+    questions: Annotated[int, option("N", "Questions that are made from the documents.", min=1, max=1000)] = 25,
+    reader: Annotated[
+        bool | None,
+        option("--reader/--no-reader", "Whether the small reader answers. [default: where it is installed]"),
+    ] = None,
+    state: Annotated[str | None, option("FOLDER|off", "Where what was measured is kept. [default: DOCS.check]")] = None,
+    workers: Annotated[
+        int | None, option("N", "Processes of the scan; by default one for each processor.", min=1)
+    ] = None,
+) -> None:
+    """Check your own documents: what is planted already, who is in them, which attacks would get through."""
+    from unpoison.bench.check import Check
+    from unpoison.bench.check.page import check_page
+    from unpoison.bench.check.snippets import installed_framework, snippet
+    from unpoison.cli.common import progress, say
+    from unpoison.errors import OptionError
+    from unpoison.io.output import check_output
+    from unpoison.scan.engine import describe_source, usual_folder
+
+    if source.startswith(("http://", "https://")):
+        raise OptionError(
+            "check reads documents and got an address; give the folder, file or store behind it, or test the running "
+            "system with unpoison redteam"
+        )
+    for path in filter(None, (report, policy)):
+        check_output(path, source)
+    folder = None if state == "off" else usual_folder(source, "check") if state is None else Path(state)
+    failures: list[Failure] = []
+    try:
+        checked = Check.read(
+            source, reader=reader, failed=failures.append, questions=questions, state=folder, workers=workers
+        )
+    finally:
+        _say_failures(describe_source(source), failures)
+    if folder is not None and checked.resumed:
+        say(f"going on with what is kept in {_short(folder)}")
+    interrupted = False
+    try:
+        with progress() as advance:
+            checked.run(advance)
+    except KeyboardInterrupt:
+        interrupted = True
+        say("interrupted" if folder is None else f"interrupted; what was measured is kept in {_short(folder)}")
+    result = checked.result()
+    place = _write_policy(result, policy, None if folder is None else _short(folder))
+    lines = snippet(framework or installed_framework(), str(place or POLICY), reader=result.reader)
+    if report is not None:
+        report.write_text(check_page(result, lines), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps({**result.to_dict(), "code": lines}, indent=1, ensure_ascii=False))
+    else:
+        _show(result, lines, place)
+    if interrupted:
+        raise typer.Exit(130)
+    raise typer.Exit(1 if failures or not result.questions else 0)
+
+
+def _short(folder: Path) -> Path:
+    """Below the working directory as a relative path."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def _say_failures(source: str, failures: list[Failure]) -> None:
+    from unpoison.cli.common import say
+
+    for failure in failures[:MAX_NAMED]:
+        say(f"{source}: {failure.location}: {failure.error}")
+    if len(failures) > MAX_NAMED:
+        say(f"{source}: and {len(failures) - MAX_NAMED:,} more could not be read")
+
+
+def _write_policy(result: CheckResult, policy: Path | None, folder: Path | None) -> Path | None:
+    """Where the policy lies. In the state's folder one that somebody has changed is left as it is."""
+    from unpoison.cli.common import say
+
+    place = policy or (None if folder is None else folder / POLICY)
+    if place is None or result.flagged is None:
+        return place
+    if policy is None and place.exists() and place.read_text(encoding="utf-8", errors="replace") != result.policy:
+        say(f"{place} differs from what is recommended now and was left as it is; --policy FILE writes it elsewhere")
+        return place
+    place.write_text(result.policy, encoding="utf-8")
+    return place
+
+
+def _show(result: CheckResult, code: str, policy: Path | None) -> None:
+    from unpoison.bench.check.page import count_table, findings_table, origins_table
+    from unpoison.bench.check.results import of
+    from unpoison.cli.common import count_noun
+    from unpoison.cli.display import report_table, show, text_table
+
+    unread = f", {result.unread:,} could not be read" if result.unread else ""
+    show(f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}.")
+    show(*filter(None, (result.headline, result.outside)), "")
+    if result.flagged is not None:
+        show(f"1. What lies there already: {result.flagged:,} of {result.documents:,} documents look planted.", "")
+        found = findings_table(result)
+        show(text_table(found.columns, found.rows, right=("suspicion",), box=None, padding=(0, 1)), "")
+    show(f"2. Who is in it: {count_noun(len(result.origins), 'source')}.", "")
+    show(report_table(origins_table(result, MAX_ORIGINS)), "")
+    if result.outcomes:
+        made = count_noun(result.questions, "question")
+        show(
+            f"3. What an attacker reaches, on {made} made from them; without a defense → behind the recommendation:", ""
+        )
+        show(report_table(count_table(result, "plain", "guard", "the model reads the lie")), "")
+        if result.reader:
+            title = "the small reader answers with the lie"
+            show(report_table(count_table(result, "wrong_plain", "wrong_guard", title)), "")
+        if result.clean_lost is not None:
+            show(f"Where nobody attacks, {of(result.clean_lost, 'passages')} are dropped.", "")
+    if result.flagged is not None:
+        show("4. What to put in:" if policy is None else f"4. What to put in; the policy is {policy}:", "")
+        if policy is None:
+            show(*result.policy.splitlines(), "")
+        typer.echo(f"{indent(code, '    ')}\n")  # as it is, to be copied
+    show("5. What remains open:", "", *(f"- {point}" for point in result.open))
