@@ -10,7 +10,7 @@ from unpoison.bench.incident.experiment import Asked
 from unpoison.bench.redteam.agent_config import HttpAgent
 from unpoison.bench.redteam.config import Bounds, Config, Wait
 from unpoison.bench.redteam.factory import build_target, kind_of, secrets_of_environment
-from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpAsked
 from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
