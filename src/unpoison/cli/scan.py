@@ -198,11 +198,11 @@ def _table(scan_result: Scan) -> Any:
         expand=True,
     )
     table.add_column("suspicion", justify="right", no_wrap=True)
-    table.add_column("document", ratio=1)
+    names = [f"{finding.id} ({finding.group})" if finding.group else finding.id for finding in shown[:MAX_SHOWN]]
+    _add_names(table, names)
     table.add_column("text", ratio=2)
     table.add_column("reasons", ratio=2)
-    for finding in shown[:MAX_SHOWN]:
-        name = f"{finding.id} ({finding.group})" if finding.group else finding.id
+    for name, finding in zip(names, shown[:MAX_SHOWN], strict=True):
         table.add_row(
             f"{finding.suspicion:.2f}",
             Text(excerpt(name)),
@@ -214,6 +214,11 @@ def _table(scan_result: Scan) -> Any:
     return table
 
 
+def _add_names(table: Any, names: Sequence[str]) -> None:
+    """A column of documents: a name is copied from it, so it is folded where it is long, and never cut."""
+    table.add_column("document", width=min(max(map(len, ("document", *names))), 24), overflow="fold")
+
+
 def _contested_table(contested: Sequence[Finding]) -> Any:
     from rich.table import Table
     from rich.text import Text
@@ -221,7 +226,7 @@ def _contested_table(contested: Sequence[Finding]) -> Any:
     from unpoison.report.rendering import excerpt, plain
 
     table = Table(title="not flagged: near-copies, one of which was changed", title_justify="left", expand=True)
-    table.add_column("document", ratio=1)
+    _add_names(table, [finding.id for finding in contested[:MAX_SHOWN]])
     table.add_column("finding", ratio=4)
     for finding in contested[:MAX_SHOWN]:
         table.add_row(Text(excerpt(finding.id)), Text(plain(str(finding.changed))))

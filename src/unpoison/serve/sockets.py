@@ -10,7 +10,7 @@ and whoever has more than another one lets that one go first.
 
 The processes still share one queue: a connection never waits for a process that is dead or busy, which it would if each
 had a socket and a queue of its own (SO_REUSEPORT), and the system's choice among those is chance too. An event loop
-that accepts by itself, as uvloop does, asks nobody: then it is chance again.
+that accepts by itself, as uvloop does, asks nobody: `server.py` takes asyncio's.
 """
 
 from __future__ import annotations

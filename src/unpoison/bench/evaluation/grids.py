@@ -17,22 +17,18 @@ from math import prod
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
 from unpoison.bench.evaluation.scenarios import PLACED, SINCE_SOURCES, Scenario
 from unpoison.bench.evaluation.specs import check_spec, expand_variations, specs, split_specs
 from unpoison.bench.evaluation.workbench import sibling_corpus
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.io.settings import load_yaml
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["MAX_SCENARIOS", "Grid", "axis", "poison_rate"]
 
 MAX_SCENARIOS = 10_000
 """Larger grids are refused: nobody reads such a table, and one wrong number makes one."""
-
-MAX_BYTES = 1 << 20
-"""Larger YAML files are refused."""
 
 # From the slowest to the fastest: scenarios with the same passages follow one another.
 AXES = (
@@ -123,17 +119,7 @@ class Grid:
             InputError: It cannot be read, or is no YAML mapping.
             UnknownNameError, OptionError: As for `of`.
         """
-        try:
-            with Path(path).open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
-        if len(content) > MAX_BYTES:
-            raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a grid is a page of YAML")
-        try:
-            values = yaml.safe_load(content)
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise InputError(f"{path} is no YAML: {str(error).replace(chr(10), ' ')}") from None
+        values = load_yaml(path)
         if not isinstance(values, dict):
             raise InputError(f"{path} must hold a mapping such as 'defense: [grada]', got {clip(values)}")
         try:

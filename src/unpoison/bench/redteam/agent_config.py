@@ -8,16 +8,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from unpoison.bench.data.store import data_path
 from unpoison.bench.redteam.agent_attacks import ADAPTIVE
 from unpoison.bench.redteam.agent_tasks import families
-from unpoison.bench.redteam.config import Bounds, Config, Statements, as_tuple
+from unpoison.bench.redteam.config import BaseConfig, Config, as_tuple
 from unpoison.bench.redteam.http_calls import Asking
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError, clip
-from unpoison.io.settings import Section, Text, load_yaml, walk
+from unpoison.io.settings import Section, Text, load_yaml
 from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["AgentConfig", "AgentTarget", "HttpAgent", "McpAgent", "load_config"]
@@ -114,7 +114,7 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(as_tuple(value)))
 
 
-class AgentConfig(Section):
+class AgentConfig(BaseConfig):
     """What a test of an agent does.
 
     Attributes:
@@ -127,9 +127,7 @@ class AgentConfig(Section):
         variants: Orders of each family for each task.
         tries: Of the adaptive attacker, for each variant of each task.
         seed: Of places, letters and what the adaptive attacker tries.
-        limit: The first so many tasks only, each with its variants.
-        bounds: The section `limits`; agents are asked one task after the other.
-        evidence: What an evidence pack states beside what is measured.
+        limit: The first so many tasks only, each with its variants; agents are asked one task after the other.
     """
 
     target: AgentTarget
@@ -150,34 +148,18 @@ class AgentConfig(Section):
     variants: Annotated[int, Field(ge=1, le=1000)] = 6
     tries: Annotated[int, Field(ge=1, le=1000)] = 12
     seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
-    limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
-    bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
-    evidence: Statements = Statements()
-    _folder: Path = PrivateAttr(Path())
 
     @classmethod
     def of(cls, values: object, folder: Path = Path()) -> Self:
-        """Read the fields.
-
-        Args:
-            values: The mapping that a file holds.
-            folder: Where relative paths begin.
+        """Read the fields, and what is known of an agent that stands outside.
 
         Raises:
             UnknownNameError, OptionError: A field that is none, or a value that cannot be used.
         """
-        for _ in walk(values, "the configuration"):
-            pass
-        config = cls.read(values, "the configuration")
-        config._folder = folder
+        config = super().of(values, folder)
         if not config.target.inside:
             config.target.described()
         return config
-
-    @property
-    def folder(self) -> Path:
-        """Where relative paths begin."""
-        return self._folder
 
     @property
     def injections_path(self) -> Path:
@@ -188,16 +170,6 @@ class AgentConfig(Section):
         """
         beside = self.folder / self.injections
         return beside if beside.exists() else data_path(self.injections)
-
-    def with_bounds(self, *, limit: int | None = None, **bounds: float | None) -> Self:
-        """The same with another `limit`, or other bounds of the section `limits`, where they are given.
-
-        Raises:
-            OptionError: One is out of its range.
-        """
-        values = self.model_dump(by_alias=True)
-        values["limits"] |= {name: value for name, value in bounds.items() if value is not None}
-        return type(self).of(values if limit is None else {**values, "limit": limit}, self.folder)
 
     def digest(self) -> str:
         """A hash of what is measured; the bounds do not belong to it."""

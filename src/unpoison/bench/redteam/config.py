@@ -116,52 +116,19 @@ class Statements(Section):
     residual_risk: Words | None = None
 
 
-class Config(Section):
-    """What a test does.
+class BaseConfig(Section):
+    """What the tests of a retrieval system and of an agent have in common.
 
     Attributes:
-        target: The description of the system, as written.
-        questions: A data set for `evaluation.load`; a relative path begins at the configuration's folder.
-        attacks: Option strings.
-        poisons: Documents planted for each question; each number is tried.
-        generator, encoder: For attacks that want a model.
-        seed: Of the attacks.
-        limit: The first so many questions only.
+        limit: The first so many questions or tasks only.
         bounds: The section `limits`.
-        wait: The section `wait`.
-        rehearse: Whether a harmless document is planted and removed first.
         evidence: What an evidence pack states beside what is measured.
     """
 
-    target: Annotated[dict[str, Any], Field(min_length=1)]
-    questions: Text
-    attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
-    poisons: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=100)], ...],
-        BeforeValidator(as_tuple),
-        AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
-        Field(min_length=1),
-    ] = (1,)
-    generator: Text | None = None
-    encoder: Text | None = None
-    seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
     bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
-    wait: Wait = Wait()
-    rehearse: bool = True
     evidence: Statements = Statements()
     _folder: Path = PrivateAttr(Path())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a file.
-
-        Raises:
-            InputError: It cannot be read, or is no YAML.
-            UnknownNameError: An unknown field; the message names the nearest.
-            OptionError: A value that cannot be used.
-        """
-        return cls.of(load_yaml(path), Path(path).parent)
 
     @classmethod
     def of(cls, values: object, folder: Path = Path()) -> Self:
@@ -172,7 +139,7 @@ class Config(Section):
             folder: Where relative paths begin.
 
         Raises:
-            UnknownNameError, OptionError: As for `load`.
+            UnknownNameError, OptionError: A field that is none, or a value that cannot be used.
         """
         for _ in walk(values, "the configuration"):
             pass
@@ -194,6 +161,47 @@ class Config(Section):
         values = self.model_dump(by_alias=True)
         values["limits"] |= {name: value for name, value in bounds.items() if value is not None}
         return type(self).of(values if limit is None else {**values, "limit": limit}, self.folder)
+
+
+class Config(BaseConfig):
+    """What a test does.
+
+    Attributes:
+        target: The description of the system, as written.
+        questions: A data set for `evaluation.load`; a relative path begins at the configuration's folder.
+        attacks: Option strings.
+        poisons: Documents planted for each question; each number is tried.
+        generator, encoder: For attacks that want a model.
+        seed: Of the attacks.
+        wait: The section `wait`.
+        rehearse: Whether a harmless document is planted and removed first.
+    """
+
+    target: Annotated[dict[str, Any], Field(min_length=1)]
+    questions: Text
+    attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
+    poisons: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=100)], ...],
+        BeforeValidator(as_tuple),
+        AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
+        Field(min_length=1),
+    ] = (1,)
+    generator: Text | None = None
+    encoder: Text | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
+    wait: Wait = Wait()
+    rehearse: bool = True
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file.
+
+        Raises:
+            InputError: It cannot be read, or is no YAML.
+            UnknownNameError: An unknown field; the message names the nearest.
+            OptionError: A value that cannot be used.
+        """
+        return cls.of(load_yaml(path), Path(path).parent)
 
     @property
     def source(self) -> str:
