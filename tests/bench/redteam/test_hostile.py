@@ -43,7 +43,7 @@ def no_collection_in_between():
 
 
 @pytest.mark.usefixtures("no_collection_in_between")
-def test_three_thousand_hostile_replies(tmp_path, monkeypatch):
+def test_fifteen_hundred_hostile_replies(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", lambda descriptor: None)  # thousands of them take minutes on a busy disk
     write_world(tmp_path, 40)
     journals = [tmp_path / "hostile-0.jsonl"]
@@ -60,12 +60,12 @@ def test_three_thousand_hostile_replies(tmp_path, monkeypatch):
 
     hostile = Hostile(14, seen)
     try:
-        while hostile.answered < 3000 and (rounds := len(journals)) < 400:
+        while hostile.answered < 1500 and (rounds := len(journals)) < 400:
             _round(hostile, tmp_path, journals[-1], find=rounds % 2 == 0, rehearse=rounds % 10 == 0)
             journals.append(tmp_path / f"hostile-{rounds}.jsonl")
     finally:
         hostile.close()
-    assert hostile.answered >= 3000
+    assert hostile.answered >= 1500
     assert not early, "planted before it was written down"
     plants = [plant for journal in journals[:-1] for plant in _plants(journal)]
     assert {canary.decode() for canary in planted} <= {plant.canary for plant in plants}
