@@ -46,9 +46,14 @@ def test_a_killed_run_goes_on_and_says_the_same(result, data, tmp_path, monkeypa
 
 
 def test_missing_data_are_named_with_the_command(data, folder, tmp_path) -> None:
-    (folder / "ramdocs.jsonl").unlink()
+    file = folder / "ramdocs.jsonl"
+    held = file.read_bytes()
+    file.unlink()
     result = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "other", SIZE)
     assert result["absent"]["screening/misinformation"].endswith("unpoison data get ramdocs")
+    file.write_bytes(held)
+    again = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "other", SIZE)
+    assert "screening/misinformation" not in again["absent"]
 
 
 def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
