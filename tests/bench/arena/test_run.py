@@ -12,7 +12,7 @@ import pytest
 from unpoison.bench.arena import SIZES, Entry, entries_of, read_result, run, run_entry, tasks_of, write_result
 from unpoison.bench.arena.leaderboard import frontier, picture, text_table, write_page
 from unpoison.bench.arena.run import digest
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import InputError, OptionError, UnknownNameError
 
 SIZE = replace(SIZES["quick"], screening=1, searched=1)
 
@@ -139,3 +139,9 @@ def test_a_page_with_picture_and_feed(result, tmp_path) -> None:
     assert "screening/gibberish" in text_table([result])
     assert json.loads((tmp_path / "docs" / "arena.json").read_text())["entries"][0]["entry"]["name"] == "none"
     assert ">none *<" in picture([result])
+
+
+def test_a_misspelt_entry_is_named_before_anything_is_looked_for() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'guard'"):
+        entries_of(("gaurd",))
+    assert [entry.name for entry in entries_of(("scan", "guard:threshold=0.9"))] == ["scan", "guard-threshold-0.9"]
