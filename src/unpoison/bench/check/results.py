@@ -189,8 +189,8 @@ def _open_points(result: CheckResult) -> Iterator[str]:
         yield "The check was interrupted; start it again, and it goes on where it was."
     if result.clean_lost is not None and result.clean_lost.low > USUAL_LOSS:
         yield (
-            f"The recommendation drops your own texts: {of(result.clean_lost, 'passages')} where nobody attacks. Do not "
-            "enforce it as it is: fit it to your texts with unpoison guard calibrate, or let it only watch."
+            f"The recommendation drops your own texts: {of(result.clean_lost, 'passages')} where nobody attacks. Do "
+            "not enforce it as it is: fit it to your texts with unpoison guard calibrate, or let it only watch."
         )
     if result.flagged:
         verb = "document looks planted and was" if result.flagged == 1 else "documents look planted and were"
