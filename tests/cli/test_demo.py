@@ -152,4 +152,7 @@ def test_without_all_its_three_acts_are_short(run):
 def test_a_page_that_cannot_be_written(run):
     result = run("demo", "--html", "/nonexistent/demo.html")
     assert result.exit_code == 2
-    assert result.stderr == "error: /nonexistent/demo.html: No such file or directory\n"
+    assert (
+        result.stderr
+        == "error: /nonexistent/demo.html: No such file or directory; check the path; folders on it must exist\n"
+    )

@@ -6,12 +6,15 @@ import asyncio
 
 import pytest
 
-from unpoison.errors import ModelError
-from unpoison.models import FunctionGenerator
+from unpoison import Guard, Rag
+from unpoison.errors import ModelError, OptionError
+from unpoison.models import FunctionGenerator, ScriptedGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.requests import generate
+from unpoison.retrieval import BM25Retriever
 from unpoison.runtime.driver import Limits, arun, run
+from unpoison.scan.trace import Tracer
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("who?", ["Ann did it."])
@@ -64,3 +67,15 @@ def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
         generator.generate(PROMPT, timeout=0.01)
     with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
         run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))
+
+
+def test_a_bare_function_is_a_generator_wherever_one_is_taken() -> None:
+    assert Guard(generator=plain).answer("who?", ["Ann did it."]).text.endswith("from the user")
+    assert Rag(BM25Retriever(["Ann did it."]), generator=plain).ask("who did it?").text.endswith("from the user")
+    assert Tracer(plain).generator is not None
+
+
+@pytest.mark.parametrize("junk", [42, [plain], ScriptedGenerator])
+def test_what_replies_to_nothing_is_refused_with_the_forms(junk: object) -> None:
+    with pytest.raises(OptionError, match="a function from messages to text"):
+        Guard(generator=junk)

@@ -242,7 +242,8 @@ def test_every_answering_defense_takes_it(defense):
     assert "stockholm" in answer.text.lower()
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "unpoison_reader", None)
+@pytest.mark.parametrize("missing", ["unpoison_reader", "onnxruntime", "tokenizers"])
+def test_without_a_part_of_it_the_message_names_the_extra_that_has_all(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[reader\]'"):
         Reader()

@@ -14,6 +14,7 @@ from unpoison.defenses.admission import Admitted
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
+from unpoison.models.functions import GeneratorFunction
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieve_passages
@@ -58,7 +59,7 @@ class Rag:
         self,
         retriever: Retriever,
         defense: Defense | str = "guard",
-        generator: Generator | str | None = None,
+        generator: Generator | GeneratorFunction | str | None = None,
         *,
         k: int = 10,
         candidates: int | None = None,

@@ -10,6 +10,7 @@ reader of a pipe went away.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from types import ModuleType
@@ -56,6 +57,17 @@ from unpoison.errors import UnpoisonError
 __all__ = ["app", "main"]
 
 
+FIXES = {
+    errno.ENOENT: "check the path; folders on it must exist",
+    errno.ENOTDIR: "check the path; what stands before a slash must be a folder",
+    errno.EISDIR: "give a file",
+    errno.EACCES: "change its permissions, or give another path",
+    errno.EROFS: "give a path on a disk that can be written",
+    errno.ENOSPC: "make room on the disk, or give another path",
+}
+"""What to do about a file that cannot be opened, read or written."""
+
+
 class Commands(TyperGroup):
     """Turns what a user can cause into one line and an exit code; everything else is a bug and shows its traceback."""
 
@@ -70,7 +82,8 @@ class Commands(TyperGroup):
             raise typer.Exit(141) from None
         except OSError as error:
             owner = f"{error.filename}: " if error.filename is not None else ""
-            raise _fail(f"{owner}{error.strerror or error}") from None
+            fix = f"; {FIXES[error.errno]}" if owner and error.errno in FIXES else ""
+            raise _fail(f"{owner}{error.strerror or error}{fix}") from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         return result

@@ -15,7 +15,15 @@ from unpoison.defenses.options import state_common_options
 from unpoison.defenses.streaming import Event, stream_events
 from unpoison.defenses.voices import outcomes_of
 from unpoison.errors import OptionError, clip
-from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
+from unpoison.models.functions import GeneratorFunction
+from unpoison.models.loading import (
+    as_generator,
+    load_cross_encoder,
+    load_encoder,
+    load_generator,
+    load_injection_model,
+    load_nli,
+)
 from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
@@ -81,7 +89,7 @@ class Defense(ABC):
         self,
         *,
         encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
+        generator: Generator | GeneratorFunction | str | None = None,
         nli: NLIModel | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
         language_model: LogProbabilities | str | None = None,
@@ -95,7 +103,7 @@ class Defense(ABC):
         self.sources = Sources.of(sources)
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
-            generator=load_generator(generator) if isinstance(generator, str) else generator,
+            generator=as_generator(generator),
             nli=load_nli(nli) if isinstance(nli, str) else nli,
             cross_encoder=load_cross_encoder(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder,
             language_model=_language_model(language_model) if isinstance(language_model, str) else language_model,

@@ -89,7 +89,7 @@ def _parse_line(line: bytes) -> tuple[Mapping[str, Any], str | None]:
     except RecursionError:
         return {}, "no usable JSON: nested too deeply"
     except ValueError as error:
-        return {}, f"no usable JSON: {error}"
+        return {}, f"no usable JSON: {error}; a row is one JSON object on one line"
     if isinstance(value, dict) and set(value) == {UNREADABLE}:
         return {}, str(value[UNREADABLE])
     if not isinstance(value, dict):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from unpoison.errors import ModelError, clip
 from unpoison.models.prompts import Message, Prompt
 from unpoison.types import Reply
 from unpoison.utils.threads import on_thread
 
-__all__ = ["FunctionGenerator"]
+__all__ = ["FunctionGenerator", "GeneratorFunction"]
+
+GeneratorFunction: TypeAlias = Callable[[list[Message]], str | Reply | Awaitable[str | Reply]]
+"""Chat messages to a text, as `FunctionGenerator` takes it."""
 
 
 class FunctionGenerator:
@@ -29,9 +32,7 @@ class FunctionGenerator:
         name: What the account of calls and the cache know it by; None for the function's name.
     """
 
-    def __init__(
-        self, function: Callable[[list[Message]], str | Reply | Awaitable[str | Reply]], *, name: str | None = None
-    ) -> None:
+    def __init__(self, function: GeneratorFunction, *, name: str | None = None) -> None:
         self.name = name or f"function:{getattr(function, '__name__', type(function).__name__)}"
         self._function = function
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import OptionError, clip
+from unpoison.models.functions import FunctionGenerator, GeneratorFunction
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier, NLIModel
 
 __all__ = [
     "answer_judge",
+    "as_generator",
     "best_reader",
     "can_write",
     "load_cross_encoder",
@@ -84,6 +86,25 @@ def load_generator(spec: str) -> Generator:
         MissingExtraError: The form needs an extra that is not installed.
     """
     return _load("generator", "generators", spec, GENERATORS)  # type: ignore[no-any-return]
+
+
+def as_generator(generator: Generator | GeneratorFunction | str | None) -> Generator | None:
+    """A generator as constructors take it: an object, a string (`load_generator`), or a function from messages to text.
+
+    Raises:
+        OptionError: As `load_generator`, or something that replies to nothing.
+        MissingExtraError: The form needs an extra that is not installed.
+    """
+    if generator is None or isinstance(generator, str):
+        return None if generator is None else load_generator(generator)
+    if callable(getattr(generator, "generate", None)) and not isinstance(generator, type):
+        return cast(Generator, generator)
+    if not callable(generator) or isinstance(generator, type):
+        raise OptionError(
+            f"generator must be a string such as 'extractive', a function from messages to text, or an object "
+            f"with generate, got {clip(generator)}"
+        )
+    return FunctionGenerator(generator)
 
 
 def load_nli(spec: str) -> NLIModel:

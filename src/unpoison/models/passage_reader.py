@@ -235,7 +235,7 @@ def reader_name(name: str, threshold: float) -> str:
 
 
 def _package() -> Path:
-    require("onnxruntime", "the reader")
+    require("onnxruntime", "the reader", "reader")
     return Path(str(require("unpoison_reader", "the reader").FOLDER))
 
 

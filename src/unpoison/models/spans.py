@@ -166,7 +166,7 @@ class WindowCutter:
     """
 
     def __init__(self, source: str, settings: Settings, name: str) -> None:
-        tokenizers = require("tokenizers", "the reader")
+        tokenizers = require("tokenizers", "the reader", "reader")
         try:
             self._pairs, self._single = (tokenizers.Tokenizer.from_str(source) for _ in range(2))
             for tokenizer in (self._pairs, self._single):

@@ -12,7 +12,8 @@ from unpoison.core.passages import Passage, as_passages, as_query
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.models.loading import can_write, load_generator
+from unpoison.models.functions import GeneratorFunction
+from unpoison.models.loading import as_generator, can_write
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow
 from unpoison.retrieval.base import Retriever
@@ -145,7 +146,7 @@ class Tracer:
 
     def __init__(
         self,
-        generator: Generator | str | None = None,
+        generator: Generator | GeneratorFunction | str | None = None,
         *,
         method: Method | None = None,
         k: int | None = None,
@@ -153,7 +154,7 @@ class Tracer:
         remove: bool = False,
         limits: Limits | None = None,
     ) -> None:
-        self.generator = load_generator(generator) if isinstance(generator, str) else generator
+        self.generator = as_generator(generator)
         chosen = method or ("matching" if generator is None else "groups")
         self.method = among("method", chosen, METHODS)
         if self.generator is None and (method not in (None, "matching") or remove):

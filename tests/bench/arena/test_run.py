@@ -12,7 +12,7 @@ import pytest
 from unpoison.bench.arena import SIZES, Entry, entries_of, read_result, run, run_entry, tasks_of, write_result
 from unpoison.bench.arena.leaderboard import frontier, picture, text_table, write_page
 from unpoison.bench.arena.run import digest
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import InputError, OptionError, UnknownNameError
 
 SIZE = replace(SIZES["quick"], screening=1, searched=1)
 
@@ -46,9 +46,14 @@ def test_a_killed_run_goes_on_and_says_the_same(result, data, tmp_path, monkeypa
 
 
 def test_missing_data_are_named_with_the_command(data, folder, tmp_path) -> None:
-    (folder / "ramdocs.jsonl").unlink()
+    file = folder / "ramdocs.jsonl"
+    held = file.read_bytes()
+    file.unlink()
     result = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "other", SIZE)
     assert result["absent"]["screening/misinformation"].endswith("unpoison data get ramdocs")
+    file.write_bytes(held)
+    again = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "other", SIZE)
+    assert "screening/misinformation" not in again["absent"]
 
 
 def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
@@ -134,3 +139,9 @@ def test_a_page_with_picture_and_feed(result, tmp_path) -> None:
     assert "screening/gibberish" in text_table([result])
     assert json.loads((tmp_path / "docs" / "arena.json").read_text())["entries"][0]["entry"]["name"] == "none"
     assert ">none *<" in picture([result])
+
+
+def test_a_misspelt_entry_is_named_before_anything_is_looked_for() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'guard'"):
+        entries_of(("gaurd",))
+    assert [entry.name for entry in entries_of(("scan", "guard:threshold=0.9"))] == ["scan", "guard-threshold-0.9"]

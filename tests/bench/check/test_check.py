@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from bench.check.corpus import write_documents
+from unpoison.algorithms.intervals import wilson
 from unpoison.bench.check import Check, CheckResult
 from unpoison.bench.check import check as check_module
 from unpoison.bench.check.planting import ATTACKS, OWNERS
@@ -76,6 +78,13 @@ def test_what_remains_open_is_said(result: CheckResult) -> None:
     assert "Only 4 questions" in said
     assert "write into your own sources" in said
     assert "unpoison[reader]" in said
+
+
+@pytest.mark.parametrize(("hits", "named"), [(250, True), (9, False)])
+def test_that_the_recommendation_drops_ones_own_texts_comes_first(result: CheckResult, hits: int, named: bool) -> None:
+    said = replace(result, clean_lost=wilson(hits, 250)).open[0]
+    assert said.startswith("The recommendation drops your own texts") == named
+    assert ("unpoison guard calibrate" in said) == named
 
 
 class Stop(KeyboardInterrupt):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from unpoison.bench.arena.cases import Data
 from unpoison.bench.arena.tasks import Track
-from unpoison.core.registry import create
+from unpoison.core.registry import create, find, parse
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.sources.sources import Sources
@@ -131,8 +131,12 @@ def entries_of(specs: tuple[str, ...]) -> list[Entry]:
 
     Raises:
         OptionError: Two of one name.
+        UnknownNameError: Neither an entry nor a defense has that name.
     """
     known = {entry.name: entry for entry in ENTRIES}
+    for spec in specs:
+        if spec not in known:
+            find("defenses", parse(spec)[0])
     chosen = [known[spec] if spec in known else Entry(_name_of(spec), spec) for spec in specs] or list(ENTRIES)
     names = [entry.name for entry in chosen]
     if len(set(names)) < len(names):

@@ -82,7 +82,8 @@ def run_entry(
     path = folder / f"{entry.name}.jsonl"
     how = {name: getattr(entry, name) for name in ("defense", "encoder", "generator", "sources")}
     stamp = {"arena": VERSION, "size": size.name, "version": __version__, **how}
-    done = {row["task"]: row for row in read_rows(path) if row.get("stamp") == stamp}
+    rows = (row for row in read_rows(path) if row.get("stamp") == stamp)
+    done = {row["task"]: row for row in rows if "absent" not in row}  # data and extras may be here by now
     with Journal(path, exclusive=True) as journal:
         for number, task in enumerate(tasks):
             step(number, len(tasks), f"{entry.name}: {task.key}")

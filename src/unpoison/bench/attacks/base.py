@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from unpoison.bench.attacks.options import state_options
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.models.loading import can_write, load_encoder, load_generator
+from unpoison.models.functions import GeneratorFunction
+from unpoison.models.loading import as_generator, can_write, load_encoder
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
@@ -225,7 +226,7 @@ class Attack(ABC):
         seed: int = 0,
         prefix: bool = False,
         encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
+        generator: Generator | GeneratorFunction | str | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.seed = at_least("seed", seed, 0)
@@ -233,7 +234,7 @@ class Attack(ABC):
         encoder, generator = encoder or self.usual_encoder, generator or self.usual_generator
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
-            generator=load_generator(generator) if isinstance(generator, str) else generator,
+            generator=as_generator(generator),
         )
         self.limits = limits or Limits(deadline=None)
         if isinstance(self.models.encoder, TwoTowers):

@@ -14,6 +14,9 @@ __all__ = ["CheckResult", "Origin", "Outcome", "lost", "of"]
 FEW = 20
 """With fewer questions the intervals are wide."""
 
+USUAL_LOSS = 0.05
+"""Guard loses up to this share of clean passages on the kinds of text that it is measured on (docs/results.md)."""
+
 Row = dict[str, Any]
 
 
@@ -184,6 +187,11 @@ def _sentence(worst: Outcome) -> str:
 def _open_points(result: CheckResult) -> Iterator[str]:
     if not result.complete:
         yield "The check was interrupted; start it again, and it goes on where it was."
+    if result.clean_lost is not None and result.clean_lost.low > USUAL_LOSS:
+        yield (
+            f"The recommendation drops your own texts: {of(result.clean_lost, 'passages')} where nobody attacks. Do "
+            "not enforce it as it is: fit it to your texts with unpoison guard calibrate, or let it only watch."
+        )
     if result.flagged:
         verb = "document looks planted and was" if result.flagged == 1 else "documents look planted and were"
         yield f"{result.flagged:,} {verb} left in place; work through them with unpoison scan DOCS --html work.html."

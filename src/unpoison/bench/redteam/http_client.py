@@ -81,7 +81,7 @@ class HttpClient:
     """
 
     def __init__(self, secrets: Secrets, hosts: Hosts, timeout: float, *, encrypted: bool = True) -> None:
-        self._httpx = require("httpx", "testing a system over HTTP")
+        self._httpx = require("httpx", "testing a system over HTTP", "redteam")
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
         verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
         self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)

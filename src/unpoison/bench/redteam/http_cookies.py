@@ -24,7 +24,7 @@ class Cookies:
     """
 
     def __init__(self, other: Cookies | None = None) -> None:
-        self._httpx = require("httpx", "testing a system over HTTP")
+        self._httpx = require("httpx", "testing a system over HTTP", "redteam")
         self._jar: Any = self._httpx.Cookies(None if other is None else other._jar)
 
     def add_to(self, filled: Filled) -> Filled:

@@ -51,6 +51,7 @@ from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.errors import OptionError
+from unpoison.models.functions import GeneratorFunction
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits
@@ -132,7 +133,7 @@ class Guard(Defense):
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         alone: bool = False,
         answer: Literal["kept", "guaranteed"] = "kept",
-        generator: Generator | str | None = None,
+        generator: Generator | GeneratorFunction | str | None = None,
         nli: NLIModel | str | None = None,
         encoder: Encoder | str | None = None,
         injection_model: InjectionClassifier | str | None = None,
