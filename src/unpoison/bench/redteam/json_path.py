@@ -102,7 +102,7 @@ def _outline(reply: Any) -> str:
         return f"is {clip(reply)}"
     if not reply:
         return "is empty"
-    paths, waiting = list[str](), deque([("$", reply, 0)])
+    paths, waiting = list[str](), deque[tuple[str, Any, int]]([("$", reply, 0)])
     while waiting and len(paths) <= MAX_SHOWN:
         path, value, depth = waiting.popleft()
         if isinstance(value, list) and depth < MAX_DEPTH:
