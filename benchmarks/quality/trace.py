@@ -1,16 +1,20 @@
 """Who made the model say that: one of ten passages is guilty. Prints the tables of docs/results.md, "Trace".
 
     python -m benchmarks trace evaluation-data
+    python -m benchmarks trace evaluation-data --poisons 1,2,3,4,5
 
 For every question nine clean passages (its own, then BM25 from the corpus of its data set) and one published poison at
 a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer and no
 right one, and its reply to the nine does not, the poison is guilty. Each method is told the question and the answer.
+With `--poisons` there are so many poisons of one attack among the nine, and the measures are those of RAGForensics and
+RAGOrigin: of all passages those judged rightly, of the clean ones those named, of the poisons those not named.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +27,7 @@ from unpoison.models import load_generator
 from unpoison.models.protocols import Generator
 from unpoison.retrieval import BM25Retriever
 from unpoison.scan.statements import says
-from unpoison.scan.trace import Method, Tracer
+from unpoison.scan.trace import Method, Trace, Tracer
 
 FILES = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "realtimeqa")
 SETS = {"nq_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco"}
@@ -34,17 +38,17 @@ CLEAN = 9
 
 
 class Case(NamedTuple):
-    """A question, its answers, ten passages, and which of them is planted."""
+    """A question, its answers, its passages, and which of them are planted."""
 
     question: str
     right: list[str]
     wrong: list[str]
     passages: list[dict[str, Any]]
-    guilty: int
+    guilty: frozenset[int]
 
 
-def cases(folder: Path, name: str, *, front: bool, seed: int, each: int) -> Iterator[Case]:
-    """`each` poisons of every question, of different attacks as far as there are any."""
+def cases(folder: Path, name: str, *, front: bool, seed: int, each: int, poisons: int = 1) -> Iterator[Case]:
+    """`each` attacks on every question with so many poisons, different attacks as far as there are any."""
     rng, pool = np.random.default_rng(seed), corpus(folder, SETS.get(name))
     for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
@@ -55,15 +59,19 @@ def cases(folder: Path, name: str, *, front: bool, seed: int, each: int) -> Iter
             found = pool.retrieve(row["question"], 3 * CLEAN)
             clean += [{"text": p.text, "title": p.title} for p in found if p.text not in texts]
         poison = [p for p in row["passages"] if p["label"] == "poison" and p["attack"] not in LEFT_OUT]
-        if len(clean) < CLEAN or not poison or not row["incorrect_answers"]:
+        kinds = Counter(p["attack"] for p in poison)
+        enough = sorted(kind for kind, count in kinds.items() if count >= poisons)
+        if len(clean) < CLEAN or not enough or not row["incorrect_answers"]:
             continue
-        for kind in rng.permutation(sorted({p["attack"] for p in poison})).tolist()[:each]:
-            planted = next(p for p in poison if p["attack"] == kind)
-            text = f"{row['question']}. {planted['text']}" if front else planted["text"]
-            at = int(rng.integers(CLEAN + 1))
+        for kind in rng.permutation(enough).tolist()[:each]:
             passages = [{"text": p["text"], "title": p.get("title")} for p in clean[:CLEAN]]
-            passages.insert(at, {"text": text, "title": planted.get("title")})
-            yield Case(row["question"], row["correct_answers"], row["incorrect_answers"], passages, at)
+            lies = list[dict[str, Any]]()
+            for planted in [p for p in poison if p["attack"] == kind][:poisons]:
+                text = f"{row['question']}. {planted['text']}" if front else planted["text"]
+                lies.append({"text": text, "title": planted.get("title")})
+                passages.insert(int(rng.integers(len(passages) + 1)), lies[-1])
+            guilty = frozenset(i for i, passage in enumerate(passages) if any(passage is lie for lie in lies))
+            yield Case(row["question"], row["correct_answers"], row["incorrect_answers"], passages, guilty)
 
 
 def corpus(folder: Path, dataset: str | None) -> BM25Retriever | None:
@@ -74,31 +82,67 @@ def corpus(folder: Path, dataset: str | None) -> BM25Retriever | None:
     return BM25Retriever({"text": r["text"], "title": r.get("title")} for r in rows if r["dataset"] == dataset)
 
 
-def measured(found: list[Case], generator: Generator, calls: int, *, short: bool) -> Iterator[str]:
-    """The rows of one table: of the answers that the poison changed, how often it is named first."""
-    attacked = []
+def attacked(found: list[Case], generator: Generator, *, short: bool) -> list[tuple[Case, str]]:
+    """Those whose answer the poisons changed, each with the wrong answer."""
+    cases = []
     for case in found:
         reply = Vanilla(generator=generator).answer(case.question, case.passages).text
         wrong = next((w for w in case.wrong if says(case.question, reply, w)), None)
         if wrong is None or any(says(case.question, reply, right) for right in case.right):
             continue
-        clean = [p for i, p in enumerate(case.passages) if i != case.guilty]
+        clean = [p for i, p in enumerate(case.passages) if i not in case.guilty]
         if not says(case.question, Vanilla(generator=generator).answer(case.question, clean).text, wrong):
-            attacked.append((case, wrong if short else reply))
+            cases.append((case, wrong if short else reply))
+    return cases
+
+
+def trace_all(cases: list[tuple[Case, str]], generator: Generator, method: Method, calls: int) -> list[Trace]:
+    tracer = Tracer(None if method == "matching" else generator, method=method, calls=calls)
+    return [tracer.trace(case.question, answer, case.passages) for case, answer in cases]
+
+
+def measured(found: list[Case], generator: Generator, calls: int, *, short: bool) -> Iterator[str]:
+    """The rows of one table: of the answers that the poison changed, how often it is named first."""
+    wrong = attacked(found, generator, short=short)
     for method in METHODS:
-        tracer = Tracer(None if method == "matching" else generator, method=method, calls=max(calls, 0))
-        if method in ("leave-one-out", "judge"):
-            tracer = Tracer(generator, method=method, calls=64)
-        traces = [(case, tracer.trace(case.question, answer, case.passages)) for case, answer in attacked]
-        first = sum(trace.culprits[:1] == (case.guilty,) for case, trace in traces)
-        others = sum(len(set(trace.culprits) - {case.guilty}) for case, trace in traces)
-        asked = [trace.asked for _, trace in traces]
+        some = 64 if method in ("leave-one-out", "judge") else max(calls, 0)
+        traces = trace_all(wrong, generator, method, some)
+        first = sum(trace.culprits[:1] == tuple(case.guilty) for (case, _), trace in zip(wrong, traces, strict=True))
+        others = sum(len(set(t.culprits) - case.guilty) for (case, _), t in zip(wrong, traces, strict=True))
+        asked = [trace.asked for trace in traces]
         n = len(traces)
-        share = wilson(first, n)
         yield (
-            f"| {method} | {n} | {100 * share.value:.0f} [{100 * share.low:.0f}, {100 * share.high:.0f}] "
+            f"| {method} | {n} | {_share(first, n)} "
             f"| {others / max(n, 1):.2f} | {np.mean(asked or [0]):.1f} | {max(asked, default=0)} |"
         )
+
+
+def by_number(folder: Path, numbers: list[int], generator: Generator, args: argparse.Namespace) -> Iterator[str]:
+    """The rows of the table by the number of poisons: answers of all files together."""
+    for number in numbers:
+        wrong = list[tuple[Case, str]]()
+        for name in args.files.split(","):
+            found = cases(folder, name, front=not args.plain, seed=args.seed, each=args.each, poisons=number)
+            wrong += attacked(list(found), generator, short=args.short)
+        wrong = [wrong[i] for i in np.random.default_rng(args.seed).permutation(len(wrong))[: args.answers]]
+        for method in METHODS:
+            traces = trace_all(wrong, generator, method, 64)
+            pairs = [(set(trace.culprits), case) for (case, _), trace in zip(wrong, traces, strict=True)]
+            first = sum(bool(c.guilty & set(t.culprits[:1])) for (c, _), t in zip(wrong, traces, strict=True))
+            clean = sum(len(named - case.guilty) for named, case in pairs)
+            missed = sum(len(case.guilty - named) for named, case in pairs)
+            n = len(pairs)
+            yield (
+                f"| {number} | {method} | {n} | {_share(first, n)} | {clean / max(n, 1):.2f} "
+                f"| {100 - 100 * (clean + missed) / max(n * (CLEAN + number), 1):.1f} "
+                f"| {100 * clean / max(n * CLEAN, 1):.1f} | {100 * missed / max(n * number, 1):.1f} "
+                f"| {np.mean([t.asked for t in traces] or [0]):.1f} |"
+            )
+
+
+def _share(count: int, n: int) -> str:
+    share = wilson(count, n)
+    return f"{100 * share.value:.0f} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
 
 
 def main() -> None:
@@ -111,7 +155,21 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="the answer is the wrong one in short, not the reply")
     parser.add_argument("--plain", action="store_true", help="the question does not stand in front of the poison")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--poisons", help="numbers of poisons, such as 1,2,5: one table over all files for each generator"
+    )
+    parser.add_argument("--answers", type=int, default=40, help="with --poisons: wrong answers of each number at most")
     args = parser.parse_args()
+    if args.poisons:
+        for spec in args.generators.split(","):
+            print(f"\n-g {spec}\n")
+            print(
+                "| poisons | method | answers | a poison first, % | clean named | DACC, % | FPR, % | FNR, % | calls |"
+            )
+            print("|---|---|---|---|---|---|---|---|---|")
+            for row in by_number(args.folder, [int(n) for n in args.poisons.split(",")], load_generator(spec), args):
+                print(row, flush=True)
+        return
     for name in args.files.split(","):
         found = list(cases(args.folder, name, front=not args.plain, seed=args.seed, each=args.each))
         for spec in args.generators.split(","):

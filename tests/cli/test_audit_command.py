@@ -191,7 +191,7 @@ def test_a_row_is_traced_among_what_the_model_read(tmp_path: Path) -> None:
     assert both.exit_code == 2
     assert "say which is meant with --row 1" in both.stderr
     none = run("trace", "--row", "7", path)
-    assert (none.exit_code, "no row fits" in none.stderr) == (2, True)
+    assert (none.exit_code, "no row 7; rows go by their line in the file, here 1 to 2" in none.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("texts", ["keep", "hash"])

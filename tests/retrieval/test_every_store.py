@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,15 @@ def test_a_folder_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> N
         with pytest.raises(InputError, match="there is no"):
             open_store(f"{prefix}:{tmp_path / 'nowhere'}#docs")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("options", "seen"), [({}, 3), ({"read_consistency_interval": timedelta(0)}, 2)])
+def test_what_the_docs_say_of_an_application_that_has_a_lancedb_table_open(
+    tmp_path: Path, options: dict[str, timedelta], seen: int
+) -> None:
+    library = pytest.importorskip("lancedb", reason="LANCEDB ABSENT: pip install 'unpoison[lancedb]'")
+    rows = [{"id": name, "text": "a text", "vector": [1.0, 0.0]} for name in "abc"]
+    theirs = library.connect(str(tmp_path), **options).create_table("docs", rows)
+    with open_store(f"lancedb:{tmp_path}#docs") as store:
+        store.take(["a"])
+    assert theirs.count_rows() == seen

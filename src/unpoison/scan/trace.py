@@ -300,7 +300,9 @@ def find_row(
         InputError: There is no such row, or it cannot be read; or none was named and there are several.
     """
     first: FileRow | None = None
+    lines = list[int]()  # of the first row and the last
     for record in records:
+        lines = [*lines[:1], record.number]
         if number is not None and record.number != number:
             continue
         if record.error is not None:
@@ -316,8 +318,11 @@ def find_row(
         first = record
         if number is not None:
             break
+    if first is None and number is not None and lines:
+        raise InputError(f"no row {number:,}; rows go by their line in the file, here {lines[0]:,} to {lines[-1]:,}")
     if first is None:
-        raise InputError("no row fits; look at --row, --id and --question, or leave them out where there is one row")
+        what = "its question" if question is not None else "its id"
+        raise InputError(f"no row fits; look at {what}, or leave it out where there is one row")
     return first
 
 

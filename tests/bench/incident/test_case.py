@@ -38,6 +38,10 @@ def test_a_complaint_in_a_table(tmp_path: Path) -> None:
     assert case_of_log(str(table), "3").to_dict() == {
         "question": "when", "answer": "1606", "right": [], "time": "", "person": "", "source": f"row 3 of {table}",
     }  # fmt: skip
+    with pytest.raises(InputError, match=r"no row 1; rows go by their line in the file, here 2 to 3"):
+        case_of_log(str(table), "1")  # the line of the names
+    with pytest.raises(InputError, match=r"no row fits; look at its id, or leave it out where there is one row"):
+        case_of_log(str(table), "4f1c")
     with pytest.raises(InputError, match="both fit; say which is meant with --row"):
         case_of_log(str(table), None)
 

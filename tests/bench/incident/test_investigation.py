@@ -94,6 +94,20 @@ def test_a_clean_document_that_only_agrees_is_not_named_though_it_states_the_ans
     assert "rumour" in {suspect.id for suspect in found.suspects}
 
 
+def test_what_states_the_same_wrong_answer_and_stays_in_the_store_is_said(run: Callable[..., Run]) -> None:
+    """The report shall not read as if every lie were out."""
+
+    def first(question: str, texts: Sequence[str]) -> str:
+        return WRONG if any(text.startswith("In which year was") for text in texts) else RIGHT
+
+    more = {"echo": "A guide for visitors says that the town hall of Alderton was built in 1606."}
+    found = run(2, more=more, k=8, reader=first)()
+    assert (found.guilty, [one.id for one in found.accomplices]) == (("lie-0",), ["lie-1"])
+    said = [sentence for sentence in found.remaining if "states the wrong answer too" in sentence]
+    assert len(said) == 1 and "echo" in said[0]
+    assert not any(name in said[0] for name in ("lie-0", "lie-1", "cedar", "elm"))
+
+
 def test_another_lie_behind_the_first_is_found_where_the_right_answer_is_known(run: Callable[..., Run]) -> None:
     def first(question: str, texts: Sequence[str]) -> str:
         lies = [
@@ -148,7 +162,7 @@ def test_an_answer_that_varies_is_asked_for_more_often(run: Callable[..., Run]) 
 def test_a_cache_is_noticed_and_nothing_is_proven(run: Callable[..., Run]) -> None:
     made = run(1)
     first = made.target.ask(QUESTION)
-    with pytest.raises(TargetError, match=r"still reads 'lie-0', 0\.02 s after it was withheld: it answers from a"):
+    with pytest.raises(TargetError, match=r"reads 'lie-0', 0\.02 s after it was withheld: it answers from a .*loaded"):
         made(target=type("Cached", (), {"ask": lambda self, question: first})())
     assert documents_of(made.store) == made.before
 

@@ -116,14 +116,16 @@ def test_what_a_check_left_is_removed_later_behind_the_login_that_the_journal_de
 
 
 def test_an_answer_that_cannot_be_read_ends_the_check_before_anything_is_planted(system, config):
-    with pytest.raises(TargetError, match=r"an object with \['answer', 'passages', 'files'\]"):
+    with pytest.raises(TargetError, match=r"has \$.answer, \$.files\[\*\], .*\$.passages\[\*\].text"):
         run_check(config(ask={"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.reply"}))
     assert system.bodies("/documents") == []
 
 
 def test_an_id_that_is_not_there_is_named_with_what_is(system, config):
     wrong = {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.id"}
-    with pytest.raises(TargetError, match=r"plant.id: \$.id leads to nothing in the reply.*\['ids'\].* may remain"):
+    with pytest.raises(
+        TargetError, match=r"plant.id: \$.id leads to nothing in the reply, which has \$.ids\[\*\].* may remain"
+    ):
         run_check(config(plant=wrong))
     assert len(system.documents) == 2
     found = clean(config().folder / "j", secrets=Secrets({}), hosts=Hosts(), config=config(plant=wrong, find=FIND))

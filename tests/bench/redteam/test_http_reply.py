@@ -238,9 +238,31 @@ def test_paths_lead_where_they_say(path, values):
 
 def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
-        TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
+        TargetError, match=r"\$.answer leads to nothing in the reply, which has \$.anwser, \$.hits\[\*\].text"
     ):
-        JsonPath.of("$.answer", "ask.answer").first({"anwser": 1})
+        JsonPath.of("$.answer", "ask.answer").first({"anwser": 1, "hits": [{"text": "a"}, {"text": "b"}]})
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ({"ids": ["a", "b"]}, r"has \$.ids\[\*\]$"),
+        ({"my field": {"it's": 1}}, r"""has \$\['my field'\]\["it's"\]$"""),
+        ([[{"id": 1}]], r"has \$\[\*\]\[\*\].id$"),
+        ({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}, r"has \$.a.b.c.d.e$"),
+        ({f"n{i}": i for i in range(100_000)}, r"has \$.n0, .*\$.n19, \.\.\.$"),
+        ({"none": [], "'\"": 1}, r"has \$.none\[\*\]$"),
+        ({}, r"is empty$"),
+        ("a text", r"is 'a text'$"),
+        ({"x" * 10_000: 1, "y": 1}, r"has \$.y$"),
+    ],
+)
+def test_the_paths_that_there_are_can_be_copied(reply, told):
+    with pytest.raises(TargetError, match=told) as caught:
+        JsonPath.of("$.answer", "ask.answer").first(reply)
+    assert len(str(caught.value)) < 2_000
+    for path in str(caught.value).partition("which has ")[2].split(", "):
+        assert path in ("...", "$.none[*]", "") or JsonPath.of(path, "x").values(reply)
 
 
 @given(st.text(max_size=40))

@@ -185,8 +185,9 @@ class Experiment:
             self._keep(key, answered, settled=False)
         if problem and self._reads_withheld(answered, withheld):
             raise TargetError(
-                f"{problem}, {self._wait.seconds:g} s after it was withheld: it answers from a cache, or from another "
-                "store than --store; nothing can be proven so"
+                f"{problem}, {self._wait.seconds:g} s after it was withheld: it answers from a cache, from "
+                "another store than --store, or from what it has loaded of it (docs/at-rest.md says which stores are "
+                "loaded); nothing can be proven so"
             )
         if problem:
             self.notes.append(f"{problem}, {self._wait.seconds:g} s after it was put back")

@@ -14,6 +14,7 @@ from unpoison.bench.incident.proof import Count, Proof
 from unpoison.bench.incident.reach import Reach
 from unpoison.bench.incident.scope import Accomplice, Suspect
 from unpoison.scan.statements import says
+from unpoison.scan.trace_methods import STATED
 
 __all__ = ["STANDARDS", "Incident", "Regression", "Verdict"]
 
@@ -28,6 +29,10 @@ STANDARDS = (
 
 VERSION = 1
 """Of the JSON."""
+
+
+MAX_NAMES = 10
+"""Of documents in one sentence."""
 
 
 class Verdict(StrEnum):
@@ -151,6 +156,14 @@ class Incident:
         if left:
             some = f"{len(left):,} accomplices are" if len(left) > 1 else "1 accomplice is"
             sentences.append(f"{some} in {self.store} still; look at them, or run with --accomplices.")
+        named = {*self.guilty, *(one.id for one in self.accomplices)}
+        agree = [one.id for one in self.suspects if self.guilty and one.stated >= STATED and one.id not in named]
+        if agree:
+            more = f" and {len(agree) - MAX_NAMES:,} more" if len(agree) > MAX_NAMES else ""
+            sentences.append(
+                f"In {self.store}, and not needed for this answer, what states the wrong answer too: "
+                f"{', '.join(agree[:MAX_NAMES])}{more}; read what it says."
+            )
         for proof in self.proofs:
             if not proof.certain:
                 names = ", ".join(document.id for document in proof.documents)

@@ -6,8 +6,10 @@ A path has names, positions and all members, but no filters, scripts or descent,
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 from unpoison.errors import OptionError, TargetError, clip
@@ -21,6 +23,9 @@ MAX_VALUES = 10_000
 
 MAX_LENGTH = 500
 """Characters of a path."""
+
+MAX_SHOWN, MAX_DEPTH, MAX_NAME = 20, 5, 60
+"""Of the paths that an error shows: how many, their steps, and the characters of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +81,11 @@ class JsonPath:
         """The first value.
 
         Raises:
-            TargetError: There is none; the message names the fields that there are.
+            TargetError: There is none; the message has the paths that lead to something.
         """
         for value in self.values(reply):
             return value
-        raise TargetError(f"{self.owner}: {self.source} leads to nothing in the reply, which is {_outline(reply)}")
+        raise TargetError(f"{self.owner}: {self.source} leads to nothing in the reply, which {_outline(reply)}")
 
 
 def _members(value: Any, step: str | int | None) -> list[Any]:
@@ -92,9 +97,31 @@ def _members(value: Any, step: str | int | None) -> list[Any]:
 
 
 def _outline(reply: Any) -> str:
-    if isinstance(reply, Mapping):
-        return f"an object with {clip(list(reply)[:20], 200)}"
-    return f"a list of {len(reply):,}" if isinstance(reply, list) else clip(reply)
+    """What a reply is, as the paths that could have been meant; the shallowest first."""
+    if not isinstance(reply, (Mapping, list)):
+        return f"is {clip(reply)}"
+    if not reply:
+        return "is empty"
+    paths, waiting = list[str](), deque[tuple[str, Any, int]]([("$", reply, 0)])
+    while waiting and len(paths) <= MAX_SHOWN:
+        path, value, depth = waiting.popleft()
+        if isinstance(value, list) and depth < MAX_DEPTH:
+            waiting.append((f"{path}[{ALL}]", value[0] if value else None, depth + 1))
+        elif isinstance(value, Mapping) and value and depth < MAX_DEPTH:
+            steps = ((_step(name), member) for name, member in islice(value.items(), MAX_SHOWN + 1))
+            waiting.extend((path + step, member, depth + 1) for step, member in steps if step)
+        else:
+            paths.append(path)
+    shown = [*paths[:MAX_SHOWN], *["..."][: len(paths) > MAX_SHOWN]]
+    return f"has {', '.join(shown)}"
+
+
+def _step(name: object) -> str:
+    """A name as a path has it; "" for what cannot be written there, or is too long to be shown."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        return ""
+    quote = "'" if "'" not in name else '"'
+    return f".{name}" if name.isidentifier() else f"[{quote}{name}{quote}]" if quote not in name else ""
 
 
 def _steps(source: str, owner: str) -> tuple[str | int | None, ...]:

@@ -129,7 +129,7 @@ def resume_trials(journal: Journal, config: Config, name: str) -> list[Trial]:
     if history.open:
         raise InputError(
             f"{journal.path} holds {len(history.open)} documents that may still be planted; first run: "
-            f"unpoison redteam clean {journal.path}"
+            f"unpoison redteam clean {journal.path}, or remove them by hand, by their canaries, and delete the file"
         )
     if history.run is not None and not history.finished and history.run.get("config") == config.digest():
         return [from_row(Trial, row) for row in history.trials]
