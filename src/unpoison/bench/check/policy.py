@@ -46,7 +46,8 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> 
         names = [f"{root}/**" for root in roots]
     else:
         rows = count_origins(passages, keys).rows()
-        names = [row.origin for row in rows if not is_shared(row.origin)][:MAX_KNOWN]
+        # a document may call its source *, which would make everybody known
+        names = [row.origin for row in rows if not is_shared(row.origin) and "*" not in row.origin][:MAX_KNOWN]
     known = [name for name in names if _is_pattern(name)]
     return keys | {"known": known} if known else keys
 
