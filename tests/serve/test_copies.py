@@ -46,8 +46,17 @@ def test_python_has_the_threshold_and_no_model_of_others(capsys: pytest.CaptureF
     assert "policy" not in names
 
 
+def test_a_source_called_star_is_not_everybody_in_the_copied_policy() -> None:
+    trust = {"*": "trusted", "github.com/*": "blocked", "two\nlines": "known", "ships.example": "known"}
+    copies = copies_of(request(trust=trust), "guard", None, keyed=False)
+    policy = run(copies.python)["defense"].sources.policy
+    assert [policy.level(None, name) for name in ("ships.example", "mallory.example")] == ["known", None]
+    assert policy.level(None, "github.com/mallory") is None
+    assert '"*"' not in copies.curl.splitlines()[0]
+
+
 def test_curl_is_one_command_with_the_same_body() -> None:
-    copies = copies_of(request(defense="guard", trust={HOSTILE: "blocked"}), "guard", None, keyed=True)
+    copies = copies_of(request(defense="guard", trust={"a.example": "blocked"}), "guard", None, keyed=True)
     comment, command = copies.curl.splitlines()
     assert comment.startswith("# ")
     words = shlex.split(command)

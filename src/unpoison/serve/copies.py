@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from unpoison.core import registry
 from unpoison.models.loading import can_write
 from unpoison.serve.schemas import PlayRequest
+from unpoison.sources.policy import is_exact
 from unpoison.utils.plain_text import without_invisible
 
 __all__ = ["ADDRESS", "Copies", "copies_of"]
@@ -30,14 +31,15 @@ def copies_of(body: PlayRequest, defense: str, generator: str | None, *, keyed: 
     """What does again what the page does.
 
     Args:
-        body: What it asked.
+        body: What it asked. Sources that no list of a policy can name are left out of the policy.
         defense: The option string of the defense.
         generator: The name of what it reads and answers with.
         keyed: Whether the service asks for a key.
     """
     lists: dict[str, list[str]] = defaultdict(list)
     for origin, level in body.trust.items():
-        lists[level].append(origin)
+        if is_exact(origin):  # a passage may call its source *, which in a policy is everybody
+            lists[level].append(origin)
     sent: list[Any] = [
         one if isinstance(one, str) else one.model_dump(mode="json", exclude_unset=True) for one in body.passages
     ]
