@@ -1,4 +1,4 @@
-"""The playground's replies and an incident's page: no text of anybody becomes markup, a link, a script or a template."""
+"""The playground's replies and an incident's page: no text in them becomes markup, a link, a script or a template."""
 
 from __future__ import annotations
 
