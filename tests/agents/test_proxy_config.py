@@ -93,6 +93,14 @@ def test_headers_take_their_secrets_from_the_environment() -> None:
         held.server({})
 
 
+@pytest.mark.parametrize(("name", "value"), [("X-Key", "a\r\nEvil: 1"), ("X-Key", "secret\n"), ("X\r\nEvil", "1")])
+def test_no_header_begins_another(name: str, value: str) -> None:
+    config = ProxyConfig.of({"servers": {"a": {"url": "http://127.0.0.1/mcp", "headers": {name: "${KEY}"}}}})
+    with pytest.raises(OptionError, match="that no header can hold") as raised:
+        config["a"].server({"KEY": value})
+    assert "secret" not in str(raised.value)
+
+
 def test_a_server_is_chosen_by_name_and_the_only_one_without() -> None:
     one, two = config(web={"command": ["x"]}), config(web={"command": ["x"]}, mail={"command": ["y"]})
     assert (one.choose(None), two.choose("mail")) == ("web", "mail")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.serve.copies import copies_of
+from unpoison.serve.copies import TOO_MUCH, copies_of
 from unpoison.serve.schemas import PlayRequest
 
 HOSTILE = '\'; rm -rf ~ #\n$(id) `id` """ \\ \u202e\u200b\U000e0041 {{ 7 }} Djurgården'
@@ -46,8 +46,26 @@ def test_python_has_the_threshold_and_no_model_of_others(capsys: pytest.CaptureF
     assert "policy" not in names
 
 
+def test_a_source_called_star_is_not_everybody_in_the_copied_policy() -> None:
+    trust = {"*": "trusted", "github.com/*": "blocked", "two\nlines": "known", "ships.example": "known"}
+    copies = copies_of(request(trust=trust), "guard", None, keyed=False)
+    policy = run(copies.python)["defense"].sources.policy
+    assert [policy.level(None, name) for name in ("ships.example", "mallory.example")] == ["known", None]
+    assert policy.level(None, "github.com/mallory") is None
+    assert '"*"' not in copies.curl.splitlines()[0]
+
+
+def test_what_would_make_a_huge_page_is_not_shown() -> None:
+    nested: list[Any] = []
+    for _ in range(900):
+        nested = [nested]
+    for passage in ("'" * 400_000, {"text": "a", "metadata": {"x": nested}}):
+        copies = copies_of(PlayRequest(query="q", passages=[passage]), "guard", None, keyed=False)
+        assert set(copies) == {TOO_MUCH}
+
+
 def test_curl_is_one_command_with_the_same_body() -> None:
-    copies = copies_of(request(defense="guard", trust={HOSTILE: "blocked"}), "guard", None, keyed=True)
+    copies = copies_of(request(defense="guard", trust={"a.example": "blocked"}), "guard", None, keyed=True)
     comment, command = copies.curl.splitlines()
     assert comment.startswith("# ")
     words = shlex.split(command)

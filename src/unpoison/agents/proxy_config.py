@@ -14,7 +14,7 @@ from unpoison.agents.mcp_messages import Gate
 from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer
 from unpoison.agents.policy import ANY_TOOL, ToolPolicy
 from unpoison.agents.proxy_bounds import ProxyBounds
-from unpoison.errors import OptionError, UnknownNameError, UnpoisonError
+from unpoison.errors import OptionError, UnknownNameError, UnpoisonError, clip
 from unpoison.io.settings import Section, Text, load_yaml, walk
 
 __all__ = ["ProxyConfig", "ServerConfig"]
@@ -23,6 +23,7 @@ MAX_SERVERS = 100
 
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
 
+HEADER_NAME = re.compile(r"[A-Za-z0-9_\-.]{1,200}")
 SERVER_NAME = re.compile(r"[A-Za-z0-9_\-.]{1,64}")
 
 
@@ -72,11 +73,16 @@ class ServerConfig(Section):
         """The server; not started.
 
         Raises:
-            OptionError: A header names a variable that is not set.
+            OptionError: A header names a variable that is not set, or is one that no request can hold.
         """
         if self.command:
             return StdioServer(self.command, self.max_message)
         headers = {name: _fill(value, environment) for name, value in self.headers.items()}
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+                raise OptionError(
+                    f"headers: {clip(name)} has a name or a value that no header can hold; see its variable"
+                )
         return HttpServer(self.url or "", self.max_message, headers)
 
     def gate(self, folder: Path, lock: LockFile | None, sources: object, others: Sequence[str] = ()) -> Gate:

@@ -118,14 +118,15 @@ def moment(value: object) -> float | None:
     """Seconds since 1970 of an ISO text (UTC unless it says otherwise) or a number of seconds or milliseconds."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, (int, float)):
-        seconds = float(value) / (1000 if abs(value) > MILLISECONDS else 1)
-        return seconds if isfinite(seconds) and 0 <= seconds < MILLISECONDS else None
     try:
-        read = datetime.fromisoformat(str(value).strip()[:40])
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+        if isinstance(value, (int, float)):
+            seconds = float(value) / (1000 if abs(value) > MILLISECONDS else 1)
+        else:
+            read = datetime.fromisoformat(str(value).strip()[:40])
+            seconds = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+    return seconds if isfinite(seconds) and 0 <= seconds < MILLISECONDS else None  # such as any clock shows in UTC
 
 
 def _time(fields: Mapping[str, Any]) -> float | None:

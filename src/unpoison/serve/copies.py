@@ -10,12 +10,19 @@ from typing import Any, NamedTuple
 from unpoison.core import registry
 from unpoison.models.loading import can_write
 from unpoison.serve.schemas import PlayRequest
+from unpoison.sources.policy import is_exact
 from unpoison.utils.plain_text import without_invisible
 
 __all__ = ["ADDRESS", "Copies", "copies_of"]
 
 ADDRESS = "http://127.0.0.1:8000"
 """Stands in the command for the service; the page puts in where it is itself."""
+
+
+MAX_COPIED = 300_000
+"""Characters of a row that is shown: escaped in three ways, one becomes up to 35."""
+
+TOO_MUCH = "The passages are too long, or nested too deep, to be shown here."
 
 
 class Copies(NamedTuple):
@@ -30,20 +37,27 @@ def copies_of(body: PlayRequest, defense: str, generator: str | None, *, keyed: 
     """What does again what the page does.
 
     Args:
-        body: What it asked.
+        body: What it asked. Sources that no list of a policy can name are left out of the policy.
         defense: The option string of the defense.
         generator: The name of what it reads and answers with.
         keyed: Whether the service asks for a key.
     """
     lists: dict[str, list[str]] = defaultdict(list)
     for origin, level in body.trust.items():
-        lists[level].append(origin)
-    sent: list[Any] = [
-        one if isinstance(one, str) else one.model_dump(mode="json", exclude_unset=True) for one in body.passages
-    ]
+        if is_exact(origin):  # a passage may call its source *, which in a policy is everybody
+            lists[level].append(origin)
+    try:
+        sent: list[Any] = [
+            one if isinstance(one, str) else one.model_dump(mode="json", exclude_unset=True) for one in body.passages
+        ]
+    except ValueError:  # metadata that are nested deeper than any text can show
+        return Copies(TOO_MUCH, TOO_MUCH, TOO_MUCH)
     row = {"query": body.query, "passages": sent}
+    whole = _dump(row)
+    if len(whole) > MAX_COPIED:
+        return Copies(TOO_MUCH, TOO_MUCH, TOO_MUCH)
     python = _python(body, sent, lists, defense, generator)
-    return Copies(python, _curl(body, row, lists, answers=generator is not None, keyed=keyed), _dump(row))
+    return Copies(python, _curl(body, row, lists, answers=generator is not None, keyed=keyed), whole)
 
 
 def _dump(value: object) -> str:

@@ -17,7 +17,7 @@ from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place
 from unpoison.sources.origins import Users, check_rule, place
 from unpoison.sources.trust import Level
 
-__all__ = ["LISTS", "Pattern", "Policy", "parse_pattern"]
+__all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 
 LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; of two patterns as long as each other, the one in the earlier list counts."""
@@ -136,6 +136,15 @@ def parse_pattern(text: object, where: str) -> Pattern:
     if not slash:
         return Pattern(pattern, "name")
     return _file(pattern, text, where)
+
+
+def is_exact(origin: str) -> bool:
+    """Whether an origin can stand in a list and means itself alone there: a document may call its source `*`."""
+    try:
+        parse_pattern(origin, "known")
+    except OptionError:  # no name, or one that no pattern can say
+        return False
+    return "*" not in origin
 
 
 def _web(pattern: str, rest: str, text: object, where: str) -> Pattern:

@@ -82,11 +82,43 @@ def test_results_are_read_only_as_they_were_written(result, tmp_path) -> None:
         {"screening": {"tables": {"own": {"tan": {"left of one": {"value": float("nan")}}}}}},
         {"screening": {"score": {"own": {"clean lost": {"where": 3}}}}},
         {"screening": {"score": {"own": {"clean lost": {"mean": True}}}}},
+        {"screening": {"score": {"own": {"clean lost": {"mean": 10**400}}}}},
+        {"screening": {"score": {"own": 0}}},
+        {"screening": {"score": "own"}},
+        {"screening": {"tables": {}}},
+        {"screening": {"score": {"own": {}}, "tables": {"own": {"tan": 0.5}}}},
+        {"screening": {"score": {"own": {}}, "tables": {"own": {"tan": {"left of one": None}}}}},
     ],
 )
 def test_what_a_table_cannot_show_is_refused(result, tmp_path, tracks) -> None:
     path = tmp_path / "none.json"
     path.write_text(json.dumps({**result, "tracks": tracks, "digest": digest(tracks)}))
+    with pytest.raises(InputError, match="no result of the arena"):
+        read_result(path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"size": "huge"},
+        {"size": ["quick"]},
+        {"absent": "x"},
+        {"absent": {"a": 1}},
+        {"made": {"version": "1"}},
+        {"made": {"date": 1}},
+        {"made": {"date": None}},
+        {"made": "today"},
+        {"entry": {"name": "none", "defense": 0, "tracks": []}},
+        {"entry": {"name": "none", "defense": "vanilla", "tracks": [[]]}},
+        {"entry": {"name": 5, "defense": "vanilla", "tracks": []}},
+    ],
+)
+def test_words_that_a_table_cannot_show_are_refused(result, tmp_path, more) -> None:
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({**result, **more}))
+    with pytest.raises(InputError, match="no result of the arena"):
+        read_result(path)
+    path.write_text(json.dumps({name: value for name, value in result.items() if name not in more}))
     with pytest.raises(InputError, match="no result of the arena"):
         read_result(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from unpoison.bench.check.policy import policy_text, recommend_policy
@@ -38,6 +39,14 @@ def test_a_host_where_anybody_writes_is_not_known() -> None:
     assert found["known"] == ["a.example"]
     (standing,) = Sources(found).standings("", passages(open_pages[0]))
     assert standing.level == "open"
+
+
+@pytest.mark.parametrize("star", ["*", "**", "a*", "https://github.com/*/x", "https://github.com/%2A", "docs/*/x"])
+def test_a_document_that_calls_its_source_a_star_makes_nobody_known(star: str) -> None:
+    found = recommend_policy(passages("https://a.example/1", "https://b.example/1", star))
+    assert found["known"] == ["a.example", "b.example"]
+    strangers = passages("https://mallory.example/", "https://github.com/mallory/x", "another", "docs/x/x")
+    assert {one.level for one in Sources(found).standings("", strangers)} == {"fresh"}
 
 
 def test_without_sources_nobody_is_known() -> None:

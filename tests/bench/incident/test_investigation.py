@@ -167,6 +167,22 @@ def test_a_cache_is_noticed_and_nothing_is_proven(run: Callable[..., Run]) -> No
     assert documents_of(made.store) == made.before
 
 
+def test_of_a_huge_reply_the_beginning_is_read_and_kept(run: Callable[..., Run]) -> None:
+    made = run(1)
+
+    def ask(question: str) -> Answered:
+        said = made.target.ask(question)
+        assert said.passages is not None
+        return Answered(said.answer + " x" * 100_000, (*said.passages, "long " * 200_000, "more"), said.ids)
+
+    found = made(target=type("Huge", (), {"ask": staticmethod(ask)})())
+    assert found.guilty == ("lie-0",)
+    assert sum("longer than is read" in note for note in found.notes) == 1, "said once"
+    rows = [json.loads(line) for line in made.journal.read_text().splitlines()]
+    assert {len(row["answer"]) for row in rows if row["event"] == "asked"} == {10_000}
+    assert all(sum(map(len, row["passages"])) <= 200_000 for row in rows if row["event"] == "asked")
+
+
 def test_the_budget_is_kept_and_a_larger_one_goes_on(run: Callable[..., Run]) -> None:
     made = run(3)
     found = made(budget=6)

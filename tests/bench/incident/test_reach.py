@@ -40,6 +40,22 @@ def test_what_was_dropped_reached_nobody(tmp_path: Path) -> None:
     assert reach_of(GUILTY, [str(tmp_path / "log")]).answers == 1, "it was passed on all the same"
 
 
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00", "1969-01-01", 1e300, -1])
+def test_a_time_that_no_clock_shows_is_none(tmp_path: Path, time: object) -> None:
+    row = {"audit": 1, "query_hash": "q", "time": time, "passages": [{"id": "lie", "kept": True}]}
+    (tmp_path / "log").write_text(json.dumps(row) + "\n")
+    reach = reach_of(GUILTY, [str(tmp_path / "log")])
+    assert (reach.answers, reach.to_dict()["first"]) == (1, None)
+
+
+def test_more_people_than_are_named_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.bench.incident.reach.MAX_KEPT", 2)
+    row = {"audit": 1, "query_hash": "q", "passages": [{"id": "lie", "kept": True}]}
+    lines = (json.dumps({**row, "request": {"user": user}}) for user in "abcda")
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert reach_of(GUILTY, [str(tmp_path / "log")]).people == [("a", 2), ("b", 1)]
+
+
 def test_regression_questions_come_from_any_rows(tmp_path: Path) -> None:
     path = tmp_path / "others.jsonl"
     path.write_text('{"question": "a", "correct_answers": ["x", "y"]}\n{"query": "b"}\n')

@@ -124,7 +124,7 @@ def test_a_described_system_needs_no_question():
             {
                 "ask": {
                     "method": "POST",
-                    "url": f"{BASE}/${{WORKSPACE}}/chat",
+                    "url": f"{BASE}/${{RAG_WORKSPACE}}/chat",
                     "body": {"messages": [{"role": "user", "content": "{question}"}], "stream": False},
                     "answer": "text",
                 },
@@ -187,6 +187,35 @@ def test_servers_of_the_document_and_where_it_was_found():
 )
 def test_a_hostile_document_suggests_what_it_can_and_harms_nothing(document):
     assert suggest(document).keys() <= {"login", "headers", "ask", "plant", "remove"}
+
+
+KEY = "${AWS_SECRET_ACCESS_KEY}"
+TOKEN = {"type": "oauth2", "flows": {"password": {"tokenUrl": f"token?{KEY}"}}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"paths": {"/ask": {"post": operation(schema(query="string", x_={"type": "string", "default": KEY}))}}},
+        {"paths": {"/ask": {"post": operation(schema(query="string", x_={"enum": [KEY]}))}}},
+        {"paths": FASTAPI["paths"], "servers": [{"url": f"{BASE}/{KEY}"}]},
+        {"paths": {}, "components": {"securitySchemes": {"a": TOKEN}}},
+    ],
+)
+def test_a_hostile_document_asks_for_no_variable_of_the_environment(document):
+    with pytest.raises(InputError, match="AWS_SECRET_ACCESS_KEY}, a variable of your environment"):
+        suggest(document)
+
+
+def test_places_that_the_user_fills_are_variables_of_this_test_alone():
+    paths = {
+        f"/documents/{{{name}}}/{{id}}": {"delete": operation()} for name in ("aws_secret_access_key", "rag_hr", "1")
+    }
+    urls = {
+        OpenApi.of(json.dumps({"paths": {path: item}}).encode(), BASE).remove()["url"] for path, item in paths.items()
+    }
+    names = {url.removeprefix(f"{BASE}/documents/").removesuffix("/{id}") for url in urls}
+    assert names == {"${RAG_AWS_SECRET_ACCESS_KEY}", "${RAG_HR}", "${RAG_1}"}
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{}", b"a: [", b"<html>", b'{"paths": 3}', b"[" * 100_000])

@@ -273,7 +273,8 @@ def _shares(cells: Mapping[str, Mapping[str, Any]] | None) -> str:
     """One number for each count of texts, in percent."""
     if not cells:
         return "-"
-    return " / ".join("-" if c["value"] is None else f"{100 * c['value']:.0f}" for c in cells.values())
+    shares = (_number(cell, ("value",)) for cell in cells.values())
+    return " / ".join("-" if share is None else f"{100 * share:.0f}" for share in shares)
 
 
 def _entries(results: Sequence[Row]) -> str:

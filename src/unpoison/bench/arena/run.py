@@ -157,6 +157,10 @@ def write_result(result: Row, folder: Path) -> Path:
     return path
 
 
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading somebody's file may come to, where something else stands in it than should."""
+
+
 def read_result(path: Path) -> Row:
     """Read a result file, which anybody may have written.
 
@@ -167,8 +171,9 @@ def read_result(path: Path) -> Row:
         result = json.loads(path.read_text(encoding="utf-8"))
         entry, tracks = Entry.from_dict(result["entry"]), result["tracks"]
         version, stated = result["arena"], result["digest"]
+        _check_words(result)
         _check_shape(result["tracks"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnpoisonError) as error:
+    except (OSError, *MALFORMED, UnpoisonError) as error:
         raise InputError(f"{clip(str(path), 200)} is no result of the arena: {clip(str(error))}") from None
     if version != VERSION:
         raise InputError(
@@ -177,17 +182,38 @@ def read_result(path: Path) -> Row:
         )
     if digest(tracks) != stated:
         raise InputError(f"{clip(str(path), 200)}: its numbers are not those of its digest; write it with 'arena run'")
-    return dict(result)
+    return {**result, "entry": entry.to_dict()}  # with what older files leave out
+
+
+def _check_words(result: Row) -> None:
+    """Everything that a table shows beside numbers is a text.
+
+    Raises:
+        KeyError, TypeError, ValueError: Something is missing, or is none.
+    """
+    entry, made, absent = result["entry"], result["made"], result["absent"]
+    texts = [result["size"], result["digest"], made["date"], *made.values(), *absent.values(), *entry["tracks"]]
+    texts += [value for name, value in entry.items() if name != "tracks"]
+    wrong = [value for value in texts if not isinstance(value, str)]
+    if wrong or result["size"] not in SIZES:
+        raise ValueError(f"{clip(repr((*wrong, result['size'])[0]))} stands where a text or a size of the arena should")
 
 
 def _check_shape(tracks: Any) -> None:
-    """Below `tracks` stand objects, and in them shares, counts, thresholds and names of tasks.
+    """Below `tracks` stand objects, a score in each, and in them shares, counts, thresholds and names of tasks.
 
     Raises:
         ValueError: Something else stands there.
     """
     if not isinstance(tracks, dict) or not all(isinstance(value, dict) for value in tracks.values()):
         raise ValueError("'tracks' must be an object with an object for each track")
+    if not all(
+        isinstance(own, dict) for value in tracks.values() for own in (value["score"], *value["score"].values())
+    ):
+        raise ValueError("'score' must be an object with an object for each table")
+    tables = tracks.get("screening", {}).get("tables", {}).values()
+    if not all(isinstance(cell, dict) for table in tables for cells in table.values() for cell in cells.values()):
+        raise ValueError("'tables' of 'screening' must hold a row for each task, and in it an object for each number")
     for key, value in _leaves(tracks):
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
         if key == "where":

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import OptionError
 from unpoison.report.rendering import excerpt
 from unpoison.sources.origins import is_shared
-from unpoison.sources.policy import parse_pattern
+from unpoison.sources.policy import is_exact
 from unpoison.sources.sources import Sources, Tally
 from unpoison.types import Passage
 
@@ -43,11 +42,10 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> 
     """
     keys: dict[str, Any] = {"origin": "domain" if roots else _choose_rule(passages)}
     if roots:
-        names = [f"{root}/**" for root in roots]
+        known = [f"{root}/**" for root in roots if is_exact(root)]
     else:
         rows = count_origins(passages, keys).rows()
-        names = [row.origin for row in rows if not is_shared(row.origin)][:MAX_KNOWN]
-    known = [name for name in names if _is_pattern(name)]
+        known = [row.origin for row in rows if is_exact(row.origin) and not is_shared(row.origin)][:MAX_KNOWN]
     return keys | {"known": known} if known else keys
 
 
@@ -66,14 +64,6 @@ def _choose_rule(passages: Sequence[Passage]) -> str:
         if not rows or not rows[0].origin or (rows[0].share < ONE_SHARE and grouped):
             return rule
     return "domain"
-
-
-def _is_pattern(name: str) -> bool:
-    try:
-        parse_pattern(name, "known")
-    except OptionError:  # no name, or one that no pattern can say
-        return False
-    return True
 
 
 def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) -> str:

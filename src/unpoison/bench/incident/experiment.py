@@ -8,9 +8,10 @@ moves documents only when something new is asked.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -24,6 +25,7 @@ from unpoison.errors import InputError, TargetError, UnpoisonError, clip
 from unpoison.io.journal import Journal, read_rows
 from unpoison.retrieval.store import Store
 from unpoison.scan.quarantine import earlier_moves, move
+from unpoison.scan.statements import MAX_REPLY
 
 __all__ = ["BudgetError", "Experiment", "Reply"]
 
@@ -32,6 +34,12 @@ VERSION = 1
 
 NOT_SHOWN = ("asking", "asked", "placing", "suspects", "accomplices")
 """Events that are no steps of the timeline: there are many, or they are long."""
+
+
+MAX_READ = 200_000
+"""Characters of all passages of a reply, and of all its ids: each suspect is looked for in them."""
+
+LONG = f"a reply of the system was longer than is read: {MAX_REPLY:,} characters of an answer, {MAX_READ:,} of passages"
 
 
 class Asked(Protocol):
@@ -233,8 +241,12 @@ class Experiment:
 
         reply = self._pace.call("ask", send, free=True)
         said = reply if isinstance(reply, Answered) else Answered(reply)
-        passages = None if said.passages is None else tuple(map(self._mask, said.passages))
-        return Answered(self._mask(said.answer), passages, said.ids)
+        cut = Answered(said.answer[:MAX_REPLY], _cut(said.passages), _cut(said.ids))
+        parts = (said.answer, *(said.passages or ()), *(said.ids or ()))
+        if sum(map(len, parts)) > sum(map(len, (cut.answer, *(cut.passages or ()), *(cut.ids or ())))):
+            self.notes.append(LONG)
+        passages = None if cut.passages is None else tuple(map(self._mask, cut.passages))
+        return Answered(self._mask(cut.answer), passages, cut.ids)
 
     def _keep(self, key: tuple[str, tuple[str, ...]], reply: Answered, *, settled: bool) -> None:
         self.record(
@@ -287,3 +299,12 @@ class Experiment:
                     self.place(())
         finally:
             self.close()
+
+
+def _cut(texts: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The first texts, `MAX_READ` characters in all."""
+    if texts is None:
+        return None
+    ends = accumulate(len(text) + 1 for text in texts)
+    pairs = takewhile(lambda pair: pair[1] - len(pair[0]) <= MAX_READ, zip(texts, ends))
+    return tuple(text[: MAX_READ - (end - len(text) - 1)] for text, end in pairs)

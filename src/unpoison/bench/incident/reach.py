@@ -122,8 +122,9 @@ def reach_of(guilty: Sequence[Suspect], logs: Sequence[str]) -> Reach:
         reach.kept_away += seen and not read
         if read:
             _add_answer(reach, event, read, questions)
-            if who := _who(fields):
-                people[who] += 1 if who in people or len(people) < MAX_KEPT else 0
+            who = _who(fields)
+            if who and (who in people or len(people) < MAX_KEPT):
+                people[who] += 1
     reach.questions = sorted(questions.values(), key=lambda one: (-one.answers, one.asked))
     reach.people = people.most_common()
     reach.company = {origin: list(names) for origin, names in company.items() if names}

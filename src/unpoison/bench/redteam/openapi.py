@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import yaml
@@ -23,7 +23,9 @@ from unpoison.bench.redteam.openapi_fields import (
     members,
     passages_path,
 )
+from unpoison.bench.redteam.secrets import VARIABLE
 from unpoison.errors import InputError, clip
+from unpoison.io.settings import walk
 
 __all__ = ["OpenApi", "Operation"]
 
@@ -56,6 +58,11 @@ ASKING = (
 PLANTING = ("documents", "document", "docs", "add", "ingest", "upload", "index", "texts", "insert", "upsert", "files")
 REMOVING = ("delete", "remove")
 """Words of paths and names of operations; the first are the surest."""
+
+OWN = "RAG_"
+"""What the names of variables begin with that a suggested configuration may have."""
+
+Filling = TypeVar("Filling", bound=dict[str, Any] | None)
 
 _WORDS = re.compile(r"[A-Z]?[a-z]{1,40}")
 _PLACE = re.compile(r"\{([^{}/]{1,100})\}")
@@ -129,7 +136,7 @@ class OpenApi:
         for scheme in map(_mapping, _mapping(components.get("securitySchemes")).values()):
             password = _mapping(_mapping(scheme.get("flows")).get("password"))
             if found := authorization_of({**scheme, "tokenUrl": password.get("tokenUrl")}, self.base):
-                return found
+                return _check_variables(found)
         return {}
 
     def ask(self, path: str | None = None) -> dict[str, Any] | None:
@@ -185,7 +192,14 @@ class OpenApi:
         return "/" + self.base.split("://", 1)[-1].partition("/")[2] if "/" in self.base.split("://", 1)[-1] else ""
 
     def _request(self, operation: Operation, what: str) -> dict[str, Any] | None:
-        """The request of an operation; None where it has no place for what `what` needs."""
+        """The request of an operation; None where it has no place for what `what` needs.
+
+        Raises:
+            InputError: It would send a variable of the environment that is not for this test.
+        """
+        return _check_variables(self._fill_request(operation, what))
+
+    def _fill_request(self, operation: Operation, what: str) -> dict[str, Any] | None:
         own = {"ask": "question", "plant": "text", "remove": "id"}[what]
         path, used = operation.path, False
         for name in _PLACE.findall(path):
@@ -287,7 +301,23 @@ def _properties(schema: Any) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _variable(name: str) -> str:
     """A name of the environment for a place that only the user can fill."""
-    return re.sub(r"[^A-Z0-9_]", "_", name.upper())[:60].lstrip("0123456789") or "RAG_VALUE"
+    return OWN + (re.sub(r"[^A-Z0-9_]", "_", name.upper()).removeprefix(OWN)[:60] or "VALUE")
+
+
+def _check_variables(target: Filling) -> Filling:
+    """What the document suggests, unless it would send the system a variable that is not for this test.
+
+    Raises:
+        InputError: It names one, such as the key of another service.
+    """
+    for _, text in walk(target, "the OpenAPI document"):
+        for name in VARIABLE.findall(text) if isinstance(text, str) else ():
+            if not name.startswith(OWN):
+                raise InputError(
+                    f"the OpenAPI document names ${{{name}}}, a variable of your environment that the system would be "
+                    "sent; write the configuration by hand, or from the addresses alone"
+                )
+    return target
 
 
 def _parse_yaml(content: bytes) -> Any:
