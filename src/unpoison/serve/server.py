@@ -252,7 +252,7 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE,
         http=connection_class(_most_connections()),
         ws="none",
-        loop="asyncio",  # uvloop, where another package brought it, accepts by itself: sockets.py could deal nothing out
+        loop="asyncio",  # uvloop accepts by itself, and sockets.py could deal nothing out
     )
 
     def begin_shutdown() -> None:
