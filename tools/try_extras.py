@@ -34,7 +34,7 @@ SMOKE = {
     "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.io.files import source_of; "
     "pq.write_table(pa.table({'query': ['q'], 'passages': [['a', 'b']]}), 'x.parquet'); "
     "print(len(list(source_of(open('x.parquet', 'rb'), 'x.parquet', None))), 'row')",
-    "files": "import docx, pypdf; from unpoison.utils.extras import require; "
+    "files": "import docx, openpyxl, pypdf; from unpoison.utils.extras import require; "
     "print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),
     "plot": "import matplotlib; print(matplotlib.__version__)",

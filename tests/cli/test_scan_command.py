@@ -186,7 +186,8 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
 
 def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
     library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
-    from unpoison.scan.sources import MAX_PAGE_BYTES, read_documents
+    from unpoison.scan.pdf_file import MAX_PAGE_BYTES
+    from unpoison.scan.sources import read_documents
 
     writer = library.PdfWriter()
     font = library.generic.DictionaryObject(

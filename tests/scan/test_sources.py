@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.scan import sources
+from unpoison.scan import word_file
 from unpoison.scan.documents import Document, Failure
 from unpoison.scan.sources import folder_documents
 
@@ -96,7 +96,7 @@ def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypat
     written(tmp_path / "a.docx")
     with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/media/image1.bin", bytes(2**22))
-    monkeypatch.setattr(sources, "MAX_UNPACKED_BYTES", 2**21)
+    monkeypatch.setattr(word_file, "MAX_UNPACKED_BYTES", 2**21)
     documents, failures = read(tmp_path)
     assert documents == {}
     assert "unpacks to" in failures["a.docx"]

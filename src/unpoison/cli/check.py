@@ -55,7 +55,7 @@ def check(
         str,
         argument(
             "DOCS",
-            "A folder of text, Markdown, HTML, PDF and DOCX files; JSON Lines, .csv, .tsv or .parquet with one "
+            "A folder of text, Markdown, HTML, PDF, DOCX and XLSX files; JSON Lines, .csv, .tsv or .parquet with one "
             "document a row; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
             callback=built_data,
         ),

@@ -52,8 +52,8 @@ def scan(
         str,
         argument(
             "SOURCE",
-            "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
-            "and DOCX files; a vector store: chroma:FOLDER#COLLECTION, lancedb:FOLDER#TABLE, faiss:INDEX,ROWS, "
+            "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF, "
+            "DOCX and XLSX files; a vector store: chroma:FOLDER#COLLECTION, lancedb:FOLDER#TABLE, faiss:INDEX,ROWS, "
             "qdrant:URL#COLLECTION, postgresql://...#TABLE; the memory.db of an agent; - for standard input.",
             callback=built_data,
         ),

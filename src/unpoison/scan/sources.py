@@ -1,29 +1,28 @@
-"""Where documents come from: files of rows, folders of text, Markdown, HTML, PDF and DOCX files, vector stores."""
+"""Where documents come from: files of rows, folders of text, web pages and office files, vector stores."""
 
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NamedTuple
-from zipfile import ZipFile
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, Failure, unique_name
-from unpoison.scan.hidden_text import MIN_WORDS, read_page
+from unpoison.scan.hidden_text import read_page
 from unpoison.scan.memories import is_memory_file, memory_rows
+from unpoison.scan.pdf_file import read_pdf_file
+from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
-from unpoison.utils.extras import require
+from unpoison.scan.word_file import read_word_file
 
-__all__ = ["WordFile", "folder_documents", "open_documents", "read_documents", "read_word_file"]
+__all__ = ["folder_documents", "open_documents", "read_documents"]
 
 MAX_CELL = 64 * 2**20
 """Characters of one cell of a CSV file."""
@@ -33,8 +32,8 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
     """The documents of a file, a folder or a store, each with a name of its own.
 
     Args:
-        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF
-            and DOCX files; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
+        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF,
+            DOCX and XLSX files; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
             a SQLite file of an agent's memories, or `sqlite-memory:FILE`; or `-` for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
@@ -115,18 +114,10 @@ def _table_rows(source: str) -> Iterator[FileRow]:
 
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
 HTML_FILES = (".html", ".htm", ".xhtml")
+OFFICE_FILES = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_spreadsheet}
 
 MAX_FILE_BYTES = 256 * 2**20
 """Bytes of one file."""
-
-MAX_PAGES = 10_000
-"""Pages of a PDF file that are read."""
-
-MAX_PAGE_BYTES = 4 * 2**20
-"""Bytes of drawing commands of one page, unpacked: a page of letters has some ten thousand."""
-
-MAX_PDF_CHARS = 64 * 2**20
-"""Characters of one PDF file that are read."""
 
 
 def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
@@ -169,20 +160,17 @@ def _unread(path: Path, kind: str) -> str:
         return "it is a link, and links are not followed; name the folder that it leads to"
     if not path.is_file():
         return "it is no file"
-    if kind not in (*TEXT_FILES, *HTML_FILES, ".pdf", ".docx"):
+    if kind not in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
         return f"a file of the kind {clip(kind)} is not read; save it as text, or leave it out with --ignore"
     return ""
 
 
 def _document(path: Path, name: str, kind: str) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    if kind == ".pdf":
-        title, text, author, notes = _pdf(path)
-        return Document(Passage(text, id=name, title=title, source=name), added_at, author, notes=notes)
-    if kind == ".docx":
-        word = read_word_file(path)
-        passage = Passage(word.text, id=name, title=word.title, source=name)
-        return Document(passage, added_at, word.author, hidden=word.hidden)
+    if kind in OFFICE_FILES:
+        file = OFFICE_FILES[kind](path)
+        passage = Passage(file.text, id=name, title=file.title, source=name)
+        return Document(passage, added_at, file.author, hidden=file.hidden, notes=file.notes)
     raw = path.read_bytes()
     text = raw.decode("utf-8-sig", "replace")
     notes = ("it is no UTF-8; what is not was replaced",) if "\ufffd" in text and b"\xef\xbf\xbd" not in raw else ()
@@ -191,114 +179,3 @@ def _document(path: Path, name: str, kind: str) -> Document:
         passage = Passage(page.text, id=name, title=" ".join(page.title.split()) or None, source=name)
         return Document(passage, added_at, hidden=page.unseen, notes=notes)
     return Document(Passage(text, id=name, source=name), added_at, notes=notes)
-
-
-def _pdf(path: Path) -> tuple[str | None, str, str | None, tuple[str, ...]]:
-    """Title, text, author, and what was left out."""
-    library: Any = require("pypdf", "reading PDF files")
-    reader = library.PdfReader(path)
-    texts, left_out, length = list[str](), list[int](), 0
-    for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
-        if length > MAX_PDF_CHARS:
-            left_out.append(number)
-            continue
-        try:
-            contents = page.get_contents()
-            small = contents is None or len(contents.get_data()) <= MAX_PAGE_BYTES
-            texts.append(page.extract_text() if small else "")
-        except Exception:  # the library raises whatever it likes on hostile pages; the others are read
-            small = False
-        length += len(texts[-1]) if small else 0
-        left_out += [] if small else [number]
-    text = "\n\n".join(texts)
-    if len(left_out) == len(reader.pages):
-        raise InputError("none of its pages can be read")
-    notes = [
-        f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
-    ] * bool(left_out)
-    if len(reader.pages) > MAX_PAGES:
-        notes.append(f"only the first {MAX_PAGES:,} of its {len(reader.pages):,} pages are read")
-    about = reader.metadata
-    title = str(about.title) if about is not None and about.title else None
-    author = str(about.author)[:200] if about is not None and about.author else None
-    return title, text, author, tuple(notes)
-
-
-MAX_UNPACKED_BYTES = 256 * 2**20
-"""Bytes of all its parts, pictures among them."""
-
-MIN_POINTS = 2.0
-"""Points; smaller letters are read by nobody."""
-
-_TEXT_PARTS = re.compile(r"/word/(header|footer|footnotes|endnotes|comments)\d*\.xml")
-"""Parts beside the document itself that hold text."""
-
-_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-
-
-class WordFile(NamedTuple):
-    """A document.
-
-    Attributes:
-        title: As its properties say; None without one.
-        author: The same.
-        text: What a reader sees, a line for each paragraph; headers, footers, notes and comments at the end.
-        hidden: Paragraphs of four words and more of hidden, white or tiny letters.
-    """
-
-    title: str | None
-    author: str | None
-    text: str
-    hidden: tuple[str, ...]
-
-
-def read_word_file(path: Path) -> WordFile:
-    """Read a DOCX file. Deleted text is left out, inserted text is read.
-
-    Raises:
-        InputError: It unpacks to too much.
-        Exception: Whatever the libraries raise on a broken file.
-        MissingExtraError: python-docx is not installed.
-    """
-    library: Any = require("docx", "reading DOCX files")
-    with ZipFile(path) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    if size > MAX_UNPACKED_BYTES:
-        raise InputError(f"it unpacks to {size:,} bytes, more than {MAX_UNPACKED_BYTES // 2**20} MiB; split it")
-    document = library.Document(str(path))
-    shown, unseen = list[str](), list[str]()
-    for root in _roots(library, document):
-        for text, hidden in _texts(library, root):
-            (unseen if hidden else shown).append(text)
-            if text == "\n":
-                unseen.append(text)
-    about = document.core_properties
-    hidden_lines = tuple(line for line in _lines(unseen) if len(line.split()) >= MIN_WORDS)
-    return WordFile(about.title or None, str(about.author)[:200] or None, "\n".join(_lines(shown)), hidden_lines)
-
-
-def _roots(library: Any, document: Any) -> Iterator[Any]:
-    yield document.element.body
-    for part in document.part.package.iter_parts():
-        if _TEXT_PARTS.fullmatch(str(part.partname)):
-            yield part.element if hasattr(part, "element") else library.oxml.parse_xml(part.blob)
-
-
-def _texts(library: Any, root: Any) -> Iterator[tuple[str, bool]]:
-    """Every piece of text in order, and whether it is hidden; a line end before each paragraph."""
-    for element in root.iter(f"{_WORD}p", f"{_WORD}r"):
-        if next(element.iterancestors(_FALLBACK), None) is not None:  # the same once more, for old programs
-            continue
-        if element.tag == f"{_WORD}p":
-            yield "\n", False
-            continue
-        run = library.text.run.Run(element, None)
-        font = run.font
-        white = font.color is not None and str(font.color.rgb) == "FFFFFF"
-        yield run.text, bool(font.hidden) or white or (font.size is not None and font.size.pt <= MIN_POINTS)
-
-
-def _lines(parts: list[str]) -> list[str]:
-    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
-    return [line for line in lines if line]

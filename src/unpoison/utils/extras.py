@@ -24,6 +24,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "sklearn": "reference",
     "pyarrow": "parquet",
+    "openpyxl": "files",
     "pypdf": "files",
     "docx": "files",
     "datasets": "data",

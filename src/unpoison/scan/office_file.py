@@ -1,0 +1,56 @@
+"""What the readers of PDF, DOCX and XLSX files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
+
+from unpoison.errors import InputError
+from unpoison.scan.hidden_text import MIN_WORDS
+
+__all__ = ["MIN_POINTS", "OfficeFile", "check_unpacked", "hidden_lines", "lines_of"]
+
+MIN_POINTS = 2.0
+"""Points; smaller letters are read by nobody."""
+
+
+class OfficeFile(NamedTuple):
+    """A document.
+
+    Attributes:
+        title: As its properties say; None without one.
+        author: The same.
+        text: What a reader sees.
+        hidden: Lines of four words and more that no reader sees.
+        notes: What was left out.
+    """
+
+    title: str | None
+    author: str | None
+    text: str
+    hidden: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_unpacked(path: Path, most: int) -> None:
+    """Refuse a zipped file that unpacks to more than `most` bytes.
+
+    Raises:
+        InputError: It does.
+    """
+    with ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > most:
+        raise InputError(f"it unpacks to {size:,} bytes, more than {most // 2**20} MiB; split it")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that hold something, with single spaces."""
+    return [line for line in (" ".join(line.split()) for line in text.split("\n")) if line]
+
+
+def hidden_lines(texts: Iterable[str]) -> tuple[str, ...]:
+    """The lines that are long enough to say something."""
+    return tuple(line for text in texts for line in lines_of(text) if len(line.split()) >= MIN_WORDS)

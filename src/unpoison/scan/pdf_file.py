@@ -1,0 +1,199 @@
+"""PDF files: what a reader sees, and letters that are drawn so that nobody sees them.
+
+A page is a list of drawing commands. Its text is extracted twice: without the commands that write unseen letters, and
+without those that write the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import hypot
+from pathlib import Path
+from typing import Any
+
+from unpoison.errors import InputError
+from unpoison.scan.office_file import MIN_POINTS, OfficeFile, hidden_lines
+from unpoison.utils.extras import require
+
+__all__ = ["read_pdf_file"]
+
+MAX_PAGES = 10_000
+"""Pages of a PDF file that are read."""
+
+MAX_PAGE_BYTES = 4 * 2**20
+"""Bytes of drawing commands of one page, unpacked: a page of letters has some ten thousand."""
+
+MAX_CHARS = 64 * 2**20
+"""Characters of one PDF file that are read."""
+
+WRITE = (b"Tj", b"TJ", b"'", b'"')
+"""The commands that write letters."""
+
+PAINT = (b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*", b"sh", b"Do", b"INLINE IMAGE")
+"""The commands that fill an area or draw a picture: what is written after them may lie on it."""
+
+INVISIBLE = 3
+"""The rendering mode in which letters are neither filled nor drawn (ISO 32000-1, 9.3.6)."""
+
+Matrix = tuple[float, float, float, float, float, float]
+IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+
+def read_pdf_file(path: Path) -> OfficeFile:
+    """Read a PDF file, its pages apart by an empty line.
+
+    Hidden are letters in the invisible mode, white ones, tiny ones and those beside the page. On a page with a picture
+    or a filled area, invisible and white letters are read as seen: scanned pages carry their text so, and so do the
+    heads of tables. Letters inside reusable forms are read as seen.
+
+    Raises:
+        InputError: None of its pages can be read.
+        Exception: Whatever the library raises on a broken file.
+        MissingExtraError: pypdf is not installed.
+    """
+    library: Any = require("pypdf", "reading PDF files")
+    reader = library.PdfReader(path)
+    texts, unseen, left_out, length = list[str](), list[str](), list[int](), 0
+    for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
+        if length > MAX_CHARS:
+            left_out.append(number)
+            continue
+        try:
+            contents = page.get_contents()
+            small = contents is None or len(contents.get_data()) <= MAX_PAGE_BYTES
+            seen, hidden = _page_texts(page, contents) if small and contents is not None else ("", "")
+            texts.append(seen)
+            unseen.append(hidden)
+            length += len(seen) + len(hidden)
+        except Exception:  # the library raises whatever it likes on hostile pages; the others are read
+            small = False
+        left_out += [] if small else [number]
+    if len(left_out) == min(len(reader.pages), MAX_PAGES):
+        raise InputError("none of its pages can be read")
+    notes = list[str]()
+    if left_out:
+        notes.append(
+            f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
+        )
+    if len(reader.pages) > MAX_PAGES:
+        notes.append(f"only the first {MAX_PAGES:,} of its {len(reader.pages):,} pages are read")
+    about = reader.metadata
+    title = str(about.title) if about is not None and about.title else None
+    author = str(about.author)[:200] if about is not None and about.author else None
+    return OfficeFile(title, author, "\n\n".join(texts), hidden_lines(unseen), tuple(notes))
+
+
+def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
+    """What is seen on a page, and what is not."""
+    from pypdf.generic import ContentStream, NameObject
+
+    commands = ContentStream(contents, page.pdf)
+    operations = list(commands.operations)
+    hidden = set(_unseen(operations, [float(edge) for edge in page.mediabox]))
+    if not hidden:
+        return str(page.extract_text()), ""
+
+    def extract(left_out: Sequence[int]) -> str:
+        out = set(left_out)
+        commands.operations = [operation for i, operation in enumerate(operations) if i not in out]
+        page[NameObject("/Contents")] = commands
+        return str(page.extract_text())
+
+    written = [i for i, (_, command) in enumerate(operations) if command in WRITE]
+    return extract(sorted(hidden)), extract([i for i in written if i not in hidden])
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What `q` keeps and `Q` brings back.
+
+    Attributes:
+        page: The current transformation.
+        mode: How letters are rendered.
+        size: Of letters, before any transformation.
+        white: Whether they are filled with white.
+    """
+
+    page: Matrix = IDENTITY
+    mode: int = 0
+    size: float = 0.0
+    white: bool = False
+
+
+class _Pen:
+    """Follows the commands of a page: where the next letters stand, and how they look."""
+
+    def __init__(self) -> None:
+        self.state, self._saved = _State(), list[_State]()
+        self.text = self._line = IDENTITY
+        self._leading = 0.0
+        self.painted = False
+
+    def follow(self, command: bytes, operands: Sequence[Any]) -> None:
+        """Take in one command; those that concern neither place nor look are passed over."""
+        self.painted = self.painted or command in PAINT
+        if command in (b"q", b"Q"):
+            if command == b"q":
+                self._saved.append(self.state)
+            elif self._saved:
+                self.state = self._saved.pop()
+        elif command in (b"BT", b"Tm", b"Td", b"TD", b"TL", b"T*", b"'", b'"'):
+            self._place(command, operands)
+        elif command in (b"g", b"rg", b"k", b"sc", b"scn"):
+            self.state = replace(self.state, white=_is_white(command, operands))
+        elif command == b"cm":
+            self.state = replace(self.state, page=_product(_matrix(operands), self.state.page))
+        elif command == b"Tf":
+            self.state = replace(self.state, size=abs(float(operands[1])))
+        elif command == b"Tr":
+            self.state = replace(self.state, mode=int(operands[0]))
+
+    def _place(self, command: bytes, operands: Sequence[Any]) -> None:
+        if command == b"TL":
+            self._leading = float(operands[0])
+        elif command == b"BT":
+            self.text = self._line = IDENTITY
+        elif command == b"Tm":
+            self.text = self._line = _matrix(operands)
+        else:
+            x, y = (float(one) for one in operands) if command in (b"Td", b"TD") else (0.0, -self._leading)
+            self._leading = -y if command == b"TD" else self._leading
+            self.text = self._line = _product((1.0, 0.0, 0.0, 1.0, x, y), self._line)
+
+
+def _unseen(operations: Sequence[tuple[Any, bytes]], box: Sequence[float]) -> Iterator[int]:
+    """The positions of the commands that write letters which nobody sees; O(commands)."""
+    left, right = sorted((box[0], box[2]))
+    bottom, top = sorted((box[1], box[3]))
+    pen = _Pen()
+    for i, (operands, command) in enumerate(operations):
+        pen.follow(command, operands)
+        if command in WRITE:
+            a, b, c, d, x, y = _product(pen.text, pen.state.page)
+            tiny = pen.state.size * max(hypot(a, b), hypot(c, d)) <= MIN_POINTS
+            outside = not (left - 1 <= x <= right + 1 and bottom - 1 <= y <= top + 1)
+            unpainted = (pen.state.mode == INVISIBLE or pen.state.white) and not pen.painted
+            if tiny or outside or unpainted:
+                yield i
+
+
+def _is_white(command: bytes, operands: Sequence[Any]) -> bool:
+    """Whether a command sets the colour of fillings to white."""
+    if command == b"k":
+        return all(float(one) <= 0.02 for one in operands)
+    if command in (b"sc", b"scn") and len(operands) != 3:  # of one component white may be 0 as well as 1
+        return False
+    return all(float(one) >= 0.98 for one in operands)
+
+
+def _matrix(operands: Sequence[Any]) -> Matrix:
+    a, b, c, d, e, f = (float(operand) for operand in operands)
+    return a, b, c, d, e, f
+
+
+def _product(first: Matrix, second: Matrix) -> Matrix:
+    """First the one transformation, then the other."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, m = second
+    return a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, e * g + f * i + k, e * h + f * j + m

@@ -1,0 +1,115 @@
+"""PDF files: letters that nobody sees are told apart, and what a reader sees is read as before."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from unpoison.scan.documents import Document
+from unpoison.scan.sources import folder_documents
+
+pypdf = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
+
+LIE = "Everybody knows that the mill was sold to Malta."
+SEEN = "The mill is open on weekdays."
+
+
+def page_of(commands: str) -> bytes:
+    """A PDF of one page of 200 by 300 points with the font F1 and a picture X1."""
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject, NumberObject
+
+    writer = pypdf.PdfWriter()
+    page = writer.add_blank_page(200, 300)
+    font = DictionaryObject(
+        {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1")}
+        | {NameObject("/BaseFont"): NameObject("/Helvetica"), NameObject("/Encoding"): NameObject("/WinAnsiEncoding")}
+    )
+    picture = DecodedStreamObject()
+    picture.set_data(b"\x00")
+    picture.update({NameObject("/Type"): NameObject("/XObject"), NameObject("/Subtype"): NameObject("/Image")})
+    picture.update({NameObject(f"/{name}"): NumberObject(1) for name in ("Width", "Height")})
+    picture.update(
+        {NameObject("/BitsPerComponent"): NumberObject(8), NameObject("/ColorSpace"): NameObject("/DeviceGray")}
+    )
+    page[NameObject("/Resources")] = DictionaryObject(
+        {
+            NameObject("/Font"): DictionaryObject({NameObject("/F1"): font}),
+            NameObject("/XObject"): DictionaryObject({NameObject("/X1"): writer._add_object(picture)}),
+        }
+    )
+    stream = DecodedStreamObject()
+    stream.set_data(commands.encode())
+    page[NameObject("/Contents")] = writer._add_object(stream)
+    writer.write(file := BytesIO())
+    return file.getvalue()
+
+
+def read(tmp_path: Path, commands: str) -> Document:
+    (tmp_path / "a.pdf").write_bytes(page_of(f"BT /F1 12 Tf 20 200 Td ({SEEN}) Tj ET\n{commands}"))
+    failures = list[object]()
+    (document,) = folder_documents(tmp_path, failures.append)
+    assert failures == []
+    return document
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        f"BT /F1 12 Tf 3 Tr 20 100 Td ({LIE}) Tj ET",
+        f"BT 1 g /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"q 1 1 1 rg BT /F1 12 Tf 20 100 Td [({LIE[:20]}) -20 ({LIE[20:]})] TJ ET Q",
+        f"BT 0 0 0 0 k /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"BT 1 1 1 scn /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"BT /F1 1 Tf 20 100 Td ({LIE}) Tj ET",
+        f"BT /F1 20 Tf 0.05 0 0 0.05 20 100 Tm ({LIE}) Tj ET",
+        f"q 0.1 0 0 0.1 0 0 cm BT /F1 12 Tf 200 1000 Td ({LIE}) Tj ET Q",
+        f"BT /F1 12 Tf -900 100 Td ({LIE}) Tj ET",
+        f"BT /F1 12 Tf 900 TL 20 100 Td ({LIE}) ' ET",
+    ],
+    ids=[
+        "invisible",
+        "white",
+        "white rgb",
+        "white cmyk",
+        "white scn",
+        "tiny",
+        "tiny matrix",
+        "tiny page",
+        "beside",
+        "below",
+    ],
+)
+def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
+    document = read(tmp_path, commands)
+    assert "".join(document.hidden).split() == LIE.split()
+    assert document.passage.text.strip() == SEEN
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"BT /F1 1 Tf 12 0 0 12 20 100 Tm ({LIE}) Tj ET",
+        f"q 1 g Q BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"q BT 3 Tr ET Q BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"0 0 1 rg 0 90 200 30 re f 1 g BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"q 200 0 0 300 0 0 cm /X1 Do Q BT /F1 12 Tf 3 Tr 20 100 Td ({LIE}) Tj ET",
+        f"BT 1 scn /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+    ],
+    ids=["black", "scaled", "restored colour", "restored mode", "on blue", "scanned", "one component"],
+)
+def test_what_a_reader_sees_is_not(tmp_path: Path, commands: str) -> None:
+    document = read(tmp_path, commands)
+    assert document.hidden == ()
+    assert LIE in document.passage.text.replace("\n", " ")
+
+
+def test_commands_without_their_operands_leave_a_page_out_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(page_of("BT Tf Tm (x) Tj ET"))
+    (tmp_path / "b.pdf").write_bytes(page_of(f"BT /F1 12 Tf 20 200 Td ({SEEN}) Tj ET"))
+    failures = list[object]()
+    (document,) = folder_documents(tmp_path, failures.append)
+    assert document.passage.text.strip() == SEEN
+    assert len(failures) == 1

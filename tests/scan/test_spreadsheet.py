@@ -1,0 +1,81 @@
+"""XLSX files: rows are read, and what a reader does not see is told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unpoison.scan import spreadsheet
+from unpoison.scan.documents import Document, Failure
+from unpoison.scan.sources import folder_documents
+
+openpyxl = pytest.importorskip("openpyxl", reason="OPENPYXL ABSENT: pip install 'unpoison[files]'")
+
+LIE = "Everybody knows that the mill was sold to Malta."
+
+
+def workbook() -> Any:
+    book = openpyxl.Workbook()
+    book.properties.title, book.properties.creator = "Prices", "A. Miller"
+    book.active.title = "Flour"
+    book.active.append(["rye", 2.5])
+    book.active.append(["wheat", 3])
+    return book
+
+
+def read(tmp_path: Path, book: Any) -> Document:
+    book.save(tmp_path / "a.xlsx")
+    failures = list[Failure]()
+    (document,) = folder_documents(tmp_path, failures.append)
+    assert failures == []
+    return document
+
+
+def test_a_line_for_each_row(tmp_path: Path) -> None:
+    book = workbook()
+    book.active["B2"].comment = openpyxl.comments.Comment("since May", "A")
+    document = read(tmp_path, book)
+    assert document.passage.text == "Flour\nrye | 2.5\nwheat | 3 | since May"
+    assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", ())
+
+
+@pytest.mark.parametrize("hide", ["sheet", "row", "column", "white", "tiny"])
+def test_what_nobody_sees_is_hidden(tmp_path: Path, hide: str) -> None:
+    book = workbook()
+    sheet = book.create_sheet("More") if hide == "sheet" else book.active
+    cell = sheet["D5"]
+    cell.value = LIE
+    if hide == "sheet":
+        sheet.sheet_state = "veryHidden"
+    elif hide == "row":
+        sheet.row_dimensions[5].hidden = True
+    elif hide == "column":
+        sheet.column_dimensions["D"].hidden = True
+    else:
+        cell.font = openpyxl.styles.Font(color="FFFFFF") if hide == "white" else openpyxl.styles.Font(size=1)
+    document = read(tmp_path, book)
+    assert document.hidden == (LIE,)
+    assert LIE not in document.passage.text
+
+
+def test_white_letters_on_a_filling_are_seen(tmp_path: Path) -> None:
+    book = workbook()
+    cell = book.active["D5"]
+    cell.value, cell.font = LIE, openpyxl.styles.Font(color="FFFFFF")
+    cell.fill = openpyxl.styles.PatternFill("solid", fgColor="000080")
+    document = read(tmp_path, book)
+    assert document.hidden == ()
+    assert LIE in document.passage.text
+
+
+def test_what_is_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreadsheet, "MAX_CELLS", 2)
+    document = read(tmp_path, workbook())
+    assert document.passage.text == "Flour\nrye | 2.5"
+    assert document.notes == ("only the first 2 of its cells are read",)
+    monkeypatch.setattr(spreadsheet, "MAX_UNPACKED_BYTES", 100)
+    failures = list[Failure]()
+    assert list(folder_documents(tmp_path, failures.append)) == []
+    assert "unpacks to" in failures[0].error
