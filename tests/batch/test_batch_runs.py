@@ -168,7 +168,7 @@ def test_threads_share_one_defense_and_the_bound_on_calls(
         busy.append(Busy(least))
         return busy[-1]
 
-    monkeypatch.setattr("unpoison.defenses.base.load_generator", generator)
+    monkeypatch.setattr("unpoison.models.loading.load_generator", generator)
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(40)]), tmp_path / "out.jsonl"
     screener = Screener("radar", generator="openai:x", answer=True, in_flight=in_flight)
     run(str(source), str(output), screener, workers=4)

@@ -8,6 +8,7 @@ import pytest
 from unpoison import Defense, Grada, TrustRag
 from unpoison.core import registry
 from unpoison.errors import OptionError, UnknownNameError
+from unpoison.models import load_generator
 
 
 def test_an_option_string_makes_the_object() -> None:
@@ -17,7 +18,7 @@ def test_an_option_string_makes_the_object() -> None:
 
 
 def test_booleans_and_objects() -> None:
-    generator = object()
+    generator = load_generator("extractive")
     defense = registry.create(
         "defenses", "trustrag:clustering=false,stages=1", generator=generator, nli=None, unknown="left out"
     )
