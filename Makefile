@@ -57,7 +57,7 @@ format: .venv/dev.stamp ## rewrite files in the house style
 docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs ../shared/data
+benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs the evaluation data
 	$(BIN)/python -m benchmarks tables
 
 coverage: .venv/dev.stamp ## run all tests and name the lines of src that none of them ran; fails below 95 %
