@@ -41,7 +41,7 @@ def test_a_line_for_each_row(tmp_path: Path) -> None:
     assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", ())
 
 
-@pytest.mark.parametrize("hide", ["sheet", "row", "column", "white", "tiny"])
+@pytest.mark.parametrize("hide", ["sheet", "row", "column", "columns", "format", "white", "tiny"])
 def test_what_nobody_sees_is_hidden(tmp_path: Path, hide: str) -> None:
     book = workbook()
     sheet = book.create_sheet("More") if hide == "sheet" else book.active
@@ -53,6 +53,10 @@ def test_what_nobody_sees_is_hidden(tmp_path: Path, hide: str) -> None:
         sheet.row_dimensions[5].hidden = True
     elif hide == "column":
         sheet.column_dimensions["D"].hidden = True
+    elif hide == "columns":
+        sheet.column_dimensions.group("C", "E", hidden=True)  # kept under the name of the first
+    elif hide == "format":
+        cell.number_format = ";;;"
     else:
         cell.font = openpyxl.styles.Font(color="FFFFFF") if hide == "white" else openpyxl.styles.Font(size=1)
     document = read(tmp_path, book)
@@ -68,6 +72,13 @@ def test_white_letters_on_a_filling_are_seen(tmp_path: Path) -> None:
     document = read(tmp_path, book)
     assert document.hidden == ()
     assert LIE in document.passage.text
+
+
+def test_a_cell_in_the_last_corner_leaves_no_other_out(tmp_path: Path) -> None:
+    book = workbook()
+    book.active.cell(1_048_576, 16_384, "far")
+    document = read(tmp_path, book)
+    assert (document.passage.text, document.notes) == ("Flour\nrye | 2.5\nwheat | 3\nfar", ())
 
 
 def test_what_is_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
