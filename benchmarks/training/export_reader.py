@@ -21,10 +21,11 @@ from torch import Tensor, nn
 
 from benchmarks.training.reader_answers import relation_rows
 from benchmarks.training.reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
+from benchmarks.training.reader_network import Reader as Network
+from benchmarks.training.reader_network import minilm
 from benchmarks.training.reader_texts import Pair
 from benchmarks.training.split import share_of
-from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW, _minilm
-from benchmarks.training.train_reader import Reader as Network
+from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
 from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
@@ -37,12 +38,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the shared data")
     parser.add_argument("work", type=Path, help="where train_reader.py wrote its states")
     parser.add_argument("output", type=Path, help="where model.onnx, tokenizer.json and reader.json go")
+    parser.add_argument("--start", type=Path, help="the checkpoint that the training started from; MiniLM unless given")
     options = parser.parse_args()
-    network = Network(_minilm())
+    start = options.start or minilm()
+    network = Network(start)
     network.load_state_dict(_averaged(options.work))
-    write_graph(_Shipped(network.eval()), INPUTS, ("start", "end", "relation"), options.output / "model.onnx")
-    tokenizer = options.output / "tokenizer.json"
-    shutil.copyfile(_minilm() / "tokenizer.json", tokenizer)
+    options.output.mkdir(parents=True, exist_ok=True)
+    inputs = INPUTS if network.typed else INPUTS[:2]
+    write_graph(_Shipped(network.eval()), inputs, ("start", "end", "relation"), options.output / "model.onnx")
+    shutil.copyfile(start / "tokenizer.json", options.output / "tokenizer.json")
     bounds = {"window": WINDOW, "question": LONGEST_QUESTION}
     write_settings(options.output, **bounds)
     reader = Reader(options.output)
@@ -71,7 +75,7 @@ class _Shipped(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         start, end, relation = self.network(ids, mask, types)
         return start, end, relation
 

