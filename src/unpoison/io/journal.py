@@ -14,17 +14,17 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import MAX_LINE
+from unpoison.utils.closing import Closing
 from unpoison.utils.files import lock_file, private
 
 __all__ = ["Journal", "is_last_line_ended", "read_lines", "read_rows", "write_all", "write_json", "write_rows"]
 
 
-class Journal:
+class Journal(Closing):
     """Appends rows to a file; other processes see them when `append` returns. Not for several threads at once.
 
     Args:
@@ -100,14 +100,6 @@ class Journal:
                 break
             end = begin
         self._file.truncate(end)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from unpoison.errors import InputError, StoreError, clip
+from unpoison.utils.closing import Closing
 
 __all__ = ["TEXT_FIELDS", "Store", "VectorStore", "refuse", "textless", "unreachable"]
 
@@ -15,7 +15,7 @@ TEXT_FIELDS = ("text", "content", "page_content", "document")
 """Fields that hold the text, the first that is there; frameworks keep the rest in `metadata`."""
 
 
-class Store(ABC):
+class Store(Closing, ABC):
     """One collection. Raw documents are what the store holds, as JSON has it, whatever it is; `id` names them.
 
     Attributes:
@@ -35,17 +35,6 @@ class Store(ABC):
     @abstractmethod
     def take(self, ids: Collection[str]) -> None:
         """Take documents out. Only `quarantine` calls it, when they are seen to be in another store."""
-
-    def close(self) -> None:  # noqa: B027  most have nothing to close
-        """Let go of connections."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class VectorStore(Store):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from unpoison.scan.audit_rows import moment, read_event
 from unpoison.scan.audit_store import AGREES, MIN_DISTINCT, AuditStore, chance, onset, put_rates, timeline
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
+from unpoison.utils.closing import Closing
 
 __all__ = [
     "Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audit_rows", "since",
@@ -42,7 +43,7 @@ LOOKED_AT = 1000
 
 
 @dataclass(slots=True)
-class Audit:
+class Audit(Closing):
     """Adds up a log of any length; memory stays bounded, what does not fit goes to a temporary file.
 
         with Audit() as audit:
@@ -125,12 +126,6 @@ class Audit:
     def close(self) -> None:
         """Delete the temporary file."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 _DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(dropped), sum(seen * rate),

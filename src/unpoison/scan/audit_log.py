@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from unpoison.models.sentences import STOP_WORDS, split, stem
 from unpoison.scan.statements import says
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among, at_least
+from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
 from unpoison.utils.files import hold_lock, private
 
@@ -196,7 +196,7 @@ MAX_PARTS = 1000
 """Parts of a log that are looked for."""
 
 
-class AuditLog:
+class AuditLog(Closing):
     """Appends one line for every screening or answer.
 
         with AuditLog("audit.jsonl") as log:
@@ -269,14 +269,6 @@ class AuditLog:
         """Close the file; a later `record` would fail."""
         with self._lock:
             os.close(self._file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self) -> None:
         private(self.path)

@@ -28,6 +28,7 @@ from unpoison.types import (
     as_passages,
     as_query,
 )
+from unpoison.utils.closing import Closing
 from unpoison.utils.extras import require
 
 __all__ = [
@@ -242,18 +243,12 @@ class _Base:
         return min(0.5 * 2.0 ** (attempt - 1) if wait is None else float(wait), MAX_WAIT)
 
 
-class Client(_Base):
+class Client(_Base, Closing):
     """See the module; the arguments are those of `_Base`, and safe for several threads."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0, retries: int = 2) -> None:
         super().__init__(url, key=key, timeout=timeout, retries=retries)
         self._http = self._sdk.Client(**self._options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close its connections."""

@@ -24,12 +24,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.errors import InputError
 from unpoison.io import journal as json_lines
+from unpoison.utils.closing import Closing
 
 __all__ = ["History", "Journal", "Plant"]
 
@@ -166,7 +166,7 @@ def _handles(values: object) -> tuple[str, ...]:
 _ON_DISK = frozenset(("run", "planting", "planted"))
 
 
-class Journal:
+class Journal(Closing):
     """Appends events. One process at a time has a journal.
 
     Args:
@@ -217,14 +217,6 @@ class Journal:
 
     def close(self) -> None:
         self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _add_line(history: History, line: bytes, number: int) -> None:
