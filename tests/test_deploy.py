@@ -171,7 +171,7 @@ def test_a_step_of_the_build_that_fails_ends_it(tmp_path: Path) -> None:
 
     def status(fails: str) -> int:
         path = f"{tools}:/usr/bin:/bin"
-        return subprocess.run(["sh", "-c", chain], env={"PATH": path, "FAILS": fails}, timeout=30).returncode
+        return subprocess.run(["sh", "-c", chain], env={"PATH": path, "FAILS": fails}, timeout=60).returncode
 
     assert status("nothing") == 0
     assert [line.split()[0] for line in calls.read_text().splitlines()] == [

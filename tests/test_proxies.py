@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from ports import free_port
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 NAME = "unpoison.example"
@@ -38,11 +39,6 @@ def socket_of_unit() -> tuple[list[str], str]:
     return words[words.index("serve") + 1 :], words[words.index("--unix-socket") + 1]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def process(*command: str | Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     running = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, env={**os.environ, **environment})
@@ -50,7 +46,7 @@ def process(*command: str | Path, **environment: str) -> Iterator[subprocess.Pop
         yield running
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(60)
         assert running.stderr is not None
         running.stderr.close()
 
@@ -75,7 +71,7 @@ def reply(url: str, body: object = None) -> tuple[int, object]:
     trusting = ssl._create_unverified_context()  # noqa: S323  a certificate made for this test
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Host": NAME, "Content-Type": "application/json"})  # noqa: S310
-    for _ in range(200):  # until the proxy listens
+    for _ in range(1200):  # until the proxy listens
         try:
             with urllib.request.urlopen(request, timeout=60, context=trusting) as response:  # noqa: S310
                 text = response.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 from mcp.server.mcpserver import Context, MCPServer
 
@@ -33,8 +32,6 @@ def misbehave() -> str:
     """Do what the test asks for."""
     if habit == "die":
         os._exit(3)
-    if habit == "hang":
-        time.sleep(60)
     if habit == "huge":
         return "word " * 2_000_000
     if habit == "garbage":

@@ -36,7 +36,15 @@ def run(work: Callable[[bool], Any]) -> None:
         assert direct == proxied
         assert direct
 
-    asyncio.run(asyncio.wait_for(both(), 120))
+    asyncio.run(asyncio.wait_for(both(), 300))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(6000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
 
 
 def text_of(result: Any) -> str:
@@ -86,10 +94,7 @@ def test_progress_comes_in_order_and_before_the_result(mode: str) -> None:
 
         async with talking(proxied, mode=mode) as client:
             assert text_of(await client.call_tool("count", {"to": 20}, progress_callback=progress)) == "20"
-            for _ in range(200):  # the client runs the callbacks beside the reply
-                if len(seen) == 20:
-                    break
-                await asyncio.sleep(0.01)
+            await until(lambda: len(seen) == 20)  # the client runs the callbacks beside the reply
         return sorted(seen)
 
     run(work)
@@ -108,7 +113,7 @@ def test_a_call_that_the_host_cancels_ends_at_the_server(mode: str) -> None:
             await started.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            for _ in range(200):
+            for _ in range(1200):
                 if said := text_of(await client.call_tool("cancellations", {})):
                     break
                 await asyncio.sleep(0.05)

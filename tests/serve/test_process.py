@@ -85,7 +85,7 @@ class Server:
         """Ask it to end and wait until it has; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
-        self._reader.join(10)
+        self._reader.join(60)
         return status
 
 

@@ -148,4 +148,4 @@ def test_spans_are_sent_to_a_collector() -> None:
     assert Collector.path_of == "/v1/traces"
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60)

@@ -93,7 +93,7 @@ def test_a_server_that_is_none_is_named(tmp_path: Path) -> None:
     needs_mcp()
     target = {"agent": {"mcp": {"command": [sys.executable, "-c", "print('no json')"]}}, "state": "state"}
     with pytest.raises(TargetError, match="cannot be used"):
-        run(tmp_path, target, limits={"timeout": 5})
+        run(tmp_path, target, limits={"timeout": 60})
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def http_agent(state: Path) -> Iterator[str]:
     def call(tool: str, given: Any) -> str:
         if tool == "fetch_page" and given["url"].startswith("http://127.0.0.1"):
             try:
-                with urllib.request.urlopen(given["url"].replace(" ", "%20"), timeout=20) as reply:  # noqa: S310
+                with urllib.request.urlopen(given["url"].replace(" ", "%20"), timeout=60) as reply:  # noqa: S310
                     return str(reply.read().decode())
             except urllib.error.HTTPError:
                 return "nothing"
@@ -156,10 +156,10 @@ def test_pages_are_served_on_this_machine_and_written_down(tmp_path: Path) -> No
     folder.write(task.world("unpoison-1", f"{task.text} {ORDER}"))
     with serve_pages(folder) as site:
         assert site.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(site + task.key, timeout=20) as reply:  # noqa: S310  our own server
+        with urllib.request.urlopen(site + task.key, timeout=60) as reply:  # noqa: S310  our own server
             assert ORDER in reply.read().decode()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{site}/other?q=unpoison-1", timeout=20)  # noqa: S310  our own server
+            urllib.request.urlopen(f"{site}/other?q=unpoison-1", timeout=60)  # noqa: S310  our own server
         with pytest.raises(OptionError, match="cannot be used"), serve_pages(folder, int(site.rpartition(":")[2])):
             pass
     assert [(call.arguments["path"], call.planted) for call in folder.calls()] == [
