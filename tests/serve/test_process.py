@@ -15,14 +15,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from servers import release
 from servers import serving as model_server
+from unpoison.serve.sockets import SOCKET
 
 SHARKS = {
     "query": "where do the sharks play",
@@ -318,19 +320,47 @@ def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die(
             os.kill(worker, 0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_connections_are_dealt_out_and_a_workers_death_ends_those_alone_that_it_had() -> None:
     with running("--workers", "2") as server, ExitStack() as stack:
         until(lambda: sum("running on" in line["event"] for line in server.lines) == 2, server.process)
-        connections = [http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60) for _ in range(12)]
-        for one in connections:  # all at once, as a proxy opens them
+        workers, connections = worker_ids(server), []
+        while len(connections) < 12 or set(holders(workers, connections)) != workers:
+            assert len(connections) < 200, "one worker takes all"
+            one = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
             stack.callback(one.close)
-            one.connect()
-        assert all(map(answers, connections))
-        os.kill(min(worker_ids(server)), signal.SIGKILL)
-        lost = sum(not answers(one) for one in connections)
-        assert 3 <= lost <= 9  # six, but for a process that did not run for a while
+            assert answers(one)
+            connections.append(one)
+        held = holders(workers, connections)
+        until(lambda: loads_of(workers) == {worker: held.count(worker) for worker in workers}, server.process)
+        os.kill(victim := min(workers), signal.SIGKILL)
+        assert [answers(one) for one in connections] == [holder != victim for holder in held]
         assert json.loads(server.get("/healthz")) == {"status": "ok"}
         assert server.stop() == 0
+
+
+def holders(workers: set[int], connections: list[http.client.HTTPConnection]) -> list[int]:
+    """Which of the processes has which connection."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {int(row[2].partition(":")[2], 16): f"socket:[{row[9]}]" for row in rows}  # by the port of the other end
+    owners = dict[str, int]()
+    for worker in workers:
+        for file in Path(f"/proc/{worker}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                owners[os.readlink(file)] = worker
+    return [owners[sockets[one.sock.getsockname()[1]]] for one in connections]
+
+
+def loads_of(workers: set[int]) -> dict[int, float]:
+    """How many connections each process says that it has, in the memory that all share."""
+    loads = {}
+    for worker in workers:
+        variables = Path(f"/proc/{worker}/environ").read_bytes().decode().split("\0")
+        (numbers,) = [text.partition("=")[2] for text in variables if text.startswith(f"{SOCKET}=")]
+        *_, file, own = numbers.split(",")
+        said = np.fromfile(f"/proc/{worker}/fd/{file}").reshape(len(workers), -1)
+        loads[worker] = float(said[int(own), 0])
+    return loads
 
 
 def answers(connection: http.client.HTTPConnection) -> bool:
