@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from meeting import Meeting
-
 from cli.conftest import ROWS, lines
+from meeting import Meeting
 from unpoison.errors import ModelError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.models.prompts import Prompt

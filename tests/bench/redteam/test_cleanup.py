@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from bench.redteam.conftest import write_world
+from bench.redteam.conftest import Quick, write_world
 from bench.redteam.test_campaign import Scripted, tried
-from bench.redteam.conftest import Quick
 from documents import ROOT, blocks
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.journal import Journal

@@ -123,7 +123,7 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     target: Target = build_target(config.target, secrets=Secrets({}), hosts=Hosts(), timeout=0.3)
     pace = Pace(Bounds(timeout=0.3, retries=0))
     try:
-        with pytest.raises(TargetError, match="ask was not done within 0.3 s; raise limits.timeout"):
+        with pytest.raises(TargetError, match=r"ask was not done within 0\.3 s; raise limits\.timeout"):
             pace.call("ask", lambda: target.ask("x"))  # without its own end it would read for ever
     finally:
         stop.set()

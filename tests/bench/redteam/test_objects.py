@@ -14,8 +14,7 @@ from types import SimpleNamespace
 import pytest
 import uvicorn
 
-from bench.redteam.conftest import write_world
-from bench.redteam.conftest import Quick
+from bench.redteam.conftest import Quick, write_world
 from unpoison import Rag
 from unpoison.bench.redteam import (
     Answered,
