@@ -5,7 +5,8 @@ from __future__ import annotations
 from threading import Condition
 from typing import Any
 
-from unpoison.models import Prompt, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
+from unpoison.models.prompts import Prompt
 
 
 class Meeting(ScriptedGenerator):

@@ -133,20 +133,15 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
     own["tools"]["fetch"] = "sha256:0"
     lock.write_text(json.dumps(data))
 
-    async def names(server: list[str]) -> set[str]:
-        async with talking("--lock", str(lock), server=server) as client:
-            return {tool.name for tool in (await client.list_tools()).tools}
-
     async def call(mode: str) -> None:
         async with talking("--lock", str(lock), server=command(), mode=mode) as client:
             assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
             with pytest.raises(mcp.MCPError, match="changed since it was approved"):
                 await client.call_tool("fetch", {"url": "https://a.example"})
+            assert {tool.name for tool in (await client.list_tools()).tools} == {"add", "misbehave"}
 
-    run(call("legacy"))  # nobody has listed the tools here
+    run(call("legacy"))  # nobody has listed the tools before the calls
     run(call("auto"))
-    assert run(names(command())) == {"add", "misbehave"}
-    assert run(names(command("another"))) == set()
 
 
 def error_of(*arguments: str) -> tuple[int, str]:
