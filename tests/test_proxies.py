@@ -100,7 +100,7 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     text, port = (DEPLOY / "nginx.conf").read_text(), free_port()
     key, certificate = tmp_path / "unpoison.key", tmp_path / "unpoison.pem"
     made = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", f"/CN={NAME}", "-days", "1"]
-    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=300)
     for given, own in {
         socket_of_unit()[1]: service,
         "listen 443": f"listen 127.0.0.1:{port}",
@@ -115,7 +115,7 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     user = "user root; " if os.geteuid() == 0 else ""
     command = ["nginx", "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"]
     settings = f"{user}daemon off; pid {tmp_path}/nginx.pid;"
-    checked = subprocess.run([*command, "-g", settings, "-t"], capture_output=True, text=True, timeout=60)
+    checked = subprocess.run([*command, "-g", settings, "-t"], capture_output=True, text=True, timeout=300)
     assert checked.returncode == 0, checked.stderr
     with process(*command, "-g", settings):
         check(f"https://127.0.0.1:{port}")
@@ -126,7 +126,7 @@ def test_caddy_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     text, port = (DEPLOY / "Caddyfile").read_text(), free_port()
     given = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
     home = {"XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    checked = subprocess.run(given, capture_output=True, text=True, timeout=60, env={**os.environ, **home})
+    checked = subprocess.run(given, capture_output=True, text=True, timeout=300, env={**os.environ, **home})
     assert checked.returncode == 0, checked.stderr
     listed = f"unix/{socket_of_unit()[1]}"
     assert listed in text, "Caddyfile and the unit do not fit"

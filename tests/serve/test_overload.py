@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from service_doubles import Marked, Serving, body
 from unpoison.serve import Bounds
 from unpoison.serve.logs import LINES, RefusalSampler

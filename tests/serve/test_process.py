@@ -383,7 +383,7 @@ def test_workers_end_with_their_parent() -> None:
 
 def test_workers_that_cannot_run_are_not_started_again() -> None:
     command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", "0", "--workers", "2"]
-    ended = subprocess.run([*command, "-d", "gard"], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([*command, "-d", "gard"], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert "did you mean 'guard'" in ended.stderr
 
@@ -398,7 +398,7 @@ def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
             client.connect(str(path))
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: anything.example\r\nConnection: close\r\n\r\n")
             assert client.recv(65536).startswith(b"HTTP/1.1 200")
-        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=120)  # type: ignore[misc]
+        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=300)  # type: ignore[misc]
         assert again.returncode == 2
         assert "something listens there already" in again.stderr
         assert server.stop() == 0
@@ -408,7 +408,7 @@ def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
 def test_port_in_use_is_told(server: Server) -> None:
     port = server.url.rpartition(":")[2]
     command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", port]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 
@@ -424,7 +424,7 @@ def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() ->
         assert found.post("/v1/screen", {**SHARKS, "defense": "ragdefender"})[0] == 502
         assert 'unpoison_unscreened_total{reason="ModelError"} 1.0' in found.get("/metrics")
     command = [sys.executable, "-m", "unpoison", "serve", "--port", "0", *chosen]
-    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=300)
     assert ended.returncode == 2
     assert "failed" in ended.stderr
 

@@ -65,12 +65,12 @@ def test_the_stub_is_an_mcp_server_whose_results_the_proxy_screens(tmp_path: Pat
     folder = WorldFolder(tmp_path)
     text = f"The light is broken. {ORDER} It was new."
     folder.write(World({"read_ticket": {"7": text}}, "unpoison-1", "read_ticket"))
-    with mcp_caller(stub_command(tmp_path, proxy=False), 60) as call:
+    with mcp_caller(stub_command(tmp_path, proxy=False), 300) as call:
         assert call("read_ticket", {"number": "7"}) == text
         assert call("send_mail", {"to": "a", "subject": "b", "body": "c"}) == "Done."
         assert "failed" in call("send_mail", {"to": "a"}).lower() or "error" in call("send_mail", {"to": "a"}).lower()
     assert [(call.tool, call.planted) for call in folder.calls()] == [("read_ticket", True), ("send_mail", False)]
-    with mcp_caller(stub_command(tmp_path, proxy=True), 60) as call:
+    with mcp_caller(stub_command(tmp_path, proxy=True), 300) as call:
         assert "eve@mail.example" not in call("read_ticket", {"number": "7"})
         assert "The light is broken." in call("read_ticket", {"number": "7"})
 
