@@ -38,19 +38,19 @@ def serving(*arguments: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 
 def statistics(url: str) -> dict[str, Any]:
     """`calls` and `most_in_flight` so far, by model name."""
-    with urllib.request.urlopen(f"{url}/statistics", timeout=10) as response:  # noqa: S310  our own server
+    with urllib.request.urlopen(f"{url}/statistics", timeout=60) as response:  # noqa: S310  our own server
         return json.load(response)
 
 
 def release(url: str) -> None:
     """Let the models called `held` reply from now on."""
-    urllib.request.urlopen(f"{url}/release", timeout=10).close()  # noqa: S310  our own server
+    urllib.request.urlopen(f"{url}/release", timeout=60).close()  # noqa: S310  our own server
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -128,7 +128,7 @@ class Handler(BaseHTTPRequestHandler):
             Handler.released.wait(60)
         elif kind == "meeting":
             with Handler.lock:
-                barrier = Handler.meetings.setdefault(model, Barrier(int(argument), timeout=30))
+                barrier = Handler.meetings.setdefault(model, Barrier(int(argument), timeout=60))
             barrier.wait()
 
     def stream(self, kind: str, request: dict[str, Any]) -> None:

@@ -78,6 +78,25 @@ def later(seconds: float) -> None:
     loop.time = lambda: before() + seconds  # type: ignore[method-assign]
 
 
+def stop_clock(client: TestClient) -> Callable[[float], None]:
+    """The clock of the client's loop stands still from now on; what is returned moves it by seconds."""
+    assert client.portal is not None
+    call = client.portal.call
+
+    def stop() -> list[float]:
+        loop = asyncio.get_running_loop()
+        moment = [loop.time()]
+        loop.time = lambda: moment[0]  # type: ignore[method-assign]
+        return moment
+
+    now = call(stop)
+
+    def move(seconds: float) -> None:
+        now[0] += seconds
+
+    return lambda seconds: call(move, seconds)
+
+
 class Held(Marked):
     """Computes until it is let go."""
 

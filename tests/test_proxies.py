@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from ports import free_port
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 NAME = "unpoison.example"
@@ -38,11 +39,6 @@ def socket_of_unit() -> tuple[list[str], str]:
     return words[words.index("serve") + 1 :], words[words.index("--unix-socket") + 1]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def process(*command: str | Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     running = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, env={**os.environ, **environment})
@@ -50,7 +46,7 @@ def process(*command: str | Path, **environment: str) -> Iterator[subprocess.Pop
         yield running
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(60)
         assert running.stderr is not None
         running.stderr.close()
 
@@ -75,7 +71,7 @@ def reply(url: str, body: object = None) -> tuple[int, object]:
     trusting = ssl._create_unverified_context()  # noqa: S323  a certificate made for this test
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Host": NAME, "Content-Type": "application/json"})  # noqa: S310
-    for _ in range(200):  # until the proxy listens
+    for _ in range(1200):  # until the proxy listens
         try:
             with urllib.request.urlopen(request, timeout=60, context=trusting) as response:  # noqa: S310
                 text = response.read()
@@ -104,7 +100,7 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     text, port = (DEPLOY / "nginx.conf").read_text(), free_port()
     key, certificate = tmp_path / "unpoison.key", tmp_path / "unpoison.pem"
     made = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", f"/CN={NAME}", "-days", "1"]
-    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=300)
     for given, own in {
         socket_of_unit()[1]: service,
         "listen 443": f"listen 127.0.0.1:{port}",
@@ -119,7 +115,7 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     user = "user root; " if os.geteuid() == 0 else ""
     command = ["nginx", "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"]
     settings = f"{user}daemon off; pid {tmp_path}/nginx.pid;"
-    checked = subprocess.run([*command, "-g", settings, "-t"], capture_output=True, text=True, timeout=60)
+    checked = subprocess.run([*command, "-g", settings, "-t"], capture_output=True, text=True, timeout=300)
     assert checked.returncode == 0, checked.stderr
     with process(*command, "-g", settings):
         check(f"https://127.0.0.1:{port}")
@@ -130,7 +126,7 @@ def test_caddy_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     text, port = (DEPLOY / "Caddyfile").read_text(), free_port()
     given = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
     home = {"XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    checked = subprocess.run(given, capture_output=True, text=True, timeout=60, env={**os.environ, **home})
+    checked = subprocess.run(given, capture_output=True, text=True, timeout=300, env={**os.environ, **home})
     assert checked.returncode == 0, checked.stderr
     listed = f"unix/{socket_of_unit()[1]}"
     assert listed in text, "Caddyfile and the unit do not fit"

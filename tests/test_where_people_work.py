@@ -42,8 +42,8 @@ def place(tmp_path: Path) -> Path:
 
 def run(command: list[str], place: Path, **more: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join((str(place / "bin"), os.environ["PATH"]))
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), **more}
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "COLUMNS": "300", "PATH": path, "PYTHONPATH": str(ROOT / "src"), **more}
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def step(place: Path, **inputs: str) -> subprocess.CompletedProcess[str]:

@@ -36,7 +36,15 @@ def run(work: Callable[[bool], Any]) -> None:
         assert direct == proxied
         assert direct
 
-    asyncio.run(asyncio.wait_for(both(), 120))
+    asyncio.run(asyncio.wait_for(both(), 300))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(6000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
 
 
 def text_of(result: Any) -> str:
@@ -44,74 +52,55 @@ def text_of(result: Any) -> str:
     return str(part.text)
 
 
-def test_sampling_reaches_the_model_of_the_host_and_its_answer_the_tool() -> None:
+def test_sampling_and_elicitation_reach_the_host_and_its_answers_the_tools() -> None:
     async def work(proxied: bool) -> Any:
         seen: list[str] = []
+        actions = ["accept", "decline"]
 
         async def sample(context: Any, params: Any) -> Any:
             seen.append(params.messages[0].content.text)
             content = mcp.types.TextContent(type="text", text="three short words")
             return mcp.types.CreateMessageResult(role="assistant", content=content, model="host-1")
 
-        async with talking(proxied, mode="legacy", sampling_callback=sample) as client:
-            said = text_of(await client.call_tool("summarise", {"text": ASKED}))
-            assert said == "host-1: three short words"
-            return said, seen
-
-    run(work)
-
-
-@pytest.mark.parametrize("action", ["accept", "decline"])
-def test_elicitation_reaches_the_user_and_the_answer_the_tool(action: str) -> None:
-    async def work(proxied: bool) -> Any:
         async def elicit(context: Any, params: Any) -> Any:
             assert params.message == "Which day?"
+            action = actions.pop(0)
             return mcp.types.ElicitResult(action=action, content={"day": "Monday"} if action == "accept" else None)
 
-        async with talking(proxied, mode="legacy", elicitation_callback=elicit) as client:
-            said = text_of(await client.call_tool("book", {}))
-            assert said == ("accept Monday" if action == "accept" else "decline")
-            return said
+        async with talking(proxied, mode="legacy", sampling_callback=sample, elicitation_callback=elicit) as client:
+            said = text_of(await client.call_tool("summarise", {"text": ASKED}))
+            assert said == "host-1: three short words"
+            booked = [text_of(await client.call_tool("book", {})) for _ in range(2)]
+            assert booked == ["accept Monday", "decline"]
+            return said, seen, booked
 
     run(work)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_progress_comes_in_order_and_before_the_result(mode: str) -> None:
+def test_progress_comes_before_the_result_and_a_call_that_the_host_cancels_ends_at_the_server(mode: str) -> None:
     async def work(proxied: bool) -> Any:
         seen: list[Any] = []
+        started = asyncio.Event()
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             seen.append((done, total, message))
 
-        async with talking(proxied, mode=mode) as client:
-            assert text_of(await client.call_tool("count", {"to": 20}, progress_callback=progress)) == "20"
-            for _ in range(200):  # the client runs the callbacks beside the reply
-                if len(seen) == 20:
-                    break
-                await asyncio.sleep(0.01)
-        return sorted(seen)
-
-    run(work)
-
-
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_call_that_the_host_cancels_ends_at_the_server(mode: str) -> None:
-    async def work(proxied: bool) -> Any:
-        started = asyncio.Event()
-
-        async def progress(done: float, total: float | None, message: str | None) -> None:
+        async def begin(done: float, total: float | None, message: str | None) -> None:
             started.set()
 
         async with talking(proxied, mode=mode) as client:
-            task = asyncio.create_task(client.call_tool("wait", {}, progress_callback=progress))
+            assert text_of(await client.call_tool("count", {"to": 20}, progress_callback=progress)) == "20"
+            await until(lambda: len(seen) == 20)  # the client runs the callbacks beside the reply
+            task = asyncio.create_task(client.call_tool("wait", {}, progress_callback=begin))
             await started.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            for _ in range(200):
+            for _ in range(1200):
                 if said := text_of(await client.call_tool("cancellations", {})):
                     break
                 await asyncio.sleep(0.05)
-            return said
+            assert said
+        return sorted(seen), said
 
     run(work)

@@ -7,11 +7,14 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ports import free_port
 
 mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
 
@@ -38,7 +41,7 @@ def _environment() -> dict[str, str]:
 
 
 def run(work: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 90))
+    return asyncio.run(asyncio.wait_for(work, 300))
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -55,6 +58,8 @@ def test_all_passes_but_injections_in_either_era_of_the_protocol(mode: str) -> N
             added = await client.call_tool("add", {"a": 2, "b": 3}, progress_callback=progress)
             assert (added.structured_content, added.content[0].text, added.meta) == ({"result": 5}, "5", added.meta)
             assert len(added.content) == 1
+            while not seen:  # the client runs the callbacks beside the reply
+                await asyncio.sleep(0.01)
             assert seen == [1]
             page = await client.call_tool("fetch", {"url": "https://a.example"})
             assert [part.text for part in page.content] == [
@@ -69,16 +74,15 @@ def test_all_passes_but_injections_in_either_era_of_the_protocol(mode: str) -> N
 
 
 def test_over_http_as_over_pipes() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(command("http", str(port)), stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
-            subprocess.run(["sleep", "0.1"])
+            assert server.poll() is None
+            time.sleep(0.1)
 
         async def talk() -> None:
             async with talking("--url", f"http://127.0.0.1:{port}/mcp") as client:
@@ -92,9 +96,7 @@ def test_over_http_as_over_pipes() -> None:
         server.wait()
 
 
-@pytest.mark.parametrize(
-    ("habit", "options"), [("die", ()), ("hang", ("--timeout", "10")), ("huge", ("--max-message", "100000"))]
-)
+@pytest.mark.parametrize(("habit", "options"), [("die", ()), ("huge", ("--max-message", "100000"))])
 def test_a_server_that_fails_is_a_protocol_error(habit: str, options: tuple[str, ...]) -> None:
     async def talk() -> None:
         async with talking(*options, server=command(habit), mode="legacy") as client:
@@ -131,38 +133,39 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
     own["tools"]["fetch"] = "sha256:0"
     lock.write_text(json.dumps(data))
 
-    async def names(server: list[str]) -> set[str]:
-        async with talking("--lock", str(lock), server=server) as client:
-            return {tool.name for tool in (await client.list_tools()).tools}
-
     async def call(mode: str) -> None:
         async with talking("--lock", str(lock), server=command(), mode=mode) as client:
             assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
             with pytest.raises(mcp.MCPError, match="changed since it was approved"):
                 await client.call_tool("fetch", {"url": "https://a.example"})
+            assert {tool.name for tool in (await client.list_tools()).tools} == {"add", "misbehave"}
 
-    run(call("legacy"))  # nobody has listed the tools here
+    run(call("legacy"))  # nobody has listed the tools before the calls
     run(call("auto"))
-    assert run(names(command())) == {"add", "misbehave"}
-    assert run(names(command("another"))) == set()
+
+
+def error_of(*arguments: str) -> tuple[int, str]:
+    """The code and the sentence that a host gets for a request."""
+    line = [sys.executable, "-m", "unpoison", "mcp-proxy", *arguments]
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        said = json.loads(proxy.stdout.readline())
+        proxy.communicate()
+    assert said["id"] == 1
+    return said["error"]["code"], said["error"]["message"]
 
 
 def test_a_server_that_nobody_reaches_over_http_is_a_protocol_error() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        line = [
-            sys.executable,
-            "-m",
-            "unpoison",
-            "mcp-proxy",
-            "--url",
-            f"http://127.0.0.1:{closed.getsockname()[1]}/mcp",
-        ]
-        proxy = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert proxy.stdin is not None
-        assert proxy.stdout is not None
-        proxy.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        proxy.stdin.flush()
-        said = json.loads(proxy.stdout.readline())
-        proxy.communicate()
-    assert (said["id"], said["error"]["code"]) == (1, -32000)
+        assert error_of("--url", f"http://127.0.0.1:{closed.getsockname()[1]}/mcp")[0] == -32000
+
+
+def test_a_server_that_never_answers_is_a_protocol_error() -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    said = "[unpoison] the server did not answer in 0.1 seconds"
+    assert error_of("--timeout", "0.1", "--", *silent) == (-32001, said)

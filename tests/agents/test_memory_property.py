@@ -163,5 +163,5 @@ class Memories(RuleBasedStateMachine):
         return name in self.closed or any(self._is_closed(parent) for parent in self.parents[name])
 
 
-Memories.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+Memories.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
 TestMemories = Memories.TestCase

@@ -124,11 +124,35 @@ class TestResuming:
         assert not output.exists()
 
 
-def batch_process(*arguments: object) -> subprocess.Popen[bytes]:
-    # A parent that ignores Ctrl-C, as a background job's does, hands that down.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    code = f"{heard}from unpoison.cli import main; main()"
-    command = [sys.executable, "-c", code, "batch", *map(str, arguments)]
+STRIKING = """
+import os, signal, sys
+from pathlib import Path
+from unpoison.cli import main
+from unpoison.cli.common import RowCounts
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent that ignores Ctrl-C hands that down
+left, how, add = int(sys.argv.pop(1)), int(sys.argv.pop(1)), RowCounts.add_part
+
+
+def strike(self, *arguments, **options):
+    global left
+    add(self, *arguments, **options)
+    left -= 1
+    if left == 0:
+        own = os.getpid()
+        if how == signal.SIGKILL:
+            Path(sys.argv[-1] + ".children").write_text(Path(f"/proc/{own}/task/{own}/children").read_text())
+        os.kill(own, how)
+
+
+RowCounts.add_part = strike
+main()
+"""
+"""Sends itself a signal when so many parts are finished: whoever sent it from outside might come too late."""
+
+
+def batch_process(*arguments: object, strike: tuple[int, int] = (0, 0)) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", STRIKING, *map(str, strike), "batch", *map(str, arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE)
 
 
@@ -137,17 +161,14 @@ def batch_process(*arguments: object) -> subprocess.Popen[bytes]:
 def test_killed_for_good_and_begun_again(tmp_path: Path, suffix: str):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    source = write(tmp_path / "in.jsonl", [good(n) for n in range(3000)])
+    source = write(tmp_path / "in.jsonl", [good(n) for n in range(700)])
     whole, output = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
     run(str(source), str(whole), Screener("grada"), workers=1)
     folder = output.with_name(f"{output.name}.parts")
-    with batch_process("-d", "grada", "--workers", 2, source, output) as process:
-        while len(list(folder.glob("*.part"))) < 3:
-            assert process.poll() is None, process.stderr
-            time.sleep(0.01)
-        children = children_of(process.pid)
-        os.kill(process.pid, signal.SIGKILL)
+    with batch_process("-d", "grada", "--workers", 2, source, output, strike=(3, signal.SIGKILL)) as process:
+        assert process.wait() == -signal.SIGKILL
     assert not output.exists()
+    children = [int(child) for child in output.with_name(f"{output.name}.children").read_text().split()]
     assert children
     for _ in range(3000):
         if not any(map(alive, children)):
@@ -175,7 +196,7 @@ def alive(pid: int) -> bool:
 
 @LINUX
 def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
-    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(1500)]), tmp_path / "out.jsonl"
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(700)]), tmp_path / "out.jsonl"
 
     def kill(step: Progress) -> None:
         for child in children_of(os.getpid()):
@@ -189,14 +210,10 @@ def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
 
 
 def test_control_c_ends_with_130_and_without_a_traceback(tmp_path: Path):
-    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(3000)]), tmp_path / "out.jsonl"
-    folder = output.with_name("out.jsonl.parts")
-    with batch_process("-d", "grada", "--workers", 2, source, output) as process:
-        while not list(folder.glob("*.part")):
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(700)]), tmp_path / "out.jsonl"
+    with batch_process("-d", "grada", "--workers", 2, source, output, strike=(1, signal.SIGINT)) as process:
         assert process.wait() == 130
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
-    assert list(folder.glob("*.part"))
+    assert list(output.with_name("out.jsonl.parts").glob("*.part"))
+    assert not output.exists()

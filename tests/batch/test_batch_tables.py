@@ -194,7 +194,7 @@ def test_an_empty_table(tmp_path: Path):
 
 def test_an_input_that_changes_meanwhile_is_noticed(tmp_path: Path):
     source = tmp_path / "in.parquet"
-    rows = [{"query": f"query {n}", "passages": [f"passage {n} " * 40]} for n in range(3000)]
+    rows = [{"query": f"query {n}", "passages": [f"passage {n} " * 40]} for n in range(800)]
     options = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
     parquet.write_table(pyarrow.Table.from_pylist(rows), source, **options)
 

@@ -17,16 +17,11 @@ from typing import Any
 
 import pytest
 
+from ports import free_port
 from unpoison.beliefs import BeliefStore, open_beliefs
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
-PATIENCE = 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return int(opened.getsockname()[1])
+PATIENCE = 60.0
 
 
 def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
@@ -63,7 +58,7 @@ class Server:
 
     def listening(self) -> bool:
         with socket.socket() as probe:
-            probe.settimeout(1)
+            probe.settimeout(60)
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> None:

@@ -42,7 +42,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(browser: str, path: Path, profile: Path, fragment: str = "") -> str:
     """The document after the page's script has run."""
     command = [browser, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", f"{path.as_uri()}{fragment}"]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, timeout=300, check=True)
     return done.stdout.decode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from meeting import Meeting
 from unpoison import Madam
 from unpoison.defenses.madam import _is_same_answer, agents_answer, all_correct_answers
 from unpoison.errors import OptionError
@@ -50,7 +51,7 @@ def test_five_agents_that_converge_at_once() -> None:
 
 
 def test_agents_speak_at_the_same_time() -> None:
-    generator = ScriptedGenerator("Answer: x Explanation: y", seconds=0.2)
+    generator = Meeting("Answer: x Explanation: y", 5)
     Madam(generator, rounds=1).answer("q", [f"p{i}" for i in range(5)])
     assert generator.most_in_flight == 5
 

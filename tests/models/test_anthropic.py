@@ -43,7 +43,7 @@ def generator(url: str, model: str, **options: object) -> AnthropicGenerator:
     return AnthropicGenerator(model, KEY, base_url=url, **options)
 
 
-def failure(url: str, model: str, timeout: float = 10.0) -> ModelError:
+def failure(url: str, model: str, timeout: float = 60.0) -> ModelError:
     """The error of one call, the same from both ways to call, and free of the key."""
     made = generator(url, model)
     with pytest.raises(ModelError) as one:
@@ -58,9 +58,9 @@ def failure(url: str, model: str, timeout: float = 10.0) -> ModelError:
 def test_a_reply_with_its_tokens(url: str) -> None:
     made = generator(url, "ok")
     assert isinstance(made, AsyncGenerator)
-    reply = made.generate(PROMPT, timeout=10)
+    reply = made.generate(PROMPT, timeout=60)
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
-    assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
+    assert asyncio.run(made.agenerate(PROMPT, timeout=60)) == reply
     assert made.name == f"anthropic:ok@{url.removeprefix('http://').partition('/')[0]}"
     assert repr(made) == "AnthropicGenerator('ok')"
 
@@ -75,7 +75,7 @@ def test_what_is_sent(url: str) -> None:
         "max_tokens": PROMPT.max_tokens,
         "temperature": 0.0,
     }
-    sent = json.loads(generator(url, "echo", temperature=None, max_tokens=2000).generate(PROMPT, timeout=5).text)
+    sent = json.loads(generator(url, "echo", temperature=None, max_tokens=2000).generate(PROMPT, timeout=60).text)
     assert "temperature" not in sent and sent["max_tokens"] == 2000
 
 

@@ -136,7 +136,7 @@ def test_processes_share_a_file(tmp_path):
         "for i in range(15): CachedEncoder(FakeEncoder(), path=sys.argv[1]).encode([f'{sys.argv[2]} {i}', str(i)])"
     )
     workers = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in ("a", "b", "c")]
-    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    assert [worker.wait(300) for worker in workers] == [0, 0, 0]
     encoder = FakeEncoder()
     CachedEncoder(encoder, path=path).encode([f"{name} {i}" for name in "abc" for i in range(15)])
     assert encoder.calls == []

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from meeting import Meeting
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeCrossEncoder
@@ -104,9 +105,16 @@ def test_scripted_errors_reach_the_driver_which_retries_them():
     assert len(generator.prompts) == 2
 
 
-def test_latency_is_simulated_and_the_driver_bounds_the_calls_in_flight():
-    for drive in (run, lambda *given: asyncio.run(arun(*given))):
-        generator = ScriptedGenerator("Paris", seconds=0.02)
+def test_latency_is_simulated(monkeypatch):
+    slept = []
+    monkeypatch.setattr("unpoison.models.doubles.time.sleep", slept.append)
+    ScriptedGenerator("Paris", seconds=0.02).generate(PROMPT)
+    assert slept == [0.02]
+
+
+def test_the_driver_bounds_the_calls_in_flight():
+    tasks = ScriptedGenerator("Paris", seconds=0.02)  # they begin together, before the loop looks at the clock again
+    for drive, generator in ((run, Meeting("Paris", 3)), (lambda *given: asyncio.run(arun(*given)), tasks)):
         replies, _ = drive(generate(prompts(8)), Models(generator=generator), Limits(in_flight=3))
         assert len(replies) == 8
         assert generator.most_in_flight == 3

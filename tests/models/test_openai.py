@@ -45,7 +45,7 @@ def generator(url: str, model: str, **options: object) -> OpenAIGenerator:
     return OpenAIGenerator(model, f"{url}/v1", KEY, **options)
 
 
-def failure(url: str, model: str, timeout: float | None = 10.0) -> ModelError:
+def failure(url: str, model: str, timeout: float | None = 60.0) -> ModelError:
     """The error of one call, the same from both ways to call, and free of the key."""
     made = generator(url, model)
     with pytest.raises(ModelError) as one:
@@ -61,9 +61,9 @@ def failure(url: str, model: str, timeout: float | None = 10.0) -> ModelError:
 def test_a_reply_with_its_tokens(url: str) -> None:
     made = generator(url, "ok")
     assert isinstance(made, AsyncGenerator)
-    reply = made.generate(PROMPT, timeout=10)
+    reply = made.generate(PROMPT, timeout=60)
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
-    assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
+    assert asyncio.run(made.agenerate(PROMPT, timeout=60)) == reply
     place = url.removeprefix("http://").partition("/")[0]
     assert made.name == f"openai:ok@{place}"
     assert generator(url, "ok", temperature=None, max_tokens=9).name == f"{made.name},temperature=None,max_tokens=9"
@@ -176,11 +176,12 @@ def test_an_account_without_quota_is_not_asked_again(url: str) -> None:
         ("-3", 0, 0),
         ("999999999", 3600, 3600),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
-        (format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True), 1000, 1800),
+        (None, 1000, 1800),
     ],
-    ids=["seconds", "parts", "negative", "far", "past", "date"],  # a date of its own would be another test each time
+    ids=["seconds", "parts", "negative", "far", "past", "in half an hour"],
 )
-def test_retry_after_in_seconds_or_as_a_date(url: str, header: str, least: float, most: float) -> None:
+def test_retry_after_in_seconds_or_as_a_date(url: str, header: str | None, least: float, most: float) -> None:
+    header = header or format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True)
     error = failure(url, f"after/{header}")
     assert error.retry_after is not None
     assert least <= error.retry_after <= most
@@ -205,7 +206,7 @@ def test_a_server_that_is_too_slow_or_hangs_up_or_is_not_there(url: str) -> None
     assert "connection" in str(failure(url, "reset"))
     gone = OpenAIGenerator("ok", "http://user:secret@127.0.0.1:9/v1", KEY)
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/ failed") as error:
-        gone.generate(PROMPT, timeout=5)
+        gone.generate(PROMPT, timeout=60)
     assert error.value.retryable
 
 

@@ -86,12 +86,12 @@ def test_threads_share_it(reader):
     assert all(readings == found[0] for readings in found)
 
 
-def test_a_megabyte_is_read_within_bounds(reader):
-    text = "Oak trees were felled for ships. " * 30_000 + "The warship Vasa has its museum in the city of Stockholm."
+def test_much_is_read_within_bounds(reader):
+    text = "Oak trees were felled for ships. " * 9_000 + "The warship Vasa has its museum in the city of Stockholm."
     (reading,) = reader.read(QUESTION, [text])
-    assert "Stockholm" in reading.answer  # behind a megabyte, in the slice nearest to the question
+    assert "Stockholm" in reading.answer  # behind 300,000 characters, in the slice nearest to the question
     assert text[reading.start : reading.end] == reading.answer
-    assert reading.skimmed > 900_000
+    assert reading.skimmed > 250_000
     (cut,) = reader.read(QUESTION, ["x " * MAX_PASSAGE_CHARS])
     assert cut.skimmed >= MAX_PASSAGE_CHARS
 

@@ -286,7 +286,7 @@ def test_a_browser_applies_the_style_and_refuses_nothing(tmp_path: Path):
         [browser, *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert "Content Security Policy" not in done.stderr
     assert len(Reader(done.stdout).named("blockquote")) == 5

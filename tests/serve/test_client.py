@@ -217,7 +217,7 @@ def scripted() -> Iterator[Callable[..., str]]:
     yield replying
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60)
 
 
 GOOD = json.dumps({"screening": Marked().screen("q", ["a"]).summary()})

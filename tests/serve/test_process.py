@@ -15,14 +15,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from servers import release
 from servers import serving as model_server
+from unpoison.serve.sockets import SOCKET
 
 SHARKS = {
     "query": "where do the sharks play",
@@ -85,7 +87,7 @@ class Server:
         """Ask it to end and wait until it has; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
-        self._reader.join(10)
+        self._reader.join(60)
         return status
 
 
@@ -318,19 +320,47 @@ def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die(
             os.kill(worker, 0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_connections_are_dealt_out_and_a_workers_death_ends_those_alone_that_it_had() -> None:
     with running("--workers", "2") as server, ExitStack() as stack:
         until(lambda: sum("running on" in line["event"] for line in server.lines) == 2, server.process)
-        connections = [http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60) for _ in range(12)]
-        for one in connections:  # all at once, as a proxy opens them
+        workers, connections = worker_ids(server), []
+        while len(connections) < 12 or set(holders(workers, connections)) != workers:
+            assert len(connections) < 200, "one worker takes all"
+            one = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
             stack.callback(one.close)
-            one.connect()
-        assert all(map(answers, connections))
-        os.kill(min(worker_ids(server)), signal.SIGKILL)
-        lost = sum(not answers(one) for one in connections)
-        assert 3 <= lost <= 9  # six, but for a process that did not run for a while
+            assert answers(one)
+            connections.append(one)
+        held = holders(workers, connections)
+        until(lambda: loads_of(workers) == {worker: held.count(worker) for worker in workers}, server.process)
+        os.kill(victim := min(workers), signal.SIGKILL)
+        assert [answers(one) for one in connections] == [holder != victim for holder in held]
         assert json.loads(server.get("/healthz")) == {"status": "ok"}
         assert server.stop() == 0
+
+
+def holders(workers: set[int], connections: list[http.client.HTTPConnection]) -> list[int]:
+    """Which of the processes has which connection."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {int(row[2].partition(":")[2], 16): f"socket:[{row[9]}]" for row in rows}  # by the port of the other end
+    owners = dict[str, int]()
+    for worker in workers:
+        for file in Path(f"/proc/{worker}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                owners[os.readlink(file)] = worker
+    return [owners[sockets[one.sock.getsockname()[1]]] for one in connections]
+
+
+def loads_of(workers: set[int]) -> dict[int, float]:
+    """How many connections each process says that it has, in the memory that all share."""
+    loads = {}
+    for worker in workers:
+        variables = Path(f"/proc/{worker}/environ").read_bytes().decode().split("\0")
+        (numbers,) = [text.partition("=")[2] for text in variables if text.startswith(f"{SOCKET}=")]
+        *_, file, own = numbers.split(",")
+        said = np.fromfile(f"/proc/{worker}/fd/{file}").reshape(len(workers), -1)
+        loads[worker] = float(said[int(own), 0])
+    return loads
 
 
 def answers(connection: http.client.HTTPConnection) -> bool:
@@ -353,7 +383,7 @@ def test_workers_end_with_their_parent() -> None:
 
 def test_workers_that_cannot_run_are_not_started_again() -> None:
     command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", "0", "--workers", "2"]
-    ended = subprocess.run([*command, "-d", "gard"], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([*command, "-d", "gard"], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert "did you mean 'guard'" in ended.stderr
 
@@ -368,7 +398,7 @@ def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
             client.connect(str(path))
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: anything.example\r\nConnection: close\r\n\r\n")
             assert client.recv(65536).startswith(b"HTTP/1.1 200")
-        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=120)  # type: ignore[misc]
+        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=300)  # type: ignore[misc]
         assert again.returncode == 2
         assert "something listens there already" in again.stderr
         assert server.stop() == 0
@@ -378,7 +408,7 @@ def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
 def test_port_in_use_is_told(server: Server) -> None:
     port = server.url.rpartition(":")[2]
     command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", port]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 
@@ -394,7 +424,7 @@ def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() ->
         assert found.post("/v1/screen", {**SHARKS, "defense": "ragdefender"})[0] == 502
         assert 'unpoison_unscreened_total{reason="ModelError"} 1.0' in found.get("/metrics")
     command = [sys.executable, "-m", "unpoison", "serve", "--port", "0", *chosen]
-    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=300)
     assert ended.returncode == 2
     assert "failed" in ended.stderr
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service_doubles import POISONED, Cuts, Held, Marked, Serving, problem
+from service_doubles import POISONED, Cuts, Held, Marked, Serving, problem, stop_clock
 from unpoison.errors import DeadlineError, InputError, ModelError, StoreError
 from unpoison.serve import Bounds
 from unpoison.serve.rerank import rank_documents
@@ -208,9 +208,14 @@ def test_monitor_passes_through_what_cannot_be_screened(serving: Serving, docume
 
 def test_monitor_does_not_wait_longer_than_the_request(serving: Serving) -> None:
     held = Held()
-    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(timeout=0.3))
-    assert [one["index"] for one in client.post("/rerank", json=TEXTS).json()] == [0, 1, 2, 3]
-    held.go.set()
+    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(timeout=600))
+    move = stop_clock(client)
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(client.post, "/rerank", json=TEXTS)
+        assert held.begun.wait(60)
+        move(601)  # the limit of the middleware itself is two seconds later
+        assert [one["index"] for one in reply.result().json()] == [0, 1, 2, 3]
+        held.go.set()
     assert 'unpoison_unscreened_total{reason="TimeoutError"} 1.0' in client.get("/metrics").text
 
 

@@ -106,12 +106,16 @@ def test_encoders_behind_a_network_do_not_take_a_thread() -> None:
 def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:
     async def give_up() -> None:
         work = Work(1)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await work.screen(held, QUERY, PASSAGES)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await work.screen(Marked(), QUERY, PASSAGES)
+        first = asyncio.create_task(work.screen(held, QUERY, PASSAGES))
+        assert await asyncio.to_thread(held.begun.wait, 60)
+        second = asyncio.create_task(work.screen(Marked(), QUERY, PASSAGES))
+        while not work._short._jobs.qsize():
+            await asyncio.sleep(0)
+        for task in (first, second):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert work._short._jobs.qsize() == 1, "nobody has taken the second from the line"
         held.go.set()
         assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
         await work.close()

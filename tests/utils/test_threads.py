@@ -84,7 +84,7 @@ def test_results_come_in_the_order_of_the_items(at_once: int) -> None:
 
 
 def test_several_are_at_work_at_once_and_one_stays_on_the_callers_thread() -> None:
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=60)
     assert len(list(parallel_map(lambda _: barrier.wait(), range(3), 3))) == 3
     assert set(parallel_map(lambda _: threading.get_ident(), range(3), 1)) == {threading.get_ident()}
 
@@ -109,7 +109,7 @@ def test_what_has_not_begun_when_one_fails_never_begins() -> None:
         begun.append(n)
         if n == 0:
             raise ValueError("the first")
-        may_end.wait(10)
+        may_end.wait(60)
         return n
 
     with pytest.raises(ValueError, match="the first"):

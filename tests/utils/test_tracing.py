@@ -143,9 +143,9 @@ def test_spans_are_sent_to_a_collector() -> None:
         "from opentelemetry import trace; trace.get_tracer_provider().force_flush()"
     )
     own = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "OTEL_METRICS_EXPORTER": "none"}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env={**os.environ, **own})
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, env={**os.environ, **own})
     assert Collector.received.wait(30)
     assert Collector.path_of == "/v1/traces"
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60)

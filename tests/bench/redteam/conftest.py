@@ -14,10 +14,24 @@ from typing import Any
 import pytest
 
 from bench.redteam.running_system import RunningSystem, serve_system
-from unpoison.bench.redteam import Hosts, Secrets, build_target
+from unpoison.bench.redteam import Hosts, Secrets
 from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.pace import Clock
 
 HERE = Path(__file__).parent
+
+
+class Quick(Clock):
+    """Time that passes when somebody waits."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def now(self) -> float:
+        return self.passed
+
+    def sleep(self, seconds: float, until: object = None) -> None:
+        self.passed += seconds
 
 
 class StandIn:
@@ -92,7 +106,7 @@ def standing_in(folder: Path, *arguments: str, questions: int = 6) -> Iterator[S
         yield StandIn(f"http://127.0.0.1:{port}")
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -141,7 +155,9 @@ def system() -> Iterator[RunningSystem]:
 def target(system: RunningSystem) -> Callable[..., HttpTarget]:
     """A target of the system; `{BASE}` in an address is where it runs."""
 
-    def build(environment: dict[str, str] | None = None, timeout: float = 10.0, **calls: Any) -> HttpTarget:
+    def build(
+        environment: dict[str, str] | None = None, timeout: float = 60.0, clock: Clock | None = None, **calls: Any
+    ) -> HttpTarget:
         values = {
             "ask": {"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.answer"},
             "plant": {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.ids[*]"},
@@ -149,6 +165,6 @@ def target(system: RunningSystem) -> Callable[..., HttpTarget]:
             **calls,
         }
         written = json.loads(json.dumps(values).replace("BASE", system.url))
-        return build_target(written, secrets=Secrets(environment or {}), hosts=Hosts(), timeout=timeout)
+        return HttpTarget(written, Secrets(environment or {}), Hosts(), timeout=timeout, clock=clock)
 
     return build

@@ -34,7 +34,7 @@ class Hostile:
     def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(5)
+        self._thread.join(60)
 
     def _accept(self) -> None:
         while True:
@@ -46,7 +46,7 @@ class Hostile:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(60)
             try:
                 if (request := self._read(connection)) is None:
                     return

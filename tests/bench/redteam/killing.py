@@ -23,6 +23,10 @@ def index(url: str) -> str:
         return json.load(response)["dump"]
 
 
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def forked(work: object) -> int:
     child = os.fork()
     if child == 0:
@@ -47,14 +51,17 @@ def main() -> None:
         found = clean(journal, secrets=Secrets({}), hosts=Hosts())
         (folder / "cleaned.json").write_text(json.dumps([found.removed, list(found.remaining), list(found.damaged)]))
 
-    began = time.monotonic()
     os.waitpid(forked(lambda: run(folder / "whole.jsonl")), 0)
-    whole = time.monotonic() - began
-    summary = {"whole": whole, "same": index(url) == before, "kills": []}
+    whole = (folder / "whole.jsonl").stat().st_size
+    summary = {"same": index(url) == before, "kills": []}
     for number in range(times):
         journal = folder / f"killed-{number}.jsonl"
         child = forked(lambda journal=journal: run(journal))
-        time.sleep(numbers.uniform(0.02, 0.9) * whole)
+        moment = numbers.uniform(0.0, 0.9) * whole  # by what is written down, for a machine may stand still
+        running = (os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        while size(journal) < moment and os.waitid(*running) is None:
+            time.sleep(0.001)
+        time.sleep(numbers.uniform(0.0, 0.005))  # and anywhere between two lines
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         dirty = index(url) != before

@@ -65,12 +65,12 @@ def test_the_stub_is_an_mcp_server_whose_results_the_proxy_screens(tmp_path: Pat
     folder = WorldFolder(tmp_path)
     text = f"The light is broken. {ORDER} It was new."
     folder.write(World({"read_ticket": {"7": text}}, "unpoison-1", "read_ticket"))
-    with mcp_caller(stub_command(tmp_path, proxy=False), 60) as call:
+    with mcp_caller(stub_command(tmp_path, proxy=False), 300) as call:
         assert call("read_ticket", {"number": "7"}) == text
         assert call("send_mail", {"to": "a", "subject": "b", "body": "c"}) == "Done."
         assert "failed" in call("send_mail", {"to": "a"}).lower() or "error" in call("send_mail", {"to": "a"}).lower()
     assert [(call.tool, call.planted) for call in folder.calls()] == [("read_ticket", True), ("send_mail", False)]
-    with mcp_caller(stub_command(tmp_path, proxy=True), 60) as call:
+    with mcp_caller(stub_command(tmp_path, proxy=True), 300) as call:
         assert "eve@mail.example" not in call("read_ticket", {"number": "7"})
         assert "The light is broken." in call("read_ticket", {"number": "7"})
 
@@ -93,7 +93,7 @@ def test_a_server_that_is_none_is_named(tmp_path: Path) -> None:
     needs_mcp()
     target = {"agent": {"mcp": {"command": [sys.executable, "-c", "print('no json')"]}}, "state": "state"}
     with pytest.raises(TargetError, match="cannot be used"):
-        run(tmp_path, target, limits={"timeout": 5})
+        run(tmp_path, target, limits={"timeout": 60})
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def http_agent(state: Path) -> Iterator[str]:
     def call(tool: str, given: Any) -> str:
         if tool == "fetch_page" and given["url"].startswith("http://127.0.0.1"):
             try:
-                with urllib.request.urlopen(given["url"].replace(" ", "%20"), timeout=20) as reply:  # noqa: S310
+                with urllib.request.urlopen(given["url"].replace(" ", "%20"), timeout=60) as reply:  # noqa: S310
                     return str(reply.read().decode())
             except urllib.error.HTTPError:
                 return "nothing"
@@ -156,10 +156,10 @@ def test_pages_are_served_on_this_machine_and_written_down(tmp_path: Path) -> No
     folder.write(task.world("unpoison-1", f"{task.text} {ORDER}"))
     with serve_pages(folder) as site:
         assert site.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(site + task.key, timeout=20) as reply:  # noqa: S310  our own server
+        with urllib.request.urlopen(site + task.key, timeout=60) as reply:  # noqa: S310  our own server
             assert ORDER in reply.read().decode()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{site}/other?q=unpoison-1", timeout=20)  # noqa: S310  our own server
+            urllib.request.urlopen(f"{site}/other?q=unpoison-1", timeout=60)  # noqa: S310  our own server
         with pytest.raises(OptionError, match="cannot be used"), serve_pages(folder, int(site.rpartition(":")[2])):
             pass
     assert [(call.arguments["path"], call.planted) for call in folder.calls()] == [

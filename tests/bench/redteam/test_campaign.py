@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from bench.redteam.conftest import write_world
-from bench.redteam.test_hostile import Quick
+from bench.redteam.conftest import Quick, write_world
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, run_test
 from unpoison.bench.redteam.journal import Journal
 from unpoison.errors import TargetError

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from bench.redteam.conftest import write_world
+from bench.redteam.conftest import Quick, write_world
 from bench.redteam.test_campaign import Scripted, tried
-from bench.redteam.test_hostile import Quick
 from documents import ROOT, blocks
 from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.journal import Journal
@@ -202,7 +201,7 @@ def test_txtai_as_the_documentation_describes_it(tmp_path):
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)
     assert results.complete, results.problems
     assert (results.planted, results.removed, results.accepted) == (3, 3, 0)
     assert (TxtAi.index, TxtAi.staged) == ({}, {})

@@ -98,7 +98,7 @@ def replying() -> Iterator[Callable[..., HttpTarget]]:
     yield target
     server.shutdown()
     server.server_close()
-    thread.join(5)
+    thread.join(60)
 
 
 @pytest.mark.parametrize("text", [CHAT, COMPLETED, ANTHROPIC, RESPONSES, PLAIN, frames('"In "', '"1200."')])

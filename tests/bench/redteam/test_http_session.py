@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from bench.redteam.conftest import Quick
 from bench.redteam.running_system import TRUTH, serve_system
 from unpoison.bench.redteam import Document
-from unpoison.bench.redteam.http_session import LoginKeeper
 from unpoison.errors import TargetError
 
 QUESTION = "When was the town hall of Alderbridge built?"
@@ -81,16 +81,13 @@ def test_a_form_that_redirects_logs_in_by_its_cookie(system, target):
 
 @pytest.mark.parametrize("expires", [50, "$.expires_in"])
 def test_a_login_that_expires_is_renewed_before_it_is_refused(system, target, expires):
-    asked = target(PASSWORD, **{**BEARER, "login": {**LOGIN, "expires": expires}})
-    now = [0.0]
-    keeper = asked._login
-    assert isinstance(keeper, LoginKeeper)
-    keeper._now = lambda: now[0]
+    clock = Quick()
+    asked = target(PASSWORD, clock=clock, **{**BEARER, "login": {**LOGIN, "expires": expires}})
     asked.ask(QUESTION)
-    now[0] = 49.0
+    clock.passed = 49.0
     asked.ask(QUESTION)
     assert system.logins == 1
-    now[0] = 101.0
+    clock.passed = 101.0
     asked.ask(QUESTION)
     assert system.logins == 2
 
@@ -167,7 +164,7 @@ def test_a_job_is_polled_until_it_is_done_and_gives_the_ids_of_the_pieces(system
         (JOB, "plant: \\$.status is \\['failed'\\], which means that it failed"),
         (
             {**JOB, "fails": [], "equals": "never"},
-            "is \\['failed'\\] after 0.3 s and not 'never'; raise limits.timeout",
+            "not done within 60 s: \\$.status is \\['failed'\\] and not 'never'; raise limits.timeout",
         ),
         ({**JOB, "url": "BASE/nowhere/{job}"}, "status 404"),
     ],
@@ -176,7 +173,7 @@ def test_a_job_that_does_not_end_well_may_have_planted(system, target, job, mess
     """A refusal of the last step says nothing of the first: it must not be taken for "nothing was planted"."""
     system.broken_job = True
     with pytest.raises(TargetError, match=message) as failed:
-        target(plant=[ADDED, job], timeout=0.3 if job["url"] == JOB["url"] else 5.0).plant([document()])
+        target(plant=[ADDED, job], clock=Quick()).plant([document()])
     assert not failed.value.refused
 
 
@@ -186,11 +183,38 @@ def test_a_refused_first_step_has_planted_nothing(system, target):
     assert failed.value.refused
 
 
+class Slow(Quick):
+    """Every request takes four minutes."""
+
+    def __init__(self, system):
+        super().__init__()
+        self.system = system
+
+    def now(self) -> float:
+        return self.passed + 240 * len(self.system.requests)
+
+
+NEVER = {"method": "GET", "url": "BASE/jobs/{job}", "value": "$.status", "equals": "never", "id": "$.ids[*]"}
+
+
 def test_all_requests_of_a_call_share_its_time(system, target):
-    again = {"method": "GET", "url": "BASE/jobs/{job}", "value": "$.status", "equals": "never", "id": "$.ids[*]"}
-    with pytest.raises(TargetError, match=r"after 0\.25 s and not 'never'"):
-        target(plant=[ADDED, again], timeout=0.25).plant([document()])
-    assert system.jobs["job-1"]["looks"] <= 3
+    with pytest.raises(TargetError, match=r"^plant was not done within 600 s: .* and not 'never'; raise limits"):
+        target(plant=[ADDED, NEVER], timeout=600, clock=Slow(system)).plant([document()])
+    assert system.jobs["job-1"]["looks"] == 2
+    with pytest.raises(TargetError, match=r"^ask was not done within 200 s; raise limits.timeout") as failed:
+        target(ask=THREAD, timeout=200, clock=Slow(system)).ask(QUESTION)
+    assert list(system.threads.values()) == [[]], "the second request was sent although no time was left"
+    assert failed.value.retryable
+
+
+def test_a_reply_that_never_comes_ends_with_the_time_of_the_call(system, target):
+    """The message has the seconds of the whole call, not what the others left of them."""
+    clock, system.replies = Quick(), 2
+    clock.sleep = lambda seconds, until=None: setattr(clock, "passed", 59.9)
+    with pytest.raises(TargetError, match=r"^plant was not done within 60 s: .*'running'.* not 'never'") as failed:
+        target(plant=[ADDED, NEVER], clock=clock).plant([document()])
+    assert not failed.value.refused
+    assert not failed.value.retryable, "the job may still be done: planted again, it would be there twice"
 
 
 def test_a_value_that_is_not_there_is_named(target):

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 import pytest
 import uvicorn
 
-from bench.redteam.conftest import write_world
-from bench.redteam.test_hostile import Quick
+from bench.redteam.conftest import Quick, write_world
 from unpoison import Rag
 from unpoison.bench.redteam import (
     Answered,
@@ -56,7 +55,7 @@ def serving(app: object) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         listening.close()
 
 

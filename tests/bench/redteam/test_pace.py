@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.redteam.test_hostile import Quick
+from bench.redteam.conftest import Quick
 from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.errors import TargetError

@@ -112,7 +112,7 @@ def test_a_run_that_was_killed_goes_on_when_it_is_cleaned(stand_in, tmp_path):
 def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode):
     system = stand_in("--mode", mode)
     before = system.index
-    config = system.config(tmp_path, wait={"seconds": 2, "every": 0.05})
+    config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05})
     result = command(config, "--json")
     document = json.loads(result.stdout)
     assert system.index == before

@@ -27,7 +27,7 @@ from unpoison.bench.redteam.secrets import Secrets
 from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["ABSENT", "HttpClient", "Response"]
+__all__ = ["ABSENT", "HttpClient", "LateReplyError", "Response"]
 
 MAX_BYTES = 8 << 20
 """Bytes of a reply; answers and their passages have thousands."""
@@ -57,6 +57,10 @@ class _QuietFilter(logging.Filter):
 
 
 _QUIET = _QuietFilter()
+
+
+class LateReplyError(TargetError):
+    """No whole reply in time."""
 
 
 class Response(NamedTuple):
@@ -119,6 +123,7 @@ class HttpClient:
             seconds: Less time than `timeout`.
 
         Raises:
+            LateReplyError: There was none in time.
             TargetError: There is none.
         """
         response = self._exchange(what, filled, min(self._timeout, seconds or self._timeout))
@@ -192,7 +197,7 @@ class HttpClient:
             except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
                 refused = type(error).__name__
             except (self._httpx.TimeoutException, TimeoutError):
-                raise TargetError(f"{what} had no whole reply after {seconds:.3g} s", retryable=True) from None
+                raise LateReplyError(f"{what} had no whole reply after {seconds:.3g} s", retryable=True) from None
             except self._httpx.HTTPError as error:  # theirs hold requests, and these the secrets
                 why = f"{type(error).__name__}: {clip(self._secrets.mask(str(error)))}"
                 raise TargetError(f"{what}: the connection broke ({why})", retryable=True) from None

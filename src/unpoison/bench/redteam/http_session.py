@@ -7,18 +7,18 @@ the seconds of one call.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
 from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_calls import Login
-from unpoison.bench.redteam.http_client import HttpClient, Response
+from unpoison.bench.redteam.http_client import HttpClient, LateReplyError, Response
 from unpoison.bench.redteam.http_cookies import Cookies
 from unpoison.bench.redteam.http_reply import stream_values
 from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.json_path import JsonPath
+from unpoison.bench.redteam.pace import Clock, late_error
 from unpoison.bench.redteam.secrets import SENSITIVE, Secrets
 from unpoison.errors import TargetError, clip
 
@@ -62,18 +62,13 @@ class LoginKeeper:
         client: Sends them.
         secrets: Where tokens and cookies are hidden.
         seconds: That a login may take.
-        now: The clock.
+        clock: Time.
     """
 
     def __init__(
-        self,
-        steps: Sequence[Login],
-        client: HttpClient,
-        secrets: Secrets,
-        seconds: float,
-        now: Callable[[], float] = time.monotonic,
+        self, steps: Sequence[Login], client: HttpClient, secrets: Secrets, seconds: float, clock: Clock
     ) -> None:
-        self._steps, self._client, self._secrets, self._seconds, self._now = steps, client, secrets, seconds, now
+        self._steps, self._client, self._secrets, self._seconds, self._clock = steps, client, secrets, seconds, clock
         self._state: LoggedIn | None = None
         self._lock = Lock()
 
@@ -87,7 +82,7 @@ class LoginKeeper:
             TargetError: The login failed.
         """
         with self._lock:
-            if self._state is None or self._state.number == stale or self._now() >= self._state.until:
+            if self._state is None or self._state.number == stale or self._clock.now() >= self._state.until:
                 try:
                     self._state = self._log_in(1 if self._state is None else self._state.number + 1)
                 except TargetError as error:
@@ -96,8 +91,8 @@ class LoginKeeper:
             return self._state
 
     def _log_in(self, number: int) -> LoggedIn:
-        session = HttpSession(self._client, self._secrets, {}, self._seconds)
-        until, began = float("inf"), self._now()
+        session = HttpSession(self._client, self._secrets, {}, self._seconds, self._clock)
+        until, began = float("inf"), self._clock.now()
         for step, response in session.run(self._steps, allowed=_MOVED):  # a page's login goes on to another page
             expires = step.expires if isinstance(step, Login) else None
             if isinstance(expires, JsonPath):
@@ -117,6 +112,7 @@ class HttpSession:
         secrets: What must not be shown.
         values: For the places of the requests.
         seconds: That all of them together may take.
+        clock: Time.
         login: Whose values and cookies they have.
     """
 
@@ -126,9 +122,10 @@ class HttpSession:
         secrets: Secrets,
         values: Mapping[str, str],
         seconds: float,
+        clock: Clock,
         login: LoginKeeper | None = None,
     ) -> None:
-        self._seconds, self._end = seconds, time.monotonic() + seconds  # a login counts too
+        self._clock, self._seconds, self._end = clock, seconds, clock.now() + seconds  # a login counts too
         self._login, self._state = login, None if login is None else login.state()
         self._secrets = secrets.copy()
         self.client, self._plain = client.with_secrets(self._secrets), client.with_secrets(Secrets({}))
@@ -166,9 +163,14 @@ class HttpSession:
 
     def _send_until(self, step: Request, allowed: Collection[int]) -> Response:
         """Send it, and again until its value is what it should be, unless the test itself asks again (`ready`)."""
-        pause = FIRST_PAUSE
+        pause, state = FIRST_PAUSE, ""
         for _ in range(MAX_LOOKS):
-            response = self._send(step, allowed)
+            try:
+                response = self._send(step, allowed)
+            except LateReplyError as error:
+                late = late_error(step.owner, self._seconds, state, retryable=not state)
+                late.refused = error.refused
+                raise late from None
             if response.status in allowed:
                 return response
             self._changed = self._changed or step.method != "GET"
@@ -179,12 +181,10 @@ class HttpSession:
                 break
             if any(value in found for value in step.fails):
                 raise TargetError(f"{step.owner}: {step.value.source} is {clip(found)}, which means that it failed")
-            if time.monotonic() + pause > self._end:
-                raise TargetError(
-                    f"{step.owner}: {step.value.source} is {clip(found)} after {self._seconds:g} s and not "
-                    f"{clip(step.equals)}; raise limits.timeout"
-                )
-            time.sleep(pause)
+            state = f"{step.value.source} is {clip(found)} and not {clip(step.equals)}"
+            if self._clock.now() + pause > self._end:
+                raise late_error(step.owner, self._seconds, state, retryable=False)
+            self._clock.sleep(pause)
             pause = min(LONGEST_PAUSE, 1.5 * pause)
         else:
             raise TargetError(f"{step.owner} was not done after {MAX_LOOKS} looks; see the system's log")
@@ -202,11 +202,9 @@ class HttpSession:
         return self._send_once(step, allowed)
 
     def _send_once(self, step: Request, allowed: Collection[int]) -> Response:
-        left = self._end - time.monotonic()
+        left = self._end - self._clock.now()
         if left <= 0:
-            raise TargetError(
-                f"{step.owner} took more than {self._seconds:g} s; raise limits.timeout", retryable=True, refused=True
-            )
+            raise LateReplyError("there is no time left", retryable=True, refused=True)
         if self._state is not None:
             for name, value in self._state.values.items():
                 self._secrets.hide(name, value)

@@ -13,6 +13,7 @@ from unpoison.bench.redteam.http_client import ABSENT, HttpClient
 from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
+from unpoison.bench.redteam.pace import Clock
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
 from unpoison.errors import OptionError
@@ -28,19 +29,28 @@ class HttpAsked:
         secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
         timeout: Seconds that one call may take, with all its requests.
+        clock: Time.
 
     Raises:
         OptionError: A variable that is not set, or a host that may not be tested.
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(self, described: Asking, secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        described: Asking,
+        secrets: Secrets,
+        hosts: Hosts,
+        *,
+        timeout: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
         self._steps, login = described.steps, described.login or ()
         everything = {"login": login, **self._steps} if login else self._steps
         encrypted = any(step.url.startswith("https:") for steps in everything.values() for step in steps)
-        self._secrets, self._timeout = secrets, timeout
+        self._secrets, self._timeout, self._clock = secrets, timeout, clock or Clock()
         self._client = HttpClient(secrets, hosts, timeout, encrypted=encrypted)
-        self._login = LoginKeeper(login, self._client, secrets, timeout) if login else None
+        self._login = LoginKeeper(login, self._client, secrets, timeout, self._clock) if login else None
         self._described = everything
         self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
         for steps in everything.values():  # what is not set and what is not allowed is said before a request
@@ -83,7 +93,7 @@ class HttpAsked:
         return tuple(self._described)
 
     def _session(self, values: Mapping[str, str]) -> HttpSession:
-        return HttpSession(self._client, self._secrets, values, self._timeout, self._login)
+        return HttpSession(self._client, self._secrets, values, self._timeout, self._clock, self._login)
 
 
 class HttpTarget(HttpAsked):
@@ -95,6 +105,7 @@ class HttpTarget(HttpAsked):
         secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
         timeout: Seconds that one call may take, with all its requests.
+        clock: Time.
 
     Raises:
         UnknownNameError: A field that is none.
@@ -102,7 +113,15 @@ class HttpTarget(HttpAsked):
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        secrets: Secrets,
+        hosts: Hosts,
+        *,
+        timeout: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
         described = Requests.read(values, "target")
         self._marks_used = {place for step in described.plant for place in step.used}
         self.marks = not self._marks_used.isdisjoint(("canary", "uuid"))
@@ -118,7 +137,7 @@ class HttpTarget(HttpAsked):
             self.find = self._find
         if described.ready is not None:
             self.ready = self._ready
-        super().__init__(described, secrets, hosts, timeout=timeout)
+        super().__init__(described, secrets, hosts, timeout=timeout, clock=clock)
 
     def plant(self, documents: Sequence[Document]) -> list[str]:
         """Add documents, one call each; the ids that the system gave them.

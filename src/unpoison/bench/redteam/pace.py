@@ -14,7 +14,7 @@ from unpoison.bench.redteam.targets import Answered, Document, Target, read_coun
 from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 
-__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until", "ready_until"]
+__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until", "late_error", "ready_until"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,19 @@ class Clock:
             time.sleep(seconds)
         else:
             until.wait(seconds)
+
+
+def late_error(what: str, seconds: float, state: str = "", *, retryable: bool = True) -> TargetError:
+    """A call that its time did not suffice for, in the same words wherever the time ran out.
+
+    Args:
+        what: The call, such as "ask".
+        seconds: That it had.
+        state: What was still so.
+        retryable: Whether another try may help.
+    """
+    still = state and f": {state}"
+    return TargetError(f"{what} was not done within {seconds:g} s{still}; raise limits.timeout", retryable=retryable)
 
 
 class Pace:
@@ -124,7 +137,7 @@ class Pace:
         try:
             return start_thread(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
         except (FutureTimeoutError, TimeoutError):
-            raise TargetError(f"{what} had no reply after {self.bounds.timeout:g} s", retryable=True) from None
+            raise late_error(what, self.bounds.timeout) from None
         except UnpoisonError:
             raise
         except Exception as error:  # somebody else's code
