@@ -54,6 +54,10 @@ SMOKE = {
     "print(ChromaStore('', 'docs', new=True, client=chromadb.EphemeralClient()).name)",
     "lancedb": "from unpoison.retrieval.lancedb import LanceStore; print(LanceStore('tables', 'docs', new=True).name)",
     "milvus": "from unpoison.retrieval.milvus import MilvusStore; print(MilvusStore('a.db', 'docs', new=True).name)",
+    "elasticsearch": "from unpoison.retrieval.elasticsearch import ElasticsearchStore; import elasticsearch; "
+    "print(elasticsearch.Elasticsearch('http://127.0.0.1:9').perform_request)",
+    "opensearch": "from unpoison.retrieval.opensearch import OpenSearchStore; import opensearchpy; "
+    "print(opensearchpy.OpenSearch(['http://127.0.0.1:9']).transport.perform_request)",
     "langchain": "from unpoison.integrations import langchain; print(langchain.__all__)",
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",

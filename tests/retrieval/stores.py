@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from retrieval import stand_in_search
 from unpoison.io.file_rows import json_line
 from unpoison.retrieval.store import VectorStore
 from unpoison.scan.stores import open_vector_store
@@ -109,6 +112,48 @@ def open_pgvector(connection: Any) -> Open:
     connection.commit()
     return lambda name, **options: PgvectorStore("", name, connection=connection, **options)
 
+
+@contextmanager
+def open_elasticsearch(version: str = "9.2.0") -> Iterator[Open]:
+    library = pytest.importorskip("elasticsearch", reason="ELASTICSEARCH ABSENT: pip install 'unpoison[elasticsearch]'")
+    with stand_in_search.serve(stand_in_search.StandIn("elasticsearch", version)) as address:
+        with library.Elasticsearch(address) as client:
+            vector = {"type": "dense_vector", "dims": VECTORS.shape[1], "index": True, "similarity": "dot_product"}
+            client.indices.create(index="docs", mappings={"properties": {"text": {"type": "text"}, "vector": vector}})
+            client.bulk(operations=_operations(), refresh=True)
+        yield lambda name, **options: open_vector_store(f"elasticsearch:{address}#{name}", **options)
+
+
+@contextmanager
+def open_opensearch(version: str = "2.19.0") -> Iterator[Open]:
+    library = pytest.importorskip("opensearchpy", reason="OPENSEARCH ABSENT: pip install 'unpoison[opensearch]'")
+    with stand_in_search.serve(stand_in_search.StandIn("opensearch", version)) as address:
+        with library.OpenSearch(address) as client:
+            vector = {"type": "knn_vector", "dimension": VECTORS.shape[1], "space_type": "innerproduct"}
+            mapping = {"properties": {"text": {"type": "text"}, "vector": vector}}
+            client.indices.create(index="docs", body={"mappings": mapping, "settings": {"index.knn": True}})
+            client.bulk(body=_operations(), params={"refresh": "true"})
+        yield lambda name, **options: open_vector_store(f"opensearch:{address}#{name}", **options)
+
+
+def _operations() -> list[dict[str, Any]]:
+    """Two lines for each document."""
+    return [
+        line
+        for row, vector in zip(ROWS, VECTORS.tolist(), strict=True)
+        for line in (
+            {"index": {"_index": "docs", "_id": row["id"]}},
+            {**{name: value for name, value in row.items() if name != "id"}, "vector": vector},
+        )
+    ]
+
+
+SERVERS = {
+    "elasticsearch": open_elasticsearch,
+    "elasticsearch-8": partial(open_elasticsearch, "8.15.0"),
+    "opensearch": open_opensearch,
+}
+"""Stores whose server is a stand-in that ends with the test."""
 
 IN_FOLDERS = {"chroma": open_chroma, "faiss": open_faiss, "lancedb": open_lancedb, "milvus": open_milvus}
 """Stores whose files can be copied at any moment, as the end of a process would leave them."""

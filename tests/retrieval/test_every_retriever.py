@@ -147,6 +147,8 @@ def test_nothing_of_the_passages_is_shown(retriever):
         ("chromadb", "chroma", lambda encoder: StoreRetriever(open_vector_store("chroma:a#docs"), encoder)),
         ("lancedb", "lancedb", lambda encoder: StoreRetriever(open_vector_store("lancedb:a#docs"), encoder)),
         ("pymilvus", "milvus", lambda encoder: StoreRetriever(open_vector_store("milvus:a#docs"), encoder)),
+        ("elasticsearch", "elasticsearch", lambda encoder: open_vector_store("elasticsearch:http://a#docs")),
+        ("opensearchpy", "opensearch", lambda encoder: open_vector_store("opensearch:http://a#docs")),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, encoder, module, extra, make):

@@ -6,13 +6,14 @@ import json
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from retrieval.stores import COUNT, IN_FOLDERS, ROWS, VECTORS, Open, end_servers, open_pgvector, open_qdrant
+from retrieval.stores import COUNT, IN_FOLDERS, ROWS, SERVERS, VECTORS, Open, end_servers, open_pgvector, open_qdrant
 from unpoison.errors import InputError, OptionError
 from unpoison.retrieval.faiss import FaissFile
 from unpoison.retrieval.store import VectorStore
@@ -25,11 +26,15 @@ IDS = [row["id"] for row in ROWS]
 NEW = {"id": "new", "text": "another text", "title": "Another", "source": "https://new.example"}
 
 
-@pytest.fixture(params=[*IN_FOLDERS, "qdrant", "pgvector"])
+@pytest.fixture(params=[*IN_FOLDERS, *SERVERS, "qdrant", "pgvector"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens stores of one kind, and closes them in the end."""
     if request.param == "pgvector":
         opener = open_pgvector(request.getfixturevalue("connection"))
+    elif request.param in SERVERS:
+        serving = SERVERS[request.param]()
+        opener = serving.__enter__()
+        request.addfinalizer(partial(serving.__exit__, None, None, None))
     else:
         opener = {**IN_FOLDERS, "qdrant": open_qdrant}[request.param](tmp_path)
 

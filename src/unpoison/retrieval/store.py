@@ -36,6 +36,10 @@ class Store(Closing, ABC):
     def take(self, ids: Collection[str]) -> None:
         """Take documents out. Only `quarantine` calls it, when they are seen to be in another store."""
 
+    def shares_with(self, other: Store) -> bool:
+        """Whether a document of one may be the very same in the other, so that nothing can be moved between them."""
+        return self.name == other.name
+
 
 class VectorStore(Store):
     """A store with a vector for each document: iterated, searched, added to, taken from, all fields kept."""

@@ -55,7 +55,7 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
         StoreError: A store cannot be reached, or did not keep what it was given; then nothing was taken out.
         OSError: The journal cannot be written.
     """
-    if here.name == there.name:
+    if here.shares_with(there):
         raise InputError(f"{here.name} is where the documents are; name another store to move them to")
     wanted = list(dict.fromkeys(ids))
     moved, before, missing = list[str](), list[str](), list[str]()

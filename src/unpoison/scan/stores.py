@@ -4,8 +4,10 @@ documents.jsonl                          rows of a file, or
 wiki/                                    files of a folder
 faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
 chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
+elasticsearch:http://localhost:9200#INDEX  a server (its key in ELASTICSEARCH_API_KEY), and an index or an alias
 lancedb:FOLDER#TABLE                     a table with the columns id, text and a vector, and perhaps others
 milvus:FILE#COLLECTION                   of Milvus Lite; or milvus:http://localhost:19530#... (token: MILVUS_TOKEN)
+opensearch:https://localhost:9200#INDEX  a server (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD), and an index or an alias
 qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
 postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
 """
@@ -47,6 +49,7 @@ class StoreKind(NamedTuple):
         type: The class's name.
         whole: Whether the prefix is part of the address.
         files: Whether both parts are files.
+        remote: Whether it is always a server, and the first part its URL.
     """
 
     form: str
@@ -55,13 +58,20 @@ class StoreKind(NamedTuple):
     type: str
     whole: bool = False
     files: bool = False
+    remote: bool = False
 
 
 KINDS = {
     "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.chroma", "ChromaStore"),
+    "elasticsearch:": StoreKind(
+        "elasticsearch:URL#INDEX", "#", "unpoison.retrieval.elasticsearch", "ElasticsearchStore", remote=True
+    ),
     "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.faiss_store", "FaissStore", files=True),
     "lancedb:": StoreKind("lancedb:FOLDER#TABLE", "#", "unpoison.retrieval.lancedb", "LanceStore"),
     "milvus:": StoreKind("milvus:FILE-OR-URL#COLLECTION", "#", "unpoison.retrieval.milvus", "MilvusStore"),
+    "opensearch:": StoreKind(
+        "opensearch:URL#INDEX", "#", "unpoison.retrieval.opensearch", "OpenSearchStore", remote=True
+    ),
     "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
     "postgresql://": StoreKind(
         "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
@@ -247,7 +257,7 @@ def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) 
     """
     prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
     address, mark, name = (source if kind.whole else source.removeprefix(prefix)).rpartition(kind.mark)
-    if not mark or not address or not name:
+    if not mark or not address or not name or (kind.remote and "://" not in address):
         raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
     if "://" not in address:
         address, name = str(folder / address), str(folder / name) if kind.files else name

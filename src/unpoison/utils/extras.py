@@ -41,6 +41,8 @@ EXTRAS = {
     "chromadb": "chroma",
     "lancedb": "lancedb",
     "pymilvus": "milvus",
+    "elasticsearch": "elasticsearch",
+    "opensearchpy": "opensearch",
     "langchain_core": "langchain",
     "langchain": "langgraph",
     "langgraph": "langgraph",

@@ -103,7 +103,7 @@ def investigate(
     """
     settings = settings or Settings()
     with open_store(store) as index, open_store(quarantine, new=True) as held:
-        if index.name == held.name:
+        if index.shares_with(held):
             raise InputError(f"{held.name} is where the documents are; name another store with --quarantine")
         documents = _read_documents(store, quarantine, index, held, journal)
         identity = {
