@@ -13,7 +13,10 @@ import yaml
 
 import documents
 from bench.check.corpus import write_documents
+from bench.check.rag_server import serve_rag
 from unpoison.bench.check import Check
+from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.targets import Answered
 
 Run = Callable[..., Any]
 
@@ -102,7 +105,8 @@ def test_rows_and_files_that_cannot_be_read_are_named_and_the_others_checked(run
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("https://rag.example/ask", "test the running system with unpoison redteam"),
+        ("http://127.0.0.1:1", "nothing listens on '127.0.0.1:1' (port 1)"),
+        ("http://192.0.2.1/ask", "--i-may-test 192.0.2.1"),
         ("missing", "No such file"),
         ("empty", "holds no documents"),
         ("pictures", "holds nothing that can be read: a.png: a file of the kind '.png' is not read"),
@@ -124,6 +128,60 @@ def test_what_cannot_be_checked_is_one_sentence_and_leaves_nothing(
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_running_system_is_asked_and_with_consent_planted_into(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--no-reader", "--questions", 1, "--workers", 1, "--framework", "python")
+    with serve_rag() as rag:
+        asked = run("check", rag.url, *options)
+        assert asked.exit_code == 0, asked.stderr
+        assert "planted: nothing" in " ".join(asked.stdout.split())
+        assert "without a defense → behind the recommendation" in " ".join(asked.stdout.split())
+        assert rag.planted == []
+
+        result = run("check", rag.url, *options, "--plant", "--report", "check.html")
+        assert result.exit_code == 0, result.stderr
+        shown = " ".join(result.stdout.split())
+        assert f"planted: {len(rag.planted)} documents, all removed again" in shown
+        assert "your system answers with the lie" in shown
+        assert len(rag.documents) == 3
+        page = Path("check.html").read_text(encoding="utf-8")
+        assert "Check of your system" in page
+        assert f"{len(rag.planted)} documents, all removed again" in page
+
+        known = len(rag.asked)
+        row = json.loads(run("check", rag.url, *options, "--plant", "--json").stdout)
+        assert row["system"]["planted"] == len(rag.planted)
+        assert len(rag.asked) == known + 1, "everything was measured; it is asked once to see that it is there"
+
+
+def test_ctrl_c_in_a_running_system_says_that_nothing_is_left(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def stop(target: HttpTarget, question: str) -> Answered:
+        raise KeyboardInterrupt
+
+    with serve_rag() as rag:
+        run("check", rag.url, "--no-reader", "--questions", 1, "--workers", 1)
+        monkeypatch.setattr(HttpTarget, "ask", stop)
+        result = run("check", rag.url, "--no-reader", "--questions", 1, "--workers", 1, "--plant")
+        assert len(rag.planted) == 1
+        assert len(rag.documents) == 3
+    assert result.exit_code == 130
+    assert "interrupted; what was measured is kept in unpoison-" in result.stderr
+    assert "may remain" not in result.stderr
+
+
+@pytest.mark.parametrize("option", [("--plant",), ("--ask", "How long?"), ("--model", "m"), ("--i-may-test", "h")])
+def test_options_of_a_running_system_are_refused_for_documents(run: Run, folder: Path, option: tuple[str, ...]) -> None:
+    result = run("check", "docs", *option)
+    assert result.exit_code == 2
+    assert "are for a running system; give its address" in result.stderr
 
 
 @pytest.mark.usefixtures("quick")

@@ -24,7 +24,8 @@ Examples:
 GET_EXAMPLES = """\b
 Examples:
   unpoison data get ramdocs
-  unpoison data get nq_poisoned --accept-licence none --accept-licence msmarco
+  unpoison data get nq_poisoned --accept-licence none,msmarco
+  unpoison data get all --accept-licence all
   unpoison data get all --from mirrors/
   unpoison evaluate -d guard -g extractive -a poisonedrag nq_poisoned
 
@@ -85,7 +86,11 @@ def get(
     given: From = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept-licence", metavar="LICENCE", help="Accept these terms; may be repeated."),
+        typer.Option(
+            "--accept-licence",
+            metavar="LICENCE",
+            help="Accept these terms, several with commas, or all that are shown.",
+        ),
     ] = None,
     mirror: Annotated[
         str | None,
@@ -98,6 +103,7 @@ def get(
     from unpoison.bench.data.origins import BASE, Downloads
     from unpoison.bench.data.store import Store
     from unpoison.cli.common import progress, say
+    from unpoison.errors import OptionError
 
     store = Store()
     wanted = names
@@ -106,11 +112,18 @@ def get(
         wanted = [
             name for name, file in catalogue().items() if not file.unavailable or (ready / f"{name}.jsonl").is_file()
         ]
+    given_terms = [slug for name in accept or () for slug in name.split(",") if slug]
+    if stray := [name for name in names if name in licences() and name not in catalogue()]:
+        raise OptionError(
+            f"{stray[0]} is a licence and no evaluation file; give several with commas: "
+            f"--accept-licence {','.join([*given_terms, *stray])}"
+        )
     files = with_companions(wanted)
     terms = Terms(store, _ask if sys.stdin.isatty() and sys.stderr.isatty() else None)
-    terms.accept(accept or [])
-    for slug in sorted({slug for file in files for slug in file.licences}):
+    shown = sorted({slug for file in files for slug in file.licences})
+    for slug in shown:
         say(f"licence: {licences()[slug]}")
+    terms.accept([slug for name in given_terms for slug in (shown if name == "all" else [name])])
     terms.check(files)
     origin = origin_of(store, given, lambda: Downloads(store, mirror or BASE))
     for file in files:

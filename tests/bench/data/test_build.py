@@ -227,7 +227,7 @@ def test_licences_are_accepted_once_and_before_anything_else(world: World) -> No
         InputError, match=r"no licence stated: evaluate only \(tiny\)\. To accept: --accept-licence none$"
     ):
         terms.check([world.file])
-    with pytest.raises(OptionError, match="no source has it; known: mit, none"):
+    with pytest.raises(OptionError, match="no source has it; known: all, mit, none"):
         terms.accept(["nothing"])
     asked = []
     with pytest.raises(InputError):

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.data.conftest import BUILT, Served, World
+from unpoison.bench.data.build import Terms
 from unpoison.bench.evaluation import load
 from unpoison.cli import app
 
@@ -35,6 +36,24 @@ def test_a_file_is_listed_got_checked_and_read_by_its_name(world: World) -> None
     rows = [json.loads(line) for line in run("data", "list", "--json").splitlines()]
     assert {row["name"]: row["here"] for row in rows} == {"tiny": True, "lost": False, "with_tiny": False}
     assert "made in 1816" in run("screen", "-d", "ragdefender", "--json", "tiny")
+
+
+def test_all_licences_are_accepted_after_they_were_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("data", "get", "tiny", "--from", str(world.mirrors), "--accept-licence", "all")
+
+    def stop(terms: Terms, slugs: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Terms, "accept", stop)
+        assert "licence: no licence stated" in run(*arguments, code=130)
+    assert "tiny: built" in run(*arguments)
+
+
+def test_several_licences_with_commas_and_one_in_a_names_place(world: World) -> None:
+    said = run("data", "get", "tiny", "--accept-licence", "mit", "none", code=2)
+    assert "none is a licence and no evaluation file; give several with commas: --accept-licence mit,none" in said
+    assert "tiny: built" in run("data", "get", "tiny", "--from", str(world.mirrors), "--accept-licence", "mit,none")
 
 
 def test_by_network(world: World, served: Served) -> None:

@@ -15,8 +15,11 @@ from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.bench.check.check import Check
+    from unpoison.bench.check.live import SystemCheck
     from unpoison.bench.check.results import CheckResult, Outcome
 
-__all__ = ["Check", "CheckResult", "Outcome"]
+__all__ = ["Check", "CheckResult", "Outcome", "SystemCheck"]
 
-__getattr__ = lazy_names(__name__, {"Check": "check", "CheckResult": "results", "Outcome": "results"})
+__getattr__ = lazy_names(
+    __name__, {"Check": "check", "CheckResult": "results", "Outcome": "results", "SystemCheck": "live"}
+)

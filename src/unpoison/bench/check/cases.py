@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation.contexts import Context
+from unpoison.bench.check.planting import Retrieved
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.questions.documents import document_of, passages_of
 from unpoison.bench.questions.question_set import Question, make_questions
@@ -55,17 +55,20 @@ def _example(question: Question, gold: Passage) -> Example:
     return Example.of(row)
 
 
-def measure_case(example: Example, context: Context, guard: Guard, vanilla: Vanilla | None) -> dict[str, Any]:
+def measure_case(example: Example, seen: Retrieved, guard: Guard, vanilla: Vanilla | None) -> dict[str, Any]:
     """Whether the lie is read and answered, with and without a defense, and how many clean passages go.
 
     Args:
         example: The question.
-        context: What is retrieved for it.
+        seen: What is retrieved for it, and what a running system answered.
         guard: The defense.
-        vanilla: The same reader without a defense; None where nobody answers.
+        vanilla: The same reader without a defense; None where nobody answers, or the running system.
     """
+    context = seen.context
     lie, wanted = context.poison, example.incorrect_answers
     row: dict[str, Any] = {"id": example.id}
+    if seen.answer is not None:
+        row["wrong_plain"] = _is_wrong(seen.answer, example)
     if vanilla is None:
         screening = guard.screen(context.query, context.passages)
     else:

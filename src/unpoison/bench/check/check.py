@@ -18,12 +18,10 @@ from typing import Any, Self
 
 from unpoison import __version__
 from unpoison.bench.check.cases import make_examples, measure_case
-from unpoison.bench.check.planting import ATTACKS, OWNERS, K, planted_contexts
+from unpoison.bench.check.planting import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved
 from unpoison.bench.check.policy import count_origins, folder_names, policy_text, recommend_policy
 from unpoison.bench.check.results import CheckResult, Origin, Outcome, lost
-from unpoison.bench.evaluation.contexts import Context, nearest
 from unpoison.bench.evaluation.examples import Example
-from unpoison.bench.evaluation.injection import retrieve_corpus
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
@@ -67,6 +65,7 @@ class Check:
         reader: Answers questions; None where none is installed.
         state: A folder in which what is measured is kept, so that it goes on there; None to keep nothing.
         workers: Processes of the scan; None for one each processor.
+        setting: What else the measurements depend on.
 
     Raises:
         InputError: No documents.
@@ -84,13 +83,14 @@ class Check:
         reader: Generator | None = None,
         state: Path | None = None,
         workers: int | None = 1,
+        setting: str = "",
     ) -> None:
         if not documents:
             raise InputError(f"{source} holds no documents; give rows with 'text', or a folder with text files")
         self.source, self.documents, self.unread, self.reader = source, tuple(documents), unread, reader
         self._roots, self._wanted, self._workers = tuple(roots), questions, workers
         self._state = None if state is None else State.open(state)
-        self._key = self._fingerprint()
+        self._key = self._fingerprint(setting)
         self._rows: dict[str, Row] = {}
         if self._state is not None:
             self._rows = {row["step"]: row for row in read_rows(self._journal) if row.get("key") == self._key}
@@ -150,14 +150,19 @@ class Check:
         return self._state.folder / "check.jsonl"
 
     @property
+    def complete(self) -> bool:
+        """Whether everything was measured."""
+        return SCAN in self._rows and (not self.examples or {CLEAN, *STEPS} <= self._rows.keys())
+
+    @property
     def resumed(self) -> bool:
         """Whether something was measured in an earlier run."""
         return bool(self._rows)
 
-    def _fingerprint(self) -> str:
+    def _fingerprint(self, setting: str) -> str:
         """What the kept measurements depend on."""
-        setting = [__version__, self._wanted, self.reader is not None, self._roots]
-        digest = blake2b(json.dumps(setting).encode(), digest_size=12)
+        everything = [__version__, self._wanted, self.reader is not None, self._roots, *filter(None, [setting])]
+        digest = blake2b(json.dumps(everything).encode(), digest_size=12)
         for document in self.documents:
             digest.update(f"{document.key} {document.passage.source}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
@@ -188,10 +193,11 @@ class Check:
             if step in self._rows:
                 continue
             cases = []
-            for done, (example, context) in enumerate(zip(self.examples, self._contexts(step))):
+            report(step, 0, 1)
+            for done, (example, seen) in enumerate(zip(self.examples, self._retrieved(step)), 1):
+                if seen is not None:
+                    cases.append(measure_case(example, seen, self._guard, self._vanilla))
                 report(step, done, len(self.examples))
-                if context is not None:
-                    cases.append(measure_case(example, context, self._guard, self._vanilla))
             attack, owner = STEPS.get(step, (CLEAN, ""))
             self._keep(step, {"attack": attack, "owner": owner, "cases": cases})
         progress(total, total, "done")
@@ -232,15 +238,18 @@ class Check:
         """The questions, each with its true and its false answer and the passage that proves the true one."""
         return self._asked[0]
 
-    @cached_property
-    def _clean_contexts(self) -> Sequence[Context]:
-        return retrieve_corpus(self.examples, self._asked[1], (), K, nearest)
+    @property
+    def corpus(self) -> tuple[Passage, ...]:
+        """The collection as passages."""
+        return self._asked[1]
 
-    def _contexts(self, step: str) -> Iterable[Context | None]:
-        if step == CLEAN:
-            return self._clean_contexts
-        attack, owner = STEPS[step]
-        return planted_contexts(attack, owner, self.examples, self._clean_contexts, self._asked[1], nearest)
+    @cached_property
+    def retrieval(self) -> Retrieval:
+        """What retrieves for the questions."""
+        return InMemory(self.examples, self.corpus)
+
+    def _retrieved(self, step: str) -> Iterable[Retrieved | None]:
+        return self.retrieval.clean() if step == CLEAN else self.retrieval.attacked(*STEPS[step])
 
     @cached_property
     def _guard(self) -> Guard:
@@ -249,6 +258,9 @@ class Check:
     @cached_property
     def _vanilla(self) -> Vanilla | None:
         return None if self.reader is None else Vanilla(generator=self.reader)
+
+    def close(self) -> None:
+        """Let go of what is held."""
 
     def result(self) -> CheckResult:
         """What was measured so far."""
@@ -262,7 +274,7 @@ class Check:
             unread=self.unread,
             questions=max((len(row["cases"]) for row in (*measured, clean) if row is not None), default=0),
             reader=self.reader is not None,
-            complete=found is not None and (not self.examples or (len(measured) == len(STEPS) and clean is not None)),
+            complete=self.complete,
             flagged=None if found is None else len(found["flagged"]),
             findings=() if found is None else tuple(found["worst"]),
             origins=tuple(Origin(row.origin, row.passages, row.share) for row in tally.rows()),

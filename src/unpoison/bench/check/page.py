@@ -9,12 +9,20 @@ from datetime import datetime
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.check.planting import ATTACKS, OWNERS
-from unpoison.bench.check.results import CheckResult, Outcome
+from unpoison.bench.check.results import CheckResult, Outcome, SystemFacts
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, risks_of
 from unpoison.bench.report.tables import with_interval
 from unpoison.report.document import Section, Table, document
 
-__all__ = ["attack_table", "check_page", "count_table", "findings_table", "origins_table"]
+__all__ = [
+    "answer_table",
+    "attack_table",
+    "check_page",
+    "count_table",
+    "findings_table",
+    "origins_table",
+    "planted_words",
+]
 
 MAX_ORIGINS = 50
 NAMES = {"injection": "prompt-injection"}
@@ -47,7 +55,7 @@ def check_page(result: CheckResult, code: str) -> str:
 def _brief(result: CheckResult) -> Brief:
     behind = {NAMES.get(outcome.attack, outcome.attack): outcome.guard for outcome in _outside(result)}
     return Brief(
-        title="Check of your documents",
+        title="Check of your documents" if result.system is None else "Check of your system",
         facts=tuple(_facts(result)),
         verdict=result.headline,
         setting=result.outside,
@@ -63,10 +71,15 @@ def _brief(result: CheckResult) -> Brief:
 
 
 def _how(result: CheckResult) -> str:
+    if result.system is not None and result.system.planted is not None:
+        return (
+            f"{result.questions} questions were made from what the system showed. For each, false texts were planted "
+            "in the system, asked for, and removed again; what it retrieved was then screened by the recommendation."
+        )
     read = " and answered by the small reader" if result.reader else ""
     return (
         f"{result.questions} questions were made from the documents. For each, false texts were put into a copy of the "
-        f"collection, retrieved with BM25{read}. Nothing was written into your store."
+        f"collection, retrieved with BM25{read}. Nothing was written into your store or system."
     )
 
 
@@ -84,8 +97,18 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
         yield "Already there", f"{result.flagged:,} documents look planted"
     yield "Sources", f"{len(result.origins):,}"
     yield "Asked", f"{result.questions} questions made from the documents"
+    if result.system is not None:
+        yield "Planted", planted_words(result.system)
     yield "When", datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     yield "Version", f"unpoison {__version__}"
+
+
+def planted_words(system: SystemFacts) -> str:
+    """Such as "90 documents, all removed again"."""
+    if system.planted is None:
+        return "nothing"
+    left = len(system.remaining)
+    return f"{system.planted:,} documents, " + (f"{left:,} may still be there" if left else "all removed again")
 
 
 def _figures(result: CheckResult) -> Iterator[KeyFigure]:
@@ -118,7 +141,10 @@ def attack_table(result: CheckResult) -> Table:
     columns = ["what is planted", "read without", "read behind it", "clean lost"]
     hints = ["", "questions for which the model reads the lie, without a defense", "the same behind the recommendation"]
     hints.append("clean passages that the recommendation drops beside it")
-    if result.reader:
+    if result.live:
+        columns.append("answered")
+        hints.append("questions that your system answers with the lie, as it is")
+    elif result.reader:
         columns += ["answered without", "answered behind it"]
         hints += ["questions that the reader answers with the lie", "the same behind the recommendation"]
     rows = []
@@ -149,6 +175,23 @@ def count_table(result: CheckResult, plain: str, guard: str, title: str) -> Tabl
         for attack, (words, _) in ATTACKS.items()
     ]
     return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), tuple(rows))
+
+
+def answer_table(result: CheckResult, title: str) -> Table:
+    """What a running system answers with the lie: a column for each number of texts."""
+    cells = {(one.attack, one.owner): one.wrong_plain for one in result.outcomes}
+    owners = {"one": "one text", "several": "three texts"}
+    rows = [
+        (
+            words,
+            *(
+                "-" if (share := cells.get((attack, owner))) is None else f"{share.hits} of {share.count}"
+                for owner in owners
+            ),
+        )
+        for attack, (words, _) in ATTACKS.items()
+    ]
+    return Table(title, ("what is planted", *owners.values()), tuple(rows))
 
 
 def _arrow(plain: Estimate | None, guard: Estimate | None) -> str:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from typing import NamedTuple, Protocol
 
 from unpoison.bench.arena.cases import PAGES
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.claims import statement
-from unpoison.bench.evaluation.contexts import Candidate, Context
+from unpoison.bench.evaluation.contexts import Candidate, Context, nearest
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import Search, poison_candidates, retrieve_corpus, with_owners
 from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.core.registry import create
 from unpoison.types import Passage
 
-__all__ = ["ATTACKS", "OWNERS", "K", "false_claim", "planted_contexts"]
+__all__ = [
+    "ATTACKS",
+    "OWNERS",
+    "InMemory",
+    "K",
+    "Retrieval",
+    "Retrieved",
+    "craft_candidates",
+    "false_claim",
+    "planted_contexts",
+]
 
 ATTACKS = {
     "lie": ("a plain lie in an ordinary page", "published"),
@@ -48,6 +59,48 @@ K = 10
 """Passages that are retrieved."""
 
 
+class Retrieved(NamedTuple):
+    """What is retrieved for a question, and what the system answers; None where only we retrieve."""
+
+    context: Context
+    answer: str | None = None
+
+
+class Retrieval(Protocol):
+    """What retrieves for the questions of a check."""
+
+    def clean(self) -> Iterator[Retrieved]:
+        """What is retrieved for each where nobody attacks."""
+        ...
+
+    def attacked(self, attack: str, owner: str) -> Iterator[Retrieved | None]:
+        """The same in spite of an attack by an owner; None where nothing could be planted for a question."""
+        ...
+
+
+class InMemory:
+    """A copy of the collection in memory, in which all questions' texts are planted and BM25 retrieves.
+
+    Args:
+        examples: The questions, each with its gold passage.
+        corpus: The whole collection.
+    """
+
+    def __init__(self, examples: Sequence[Example], corpus: Sequence[Passage]) -> None:
+        self._examples, self._corpus = examples, corpus
+
+    @cached_property
+    def _clean(self) -> Sequence[Context]:
+        return retrieve_corpus(self._examples, self._corpus, (), K, nearest)
+
+    def clean(self) -> Iterator[Retrieved]:
+        return map(Retrieved, self._clean)
+
+    def attacked(self, attack: str, owner: str) -> Iterator[Retrieved | None]:
+        for context in planted_contexts(attack, owner, self._examples, self._clean, self._corpus, nearest):
+            yield None if context is None else Retrieved(context)
+
+
 def planted_contexts(
     attack: str,
     owner: str,
@@ -66,15 +119,30 @@ def planted_contexts(
         corpus: The whole collection.
         search: Its retriever.
     """
+    planted = craft_candidates(attack, owner, examples, clean)
+    poisons = [poison for own in planted.values() for poison in own]
+    for example, context in zip(examples, retrieve_corpus(examples, corpus, poisons, K, search)):
+        yield context if example.id in planted else None
+
+
+def craft_candidates(
+    attack: str, owner: str, examples: Sequence[Example], clean: Sequence[Context]
+) -> dict[str, tuple[Candidate, ...]]:
+    """What is planted for each question, by its id; the questions for which nothing could be written are not there.
+
+    Args:
+        attack: A key of `ATTACKS`.
+        owner: A key of `OWNERS`.
+        examples: The questions, each with its gold passage.
+        clean: What is retrieved for each before anything is planted.
+    """
     crafter, count = create("attacks", ATTACKS[attack][1]), COPIES if attack == "copies" else OWNERS[owner][0]
     planted: dict[str, tuple[Candidate, ...]] = {}
     for position, (example, context) in enumerate(zip(examples, clean)):
         made = craft_one(crafter, example.id, partial(_target, attack, example, position, context), count)
         if made.error is None:
             planted[example.id] = _own(owner, example, poison_candidates(example, made.texts))
-    poisons = [poison for own in planted.values() for poison in own]
-    for example, context in zip(examples, retrieve_corpus(examples, corpus, poisons, K, search)):
-        yield context if example.id in planted else None
+    return planted
 
 
 def _target(attack: str, example: Example, position: int, clean: Context) -> Target:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, Self
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.check.planting import ATTACKS, OWNERS
 
-__all__ = ["CheckResult", "Origin", "Outcome", "lost", "of"]
+__all__ = ["CheckResult", "Origin", "Outcome", "SystemFacts", "lost", "of"]
 
 FEW = 20
 """With fewer questions the intervals are wide."""
@@ -35,7 +35,8 @@ class Outcome:
     Attributes:
         attack, owner: Keys of `ATTACKS` and `OWNERS`.
         plain, guard: Questions for which a model still reads the lie, without a defense and behind the recommendation.
-        wrong_plain, wrong_guard: Questions that the reader answers with the lie; None without a reader.
+        wrong_plain, wrong_guard: Questions that the reader answers with the lie; None without a reader. Of a running
+            system `wrong_plain` is what it answered itself, and `wrong_guard` None: its model was not asked again.
         clean_lost: The share of clean passages that the recommendation drops beside the planted ones.
         cases: What was planted for each question, as the check keeps it.
     """
@@ -53,18 +54,20 @@ class Outcome:
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Count what a check kept."""
         cases = tuple(row["cases"])
-        answered = bool(cases) and "wrong_guard" in cases[0]
 
         def share(name: str) -> Estimate:
             return wilson(sum(case[name] for case in cases), len(cases))
+
+        def answered(name: str) -> Estimate | None:
+            return share(name) if cases and name in cases[0] else None
 
         return cls(
             row["attack"],
             row["owner"],
             share("plain"),
             share("guard"),
-            share("wrong_plain") if answered else None,
-            share("wrong_guard") if answered else None,
+            answered("wrong_plain"),
+            answered("wrong_guard"),
             lost(cases),
             cases,
         )
@@ -78,6 +81,25 @@ class Outcome:
         """JSON-ready values, without the cases."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "cases"}
         return {name: value.to_dict() if isinstance(value, Estimate) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """What was done with a running system.
+
+    Attributes:
+        asked: Questions that were asked to see its documents.
+        planted: Documents that were planted in it; None where nothing was.
+        remaining: Marks of those that may still be there.
+        further: What goes on, in a sentence; "" where nothing does.
+        problems: What went wrong, in sentences.
+    """
+
+    asked: int
+    planted: int | None = None
+    remaining: tuple[str, ...] = ()
+    further: str = ""
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +120,7 @@ class CheckResult:
         clean_lost: The share of passages that the recommendation drops where nobody attacks.
         outcomes: One for each attack and owner that was measured.
         policy: The recommended policy, as YAML.
+        system: What was done with a running system; None for documents.
     """
 
     source: str
@@ -113,6 +136,12 @@ class CheckResult:
     clean_lost: Estimate | None
     outcomes: tuple[Outcome, ...]
     policy: str
+    system: SystemFacts | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether a running system retrieved and answered."""
+        return self.system is not None and self.system.planted is not None
 
     @property
     def worst(self) -> Outcome | None:
@@ -129,14 +158,14 @@ class CheckResult:
         """The worst case, in one sentence with its counts and interval."""
         if self.worst is None:
             return "No attack was measured."
-        return f"Worst case behind the recommendation: {_sentence(self.worst)}."
+        return f"Worst case behind the recommendation: {_sentence(self.worst, live=self.live)}."
 
     @property
     def outside(self) -> str:
         """The same of who cannot write into the user's own sources; "" where that is the worst anyway."""
         if self.worst_outside is None or self.worst_outside == self.worst:
             return ""
-        return f"Of those who cannot write into your own sources: {_sentence(self.worst_outside)}."
+        return f"Of those who cannot write into your own sources: {_sentence(self.worst_outside, live=self.live)}."
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -154,6 +183,7 @@ class CheckResult:
             "clean_lost": None if self.clean_lost is None else self.clean_lost.to_dict(),
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
             "open": list(self.open),
+            **({} if self.system is None else {"system": asdict(self.system)}),
         }
 
 
@@ -177,10 +207,13 @@ def _worst(outcomes: Sequence[Outcome]) -> Outcome | None:
     return max(measured, key=lambda outcome: outcome.guard.value, default=None)
 
 
-def _sentence(worst: Outcome) -> str:
+def _sentence(worst: Outcome, *, live: bool) -> str:
+    begin, counts = f"{worst.words}, still reaches the model for {of(worst.guard)}", f"{worst.plain.hits:,}"
+    if not live or worst.wrong_plain is None:
+        return f"{begin}; without a defense for {counts} of {worst.plain.count:,}"
     return (
-        f"{worst.words}, still reaches the model for {of(worst.guard)}; without a defense for "
-        f"{worst.plain.hits:,} of {worst.plain.count:,}"
+        f"{begin}; your system as it is reads it for {counts} of {worst.plain.count:,} and answers with it for "
+        f"{worst.wrong_plain.hits:,}"
     )
 
 
@@ -221,4 +254,21 @@ def _open_points(result: CheckResult) -> Iterator[str]:
         yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
     if not result.reader:
         yield "Nobody read what the passages claim; with pip install 'unpoison[reader]' sources decide on plain lies."
-    yield "Your own retriever and model were not asked: BM25 retrieved. unpoison redteam tests a running system."
+    if result.system is None:
+        yield "Your own retriever and model were not asked: BM25 retrieved. unpoison check URL asks a running system."
+    else:
+        yield from _open_of_system(result, result.system)
+
+
+def _open_of_system(result: CheckResult, system: SystemFacts) -> Iterator[str]:
+    yield from system.problems
+    if system.remaining:
+        yield f"{len(system.remaining):,} planted documents may still be there: {', '.join(system.remaining[:5])}."
+    yield (
+        f"Only what your system showed for {system.asked:,} questions is known of its documents: {result.documents:,} "
+        "passages. unpoison check DOCS reads all of them."
+    )
+    if not result.live:
+        yield "Nothing was planted in your system: the attacks happened in a copy of these passages, with BM25."
+    if system.further:
+        yield system.further

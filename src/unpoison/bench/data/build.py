@@ -58,7 +58,7 @@ class Terms:
         known = licences()
         for slug in slugs:
             if slug not in known:
-                raise OptionError(f"--accept-licence {slug}: no source has it; known: {', '.join(known)}")
+                raise OptionError(f"--accept-licence {slug}: no source has it; known: all, {', '.join(known)}")
         together = sorted(self.accepted() | set(slugs))
         if set(together) != self.accepted():
             self._store.write(self._path, json.dumps(together).encode())
@@ -82,9 +82,9 @@ class Terms:
                 refused.append(slug)
         if refused:
             terms = "; ".join(f"{licences()[slug]} ({', '.join(open_[slug])})" for slug in refused)
-            options = " ".join(f"--accept-licence {slug}" for slug in refused)
             raise InputError(
-                f"nothing was downloaded; these terms must be accepted first: {terms}. To accept: {options}"
+                f"nothing was downloaded; these terms must be accepted first: {terms}. To accept: "
+                f"--accept-licence {','.join(refused)}"
             )
 
 

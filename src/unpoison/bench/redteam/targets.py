@@ -11,7 +11,17 @@ from uuid import uuid4
 from unpoison.errors import TargetError, clip
 from unpoison.text.canonical import canonical
 
-__all__ = ["Answered", "Document", "Target", "check_handles", "fingerprints", "new_canary", "read_count"]
+__all__ = [
+    "PREFIX",
+    "Answered",
+    "Document",
+    "Target",
+    "check_handles",
+    "fingerprints",
+    "new_canary",
+    "planted_positions",
+    "read_count",
+]
 
 PREFIX = "unpoison-"
 """What every canary begins with, so that an operator finds all marked documents by one search."""
@@ -147,6 +157,25 @@ def read_count(
         not names.isdisjoint(own) or _within(own, names) or any(_same(_plain(text), passage) for passage in passages)
         for text, own in zip(texts, handles, strict=True)
     )
+
+
+def planted_positions(
+    reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
+) -> dict[int, int]:
+    """Which passage is which planted text, as `read_count` knows them, for a system that tells passages.
+
+    Returns:
+        By the passage's position the number of the text.
+    """
+    names, passages = reply.ids or (), [_plain(text) for text in reply.passages or ()]
+    found: dict[int, int] = {}
+    for position, passage in enumerate(passages):
+        name = names[position : position + 1] if len(names) == len(passages) else ()
+        for number, (text, own) in enumerate(zip(texts, handles, strict=True)):
+            known = not frozenset(name).isdisjoint(own) or _within(own, name)
+            if known or (passage and _fingerprint(passage) not in honest and _same(_plain(text), passage)):
+                found.setdefault(position, number)
+    return found
 
 
 def _within(own: Sequence[str], names: Iterable[str]) -> bool:
