@@ -20,7 +20,7 @@ from unpoison.utils import sqlite as shared
 
 WRITERS = Path(__file__).with_name("writers.py")
 FULL = bool(os.environ.get("UNPOISON_FULL"))
-KILLS = int(os.environ.get("UNPOISON_KILLS", "200"))
+KILLS = int(os.environ.get("UNPOISON_KILLS", "100"))
 A = Belief("Ada", 0.8, 0.1)
 
 
