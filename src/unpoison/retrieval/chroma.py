@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from unpoison.errors import InputError, UnpoisonError
+from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.retrieval.store import VectorStore, refuse, textless, unreachable
 from unpoison.utils.extras import require
 
@@ -46,7 +46,10 @@ class ChromaStore(VectorStore):
         with self.translate_errors():
             self.client = client or self._connect(address, new)
         if not new and self._opened() is None:
-            raise InputError(f"{self.name} is not there; name one that is, or make it")
+            with self.translate_errors():
+                held = [str(getattr(one, "name", one)) for one in self.client.list_collections(limit=10)]
+            named = ", ".join(map(clip, held)) or "there is none"
+            raise InputError(f"{self.name} is not there; name one that is ({named}), or make it")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         collection = self._opened()

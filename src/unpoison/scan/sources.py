@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import sys
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,20 +19,18 @@ from unpoison.scan.memories import is_memory_file, memory_rows
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
+from unpoison.scan.table_file import table_rows
 from unpoison.scan.word_file import read_word_file
 
 __all__ = ["folder_documents", "open_documents", "read_documents"]
-
-MAX_CELL = 64 * 2**20
-"""Characters of one cell of a CSV file."""
 
 
 def read_documents(source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
     """The documents of a file, a folder or a store, each with a name of its own.
 
     Args:
-        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF,
-            DOCX and XLSX files; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
+        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, DOCX or
+            XLSX file, or a folder of them; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
             a SQLite file of an agent's memories, or `sqlite-memory:FILE`; or `-` for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
@@ -57,11 +54,16 @@ def open_documents(
         with open_vector_store(source) as store:
             yield (unique_name(Document.of_row(row), taken) for row in store.rows())
     elif source != "-" and Path(source).is_dir():
+        _refuse_store(Path(source))
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif source != "-" and is_memory_file(source):
         yield (unique_name(Document.of_row(row), taken) for row in memory_rows(source))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
-        yield _of_records(_table_rows(source), failed, taken)
+        yield _of_records(table_rows(source), failed, taken)
+    elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
+        path = Path(source)
+        path.stat()  # says that it is missing
+        yield (unique_name(document, taken) for document in _file_documents([path], path.parent, failed))
     else:
         refuse_unknown_prefix(source)
         with open_source(source) as rows:
@@ -90,31 +92,14 @@ def _of_records(
         yield unique_name(document, taken)
 
 
-def _table_rows(source: str) -> Iterator[FileRow]:
-    """The rows of a CSV or TSV file with a heading.
-
-    Raises:
-        InputError: No heading that names a text, or no UTF-8.
-    """
-    csv.field_size_limit(min(MAX_CELL, sys.maxsize))
-    with Path(source).open(encoding="utf-8-sig", newline="") as stream:
-        table = csv.DictReader(stream, delimiter="\t" if source.lower().endswith(".tsv") else ",")
-        number = 0
-        while True:
-            try:
-                row = next(table, None)
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise InputError(f"{source} cannot be read past row {number:,}: {error}") from None
-            if row is None:
-                return
-            number += 1
-            fields = {str(name): value for name, value in row.items() if name is not None and value not in (None, "")}
-            yield FileRow(number, fields, None, number)
-
-
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
 HTML_FILES = (".html", ".htm", ".xhtml")
 OFFICE_FILES = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_spreadsheet}
+
+ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+
+STATE_FOLDERS, STATE_FILES = (".scan", ".check"), ("judged.json", "check.jsonl")
+"""What folders of our own are called, and what lies in each."""
 
 MAX_FILE_BYTES = 256 * 2**20
 """Bytes of one file."""
@@ -125,19 +110,30 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Se
 
     Args:
         folder: Where they are.
-        failed: Called for every file that is not read: of another kind, a link, too large, broken.
+        failed: Called for every file that is not read: of another kind, a link, too large, broken. Of hidden folders,
+            such as `.git`, and of those in which a scan or check keeps its state nothing is said.
         ignore: Patterns of names or paths, as `fnmatch` reads them, of files that are no documents: nothing is said.
 
     Raises:
         MissingExtraError: A library is missing for one of the files.
     """
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        kind = path.suffix.lower()
+    paths = sorted(folder.rglob("*"))
+    own = {path.parent for path in paths if path.name in STATE_FILES and path.parent.suffix in STATE_FOLDERS}
+    wanted = []
+    for path in paths:
+        parts = path.relative_to(folder)
         if path.is_dir() and not path.is_symlink():
             continue
-        if any(fnmatch(name, pattern) or fnmatch(path.name, pattern) for pattern in ignore):
+        if any(parent.name.startswith(".") or folder / parent in own for parent in parts.parents):
             continue
+        if not any(fnmatch(parts.as_posix(), pattern) or fnmatch(path.name, pattern) for pattern in ignore):
+            wanted.append(path)
+    return _file_documents(wanted, folder, failed)
+
+
+def _file_documents(paths: Sequence[Path], folder: Path, failed: Callable[[Failure], None]) -> Iterator[Document]:
+    for path in paths:
+        name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
         if why := _unread(path, kind):
             failed(Failure(name, why))
             continue
@@ -160,6 +156,8 @@ def _unread(path: Path, kind: str) -> str:
         return "it is a link, and links are not followed; name the folder that it leads to"
     if not path.is_file():
         return "it is no file"
+    if kind in ROW_FILES:
+        return "it holds rows, which are read where the file itself is named"
     if kind not in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
         return f"a file of the kind {clip(kind)} is not read; save it as text, or leave it out with --ignore"
     return ""
@@ -179,3 +177,30 @@ def _document(path: Path, name: str, kind: str) -> Document:
         passage = Passage(page.text, id=name, title=" ".join(page.title.split()) or None, source=name)
         return Document(passage, added_at, hidden=page.unseen, notes=notes)
     return Document(Passage(text, id=name, source=name), added_at, notes=notes)
+
+
+def _refuse_store(folder: Path) -> None:
+    """Say how a folder that a vector store made is named.
+
+    Raises:
+        InputError: It is one.
+    """
+    if (folder / "chroma.sqlite3").is_file():
+        held = _collections(folder / "chroma.sqlite3")
+        more = f" (or one of {', '.join(held[1:])})" if held[1:] else ""
+        raise InputError(f"{folder} is a Chroma store; write chroma:{folder}#{held[0]}{more}")
+    if (folder / "index.faiss").is_file():
+        raise InputError(
+            f"{folder} is a FAISS index; write faiss:{folder}/index.faiss,ROWS with a file of one row for each vector, "
+            "in their order (pickled rows are never opened)"
+        )
+
+
+def _collections(base: Path) -> list[str]:
+    """The names of a Chroma store's collections, ten at most; a word for one where they cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{base.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+            rows = opened.execute("SELECT name FROM collections ORDER BY name LIMIT 10").fetchall()
+    except sqlite3.Error:
+        rows = []
+    return [clip(str(name), 100).strip("'") for (name,) in rows] or ["COLLECTION"]

@@ -209,6 +209,9 @@ def refuse_unknown_prefix(source: str) -> None:
     Raises:
         OptionError: It begins with a prefix of no store, and is no file or folder.
     """
+    host, colon, port = source.partition(":")
+    if colon and host and port.partition("/")[0].isdigit() and not Path(source).exists():
+        raise OptionError(f"{source} looks like an address; write http://{source}")
     prefix = _PREFIX.match(source)
     if prefix and not is_store(source) and not Path(source).exists():
         forms = ", ".join(kind.form for kind in KINDS.values())

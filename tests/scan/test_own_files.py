@@ -1,0 +1,106 @@
+"""Files as people have them: tables with their own headings, one page, a folder with a project's other files."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import InputError, OptionError
+from unpoison.scan.documents import Failure
+from unpoison.scan.sources import read_documents
+
+TEXT = "Backups are kept for 90 days, and longer where a law says so."
+
+
+def read(source: Path) -> tuple[dict[str, str], dict[str, str]]:
+    failures = list[Failure]()
+    documents = {document.id: document.passage.text for document in read_documents(str(source), failures.append)}
+    return documents, {failure.location: failure.error for failure in failures}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f'id,text\na,"{TEXT}"\n',
+        f"id;body\na;{TEXT}\n",
+        f"ID\tContent\na\t{TEXT}\n",
+        f'"Id","Text","Note; with a semicolon"\na,"{TEXT}",x\n',
+        f"id|passage\na|{TEXT}\n",
+    ],
+)
+def test_a_table_is_read_by_its_heading(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "a.csv").write_text(rows)
+    assert read(tmp_path / "a.csv") == ({"a": TEXT}, {})
+
+
+def test_questions_and_answers_are_titles_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "faq.csv").write_text(f'question,answer\nHow long?,"{TEXT}"\n')
+    (document,) = read_documents(str(tmp_path / "faq.csv"), lambda failure: None)
+    assert (document.passage.title, document.passage.text) == ("How long?", TEXT)
+
+
+def test_a_table_without_texts_is_refused_once(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("price,colour\n" + "1,red\n" * 3)
+    with pytest.raises(InputError, match="has the columns 'price', 'colour' and none called text; rename the column"):
+        read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.md", TEXT), ("a.html", f"<p>{TEXT}</p>"), ("a.txt", TEXT)])
+def test_one_page_is_a_document(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    documents, failures = read(tmp_path / name)
+    assert (list(documents), failures) == ([name], {})
+    assert TEXT in documents[name]
+
+
+def test_a_missing_page_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises((InputError, OSError), match=r"gone\.md"):
+        read(tmp_path / "gone.md")
+
+
+def test_hidden_folders_and_our_own_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a.md", ".git/b.md", "docs.check/c.md", "shop.check/d.md", "docs.check/judged.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(TEXT)
+    assert read(tmp_path) == ({"a.md": TEXT, "shop.check/d.md": TEXT}, {})
+
+
+def test_rows_in_a_folder_are_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(TEXT)
+    (tmp_path / "rows.csv").write_text(f"text\n{TEXT}\n")
+    documents, failures = read(tmp_path)
+    assert list(documents) == ["a.md"]
+    assert failures["rows.csv"] == "it holds rows, which are read where the file itself is named"
+
+
+def test_a_folder_that_is_a_store_is_named_as_one(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "chroma.sqlite3") as base:
+        base.execute("CREATE TABLE collections (id TEXT, name TEXT)")
+        base.execute("INSERT INTO collections VALUES ('1', 'langchain')")
+    base.close()
+    with pytest.raises(InputError, match=f"is a Chroma store; write chroma:{tmp_path}#langchain"):
+        read(tmp_path)
+    (tmp_path / "chroma.sqlite3").write_bytes(b"broken")
+    with pytest.raises(InputError, match="#COLLECTION"):
+        read(tmp_path)
+    (tmp_path / "chroma.sqlite3").unlink()
+    (tmp_path / "index.faiss").write_bytes(b"")
+    with pytest.raises(InputError, match=f"is a FAISS index; write faiss:{tmp_path}/index.faiss,ROWS"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000/ask"])
+def test_an_address_without_its_scheme_is_said_to_be_one(address: str) -> None:
+    with pytest.raises(OptionError, match=f"looks like an address; write http://{address}"):
+        list(read_documents(address, lambda failure: None))
+
+
+def test_a_collection_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    chromadb = pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
+    client = chromadb.PersistentClient(str(tmp_path / "base"))
+    client.create_collection("langchain", embedding_function=None)
+    client.close()
+    with pytest.raises(InputError, match=r"'docs' is not there; name one that is \('langchain'\), or make it"):
+        list(read_documents(f"chroma:{tmp_path}/base#docs", lambda failure: None))
