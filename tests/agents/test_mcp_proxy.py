@@ -169,3 +169,12 @@ def test_a_server_that_never_answers_is_a_protocol_error() -> None:
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     said = "[unpoison] the server did not answer in 0.1 seconds"
     assert error_of("--timeout", "0.1", "--", *silent) == (-32001, said)
+
+
+def test_the_server_gets_the_environment_of_the_host_and_nothing_of_ours(tmp_path: Path) -> None:
+    told = tmp_path / "environment.json"
+    server = f"import json, os; open({str(told)!r}, 'w').write(json.dumps(dict(os.environ)))"
+    environment = {name: value for name, value in _environment().items() if name != "OPENBLAS_NUM_THREADS"}
+    line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--", sys.executable, "-c", server]
+    subprocess.run(line, env={**environment, "OF_THE_HOST": "1"}, stdin=subprocess.PIPE, capture_output=True)
+    assert {**json.loads(told.read_text()), "LC_CTYPE": ""} == {**environment, "OF_THE_HOST": "1", "LC_CTYPE": ""}

@@ -108,6 +108,7 @@ def text_of(tab: Tab, name: str) -> str:
 
 def test_verdicts_come_as_one_types_and_say_why(tab: Tab) -> None:
     assert len(states(tab)) == len(load_examples()[0]["passages"])  # the first example is there at once
+    assert tab.evaluate("document.getElementById('example').value") == "examples/0"
     sharks(tab)
     screening = Guard(generator="extractive").screen(QUERY, PASSAGES)
     assert [state == "dropped" for state in states(tab)] == [not verdict.kept for verdict in screening.verdicts]

@@ -13,10 +13,16 @@ Key = tuple[str, Any]
 
 
 class Message(NamedTuple):
-    """A message, and whether no key stands twice in it: of two, parsers take different ones."""
+    """A message.
+
+    Attributes:
+        value: What it says.
+        plain: Whether everybody reads its line alike: of two equal keys parsers take different ones, and some take a
+            carriage return for the end of a line.
+    """
 
     value: dict[str, Any]
-    unique: bool
+    plain: bool
 
 
 def parse(line: bytes) -> Message | None:
@@ -33,7 +39,7 @@ def parse(line: bytes) -> Message | None:
         value = json.loads(line.decode(), object_pairs_hook=pairs, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
-    return Message(value, not twice) if isinstance(value, dict) else None
+    return Message(value, not twice and b"\r" not in line.rstrip()) if isinstance(value, dict) else None
 
 
 def dump(message: Mapping[str, Any]) -> bytes:

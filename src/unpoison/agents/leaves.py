@@ -23,7 +23,9 @@ Skip = Callable[[Path, Mapping[str, Any], str], bool]
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
 _LABEL = re.compile(r"[\w.,:/@+\-]*+(?: [\w.,:/@+\-]*+)?+", re.ASCII)
-MAX_LABEL_CHARS = 40
+_WORD = re.compile(r"[A-Za-z]{2}")
+_NAME = re.compile(r"[\w$@:/\-]{1,40}")
+MAX_LABEL_CHARS, MAX_SHORT_CHARS = 40, 100
 
 
 class TooMuchError(ValueError):
@@ -48,14 +50,25 @@ class Leaf(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """The texts of a value, in its order, and the bytes objects in it, which nobody looks into."""
+    """The strings of a value, each in its order.
+
+    Attributes:
+        texts: Those that may say something by themselves.
+        binary: The bytes objects, which nobody looks into.
+        labels: Strings of at most two short words, such as names and dates, which say something only together.
+        short: Labels and short texts.
+        keys: Keys that are labels, each once.
+    """
 
     texts: list[Leaf]
     binary: list[Path]
+    labels: list[Leaf]
+    short: list[Leaf]
+    keys: list[Leaf]
 
 
 def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
-    """The texts of a value, without labels: strings of at most two short words, such as names and dates.
+    """The strings of a value that hold a word.
 
     Args:
         value: Strings, numbers, lists, tuples and mappings.
@@ -68,20 +81,26 @@ def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
 
     Complexity: O(n) time for n characters and values.
     """
-    found, size = Leaves([], []), 0
+    found, size, keys = Leaves([], [], [], [], []), 0, dict[str, Leaf]()
     for path, text, key in _strings(value, bounds, skip, found.binary):
         size += len(text)
         if size > bounds.characters:
             raise TooMuchError(f"it has more than {bounds.characters:,} characters of text")
-        if key:
-            found.texts.append(Leaf(path, text, key=True))
-        elif (inner := _inner_strings(text)) is None:
-            if not is_label(text):
-                found.texts.append(Leaf(path, text))
-        else:
-            found.texts.extend(Leaf(path, own, *span, key) for own, span, key in inner if not is_label(own))
+        inner = None if key else _inner_strings(text)
+        own = [(text, (0, 0), key)] if inner is None else inner
+        for said, span, is_key in own:
+            leaf = Leaf(path, said, *span, is_key)
+            if not is_label(said):
+                found.texts.append(leaf)
+            elif is_key:
+                keys.setdefault(said, leaf)
+            elif _WORD.search(said):
+                found.labels.append(leaf)
+            if not is_key and len(said) <= MAX_SHORT_CHARS and _WORD.search(said):
+                found.short.append(leaf)
         if len(found.texts) > bounds.leaves:
             raise TooMuchError(f"it has more than {bounds.leaves:,} texts")
+    found.keys.extend(leaf for said, leaf in keys.items() if _WORD.search(said))
     return found
 
 
@@ -101,12 +120,13 @@ def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]]) -> Any:
 
 
 def show_path(path: Path) -> str:
-    """A path as JSONPath writes it, such as `$.content[0].text`."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    """A path as JSONPath writes it, such as `$.content[0].text`; keys that are more than a name as a star."""
+    steps = (step if isinstance(step, int) or _NAME.fullmatch(step) else "*" for step in path)
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 def _strings(value: object, bounds: Bounds, skip: Skip | None, binary: list[Path]) -> Iterator[tuple[Path, str, bool]]:
-    """Every string with its path, and keys that are more than labels; without recursion, for depth is hostile."""
+    """Every string and key with its path; without recursion, for depth is hostile."""
     stack: list[tuple[Path, object]] = [((), value)]
     count = 0
     while stack:
@@ -126,8 +146,7 @@ def _strings(value: object, bounds: Bounds, skip: Skip | None, binary: list[Path
             for key in here:
                 if not isinstance(key, str):
                     raise InputError(f"a key of a tool's result must be a string, got {clip(key)}; convert it")
-                if not is_label(key):
-                    yield (*path, key), key, True
+                yield (*path, key), key, True
             inside = [((*path, key), held) for key, held in here.items() if skip is None or not skip(path, here, key)]
             stack.extend(reversed(inside))
         elif isinstance(here, (list, tuple)):

@@ -29,12 +29,12 @@ def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
     return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
 
 
-LOOKING_ALIKE = str.maketrans("013|", "olel")
+LOOKING_ALIKE = str.maketrans("0135i|", "olesll", "-_./")
 
 
 def look_of(name: str) -> str:
-    """What a name looks like: two of the same look are taken for each other."""
-    return name.casefold().translate(LOOKING_ALIKE).replace("i", "l").replace("-", "_")
+    """What a name looks like: two of the same look are taken for each other. Hosts write signs between words anew."""
+    return name.casefold().translate(LOOKING_ALIKE).replace("rn", "m").replace("vv", "w")
 
 
 def _hash(value: object) -> str:

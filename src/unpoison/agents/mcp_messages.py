@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.json_rpc import error_reply
-from unpoison.agents.leaves import Path, show_path
 from unpoison.agents.lock_file import DESCRIBING, LockFile, look_of
+from unpoison.agents.mcp_fields import Fields, as_read, is_picture, without_key
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.records import Records
 from unpoison.agents.screening import ScreenedResult, screen_tool_result
@@ -32,10 +32,6 @@ MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Tools of a server, and characters of the description and the schemas of one."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
-
-NOT_TEXT = ("requestState", "nextCursor", "inputRequests")
-"""Fields of a result that go back to the server, or to the person who is asked, as they are."""
 
 METHODS = frozenset(
     (
@@ -48,8 +44,8 @@ METHODS = frozenset(
 RECORDED = ("tools/call", "tasks/result", "resources/read", "prompts/get")
 """Whose results are counted and written down; of other methods those with a finding."""
 
-MAX_PICTURES = 10
-"""Images and blobs that are listed as not looked into."""
+FLAG = ToolPolicy({"*": {"action": "flag", "hidden": "flag"}})
+"""For what is only looked at."""
 
 Descriptions = Literal["withhold", "flag"]
 
@@ -153,7 +149,7 @@ class Gate:
             code = reply["error"].get("code", -32603) if isinstance(reply["error"], dict) else -32603
             error = screened.value if isinstance(screened.value, dict) else {"code": code, "message": screened.line}
             return {**reply, "error": error}
-        result = reply["result"]
+        result = without_key(reply["result"], META)
         if method == "tools/list" and isinstance(result, dict):
             new = self._check_tools(params, result)
         elif method in ("tools/call", "tasks/result"):
@@ -163,16 +159,33 @@ class Gate:
             if screened.blocked:
                 return error_reply(reply["id"], -32603, screened.line)
             new = _with_meta(screened.value, screened) if screened.cuts else _with_pictures(result, screened)
-        return reply if new is result else {**reply, "result": new}
+        return reply if new is reply["result"] else {**reply, "result": new}
+
+    def screen_notice(self, notice: dict[str, Any]) -> dict[str, Any] | None:
+        """A notification, as the host may read it; the same object where nothing was found, None where it is refused.
+
+        Progress and log messages are texts of the server like any other: hosts show them, some to the model.
+        """
+        method = str(notice["method"])
+        params = without_key(notice.get("params"), META)
+        screened = self._screen(method, params, {})
+        if screened.blocked:
+            return None
+        return notice if screened.value is notice.get("params") else {**notice, "params": screened.value}
 
     def _screen(
         self, name: str, value: Any, params: Mapping[str, Any], method: str | None = None, **more: Any
     ) -> ScreenedResult:
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
-        skip, began = _NoText(), perf_counter()
+        skip, began = Fields(value, name), perf_counter()
         screened = screen_tool_result(name, value, policy=self.policy, arguments=arguments, skip=skip, **more)
         if skip.notes:
             screened = replace(screened, notes=(*skip.notes, *screened.notes))
+        if skip.texts and not screened.blocked:
+            files = screen_tool_result(name, skip.texts, policy=self.policy, arguments=arguments)
+            if files.changed and files.reason.code != "tool.hidden":  # nothing can be cut out of base64
+                screened = replace(screened, outcome="blocked", reason=files.reason)
+                screened = replace(screened, value=screened.line)
         if method in RECORDED or screened.outcome != "passed":
             self.records.add_result(method or name, safe_name(name), value, screened, perf_counter() - began)
         return screened
@@ -180,7 +193,9 @@ class Gate:
     def _tool_result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
         name = str(params.get("name") or "tasks/result")
         schema = self.schemas.get(name)
-        screened = self._screen(name, result, params, method, schema=schema, schema_path=("structuredContent",))
+        screened = self._screen(
+            name, as_read(result), params, method, schema=schema, schema_path=("structuredContent",)
+        )
         if screened.outcome == "passed":
             return _with_pictures(result, screened)
         line = [{"type": "text", "text": screened.line}] if screened.line else []
@@ -208,6 +223,8 @@ class Gate:
                     continue
             self.schemas[name] = tool.get("outputSchema") if isinstance(tool, dict) else None
             kept.append(tool)
+        if self.lock is None:
+            kept = self._without_halves(kept, found)
         self.listed = not result.get("nextCursor")
         outcome = "withheld" if self.descriptions == "withhold" else "flagged"
         self.records.add_tools(outcome, [(safe_name(one.name), one.reason.code) for one in found])
@@ -220,6 +237,21 @@ class Gate:
         named = [{"tool": safe_name(one.name), "code": one.reason.code, "why": one.reason.plain} for one in found]
         return _add_meta({**rest.value, "tools": kept}, {outcome: named})
 
+    def _without_halves(self, tools: list[Any], found: list[Withheld]) -> list[Any]:
+        """Tools without those whose descriptions are an injection only together."""
+        said = [str(tool.get("description") or "") if isinstance(tool, dict) else "" for tool in tools]
+        screened = screen_tool_result("tools/list", said, policy=FLAG)
+        if screened.blocked:
+            raise TooManyToolsError("the descriptions of the server's tools are too long to be screened")
+        halves = {cut.path[0]: cut.reason for cut in screened.cuts if cut.reason.code == "tool.split"}
+        for i, reason in halves.items():
+            name = str(tools[int(i)]["name"])
+            found.append(Withheld(name, reason))
+            if self.descriptions == "withhold":
+                self.withheld[name] = reason
+                del self.schemas[name]
+        return [tool for i, tool in enumerate(tools) if i not in halves or self.descriptions == "flag"]
+
     def check_tool(self, tool: Any) -> Reason | None:
         """What speaks against showing a tool to a model; None for nothing."""
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str) or not _NAME.fullmatch(name):
@@ -229,8 +261,8 @@ class Gate:
             return Reason.of("tool.shadows")
         self._names[like] = name
         approved = self.lock.approved(self.identity, tool) if self.lock is not None else None
-        if approved:
-            return None
+        if approved:  # the hash is of what everybody reads; some hosts show the rest as well
+            return self._judge({key: held for key, held in tool.items() if key not in DESCRIBING})
         if approved is False:
             return Reason.of("tool.changed")
         if like in self.others:
@@ -242,34 +274,19 @@ class Gate:
         fields = {name: tool[name] for name in DESCRIBING if name in tool}
         if len(json.dumps(fields)) > MAX_TOOL_CHARS:
             return Reason.of("tool.too_much", what=f"it is described in more than {MAX_TOOL_CHARS:,} characters")
-        settings = {"*": {"action": "flag", "hidden": "flag"}}
-        screened = screen_tool_result("tools/list", fields, policy=settings)
-        if screened.outcome != "passed":
-            return screened.reason
+        if found := self._judge(tool):
+            return found
         text = str(tool.get("description") or "")
         hidden = Passage(text).hidden
         if hidden or concealed_texts(text):
             return Reason.of("hidden", what=str(hidden) or "text in markup")
         return None
 
-
-class _NoText:
-    """Whether a field is an image, a sound or a blob in base64, or one that nobody reads; with notes of the former."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def __call__(self, path: Path, holder: Mapping[str, Any], key: str) -> bool:
-        if not path:
-            return key in NOT_TEXT
-        value, kind = holder[key], "blob" if key == "blob" else holder.get("type")
-        if not (key == "blob" or (key == "data" and kind in ("image", "audio"))):
-            return False
-        if not isinstance(value, str) or not _BASE64.fullmatch(value):
-            return False
-        if value and len(self.notes) < MAX_PICTURES:
-            self.notes.append(f"not looked into: the {kind} at {show_path((*path, key))}")
-        return True
+    @staticmethod
+    def _judge(value: Any) -> Reason | None:
+        """What is found in a value of which nothing can be cut."""
+        screened = screen_tool_result("tools/list", value, policy=FLAG, skip=is_picture)
+        return None if screened.outcome == "passed" else screened.reason
 
 
 def _with_pictures(result: Any, screened: ScreenedResult) -> Any:

@@ -171,8 +171,11 @@ class Proxy:
         if "method" in value:
             if "result" in value or "error" in value:
                 return self._count_bad("a message that is a request and a reply")
-            if await self._may_ask(value):
-                await self._send(line if message.unique else dump(value))
+            if not await self._may_ask(value):
+                return True
+            said = value if "id" in value else await self._screen_notice(value, len(line))
+            if said is not None:
+                await self._send(line if said is value and message.plain else dump(said))
             return True
         pending = self._pending.pop(key_of(value.get("id")), None)
         if pending is None:
@@ -184,7 +187,7 @@ class Proxy:
         new = await self._screen(pending, value)
         if pending.method == "tools/list":
             self._tell_unlisted()
-        await self._send(line if new is value and message.unique else dump(new))
+        await self._send(line if new is value and message.plain else dump(new))
         return True
 
     async def _screen(self, pending: _Pending, value: dict[str, Any]) -> dict[str, Any]:
@@ -200,6 +203,20 @@ class Proxy:
             said = f"not screened, so not passed ({type(error).__name__})"
         self.records.count("unscreened")
         return error_reply(value["id"], INTERNAL, f"[unpoison] {said}")
+
+    async def _screen_notice(self, value: dict[str, Any], size: int) -> dict[str, Any] | None:
+        """A notification as the host may read it; None for one that it may not."""
+        try:
+            if size < CHUNK:
+                said = self.gate.screen_notice(value)
+            else:
+                said = await asyncio.to_thread(self.gate.screen_notice, value)
+        except Exception:  # whatever went wrong, what was not screened does not pass
+            _log.exception("a notification could not be screened")
+            said = None
+        if said is None:
+            self.records.count("refused_notice")
+        return said
 
     async def _may_ask(self, value: dict[str, Any]) -> bool:
         """Whether a notification or a request of the server reaches the host; it waits for its turn."""

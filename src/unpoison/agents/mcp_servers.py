@@ -67,16 +67,16 @@ class Server(Protocol):
 
 
 class StdioServer:
-    """A server that is a process, with the environment of the proxy."""
+    """A server that is a process, with this environment; with that of the proxy for None."""
 
-    def __init__(self, command: Sequence[str], most: int) -> None:
-        self.command, self.most = list(command), most
+    def __init__(self, command: Sequence[str], most: int, environment: Mapping[str, str] | None = None) -> None:
+        self.command, self.most, self.environment = list(command), most, environment
 
     async def start(self) -> None:
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *self.command, stdin=pipe, stdout=pipe, start_new_session=True
+                *self.command, stdin=pipe, stdout=pipe, start_new_session=True, env=self.environment
             )
         except (OSError, ValueError) as error:
             raise TargetError(f"the server {self.command[0]!r} cannot be started: {error}") from None
@@ -119,6 +119,7 @@ class HttpServer:
         self._outgoing: asyncio.Queue[Any] = asyncio.Queue(8)
 
     async def start(self) -> None:
+        require("mcp", "the MCP proxy")
         self._task = asyncio.create_task(self._carry())
 
     async def _carry(self) -> None:

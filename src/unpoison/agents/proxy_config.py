@@ -76,7 +76,7 @@ class ServerConfig(Section):
             OptionError: A header names a variable that is not set, or is one that no request can hold.
         """
         if self.command:
-            return StdioServer(self.command, self.max_message)
+            return StdioServer(self.command, self.max_message, environment)
         headers = {name: _fill(value, environment) for name, value in self.headers.items()}
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
+from unpoison.agents.leaves import Leaf, Leaves, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.output_schemas import is_free
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, parts_of, reading_of, redact
@@ -173,7 +173,7 @@ def screen_tool_result(
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
     notes = [f"not looked into: the bytes at {show_path(path)}" for path in found.binary[:10]]
     notes += _unjudged(found.texts)
-    return replace(_decide(fresh, found.texts, settings, schema, schema_path), notes=tuple(notes))
+    return replace(_decide(fresh, found, settings, schema, schema_path), notes=tuple(notes))
 
 
 async def ascreen_tool_result(tool: str, result: Any, query: str | None = None, **options: Any) -> ScreenedResult:
@@ -194,11 +194,12 @@ def _standing(
 
 
 def _decide(
-    fresh: ScreenedResult, leaves: list[Leaf], settings: ToolSettings, schema: object, schema_path: Path
+    fresh: ScreenedResult, strings: Leaves, settings: ToolSettings, schema: object, schema_path: Path
 ) -> ScreenedResult:
     """What becomes of a result of these texts."""
+    leaves = [*strings.texts, *strings.labels, *strings.keys]
     hidden = [hidden_parts(leaf.text) if settings.hidden != "keep" else [] for leaf in leaves]
-    found = _injected(leaves, settings.threshold) if settings.action != "keep" else {}
+    found = _injected(strings, settings.threshold) if settings.action != "keep" else {}
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched:
         return fresh
@@ -221,7 +222,8 @@ def _decide(
             changes.append((leaves[i], new))
     reason = _main_reason(cuts)
     whole = replace(fresh, cuts=tuple(cuts), reason=reason)
-    if found and settings.action == "block":
+    keys = range(len(leaves) - len(strings.keys), len(leaves))  # two that are removed would be the same one
+    if found and (settings.action == "block" or (settings.action == "redact" and not found.keys().isdisjoint(keys))):
         return _block(whole, reason)
     if any(_breaks(leaf, new, schema, schema_path) for leaf, new in changes):
         return _block(whole, Reason.of("tool.schema"))
@@ -238,13 +240,15 @@ class _Found(NamedTuple):
     whole: bool
 
 
-def _injected(leaves: list[Leaf], threshold: float) -> dict[int, _Found]:
-    """The texts that hold a prompt injection, or a part of one, by position.
+def _injected(strings: Leaves, threshold: float) -> dict[int, _Found]:
+    """The texts that hold a prompt injection, or a part of one, by position: texts, then labels, then keys.
 
     Neighbours are judged together. A stretch of several sentences of theirs is a stretch of one text or reaches over
-    several, so where none is suspicious no text alone is either.
+    several, so where none is suspicious no text alone is either. What is too short to say anything is judged as one
+    text, words and all: a list of pairs of words is read as the sentence that they make.
     """
     found: dict[int, _Found] = {}
+    leaves = strings.texts
     short = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
     pieces = [
         (i, piece)
@@ -263,6 +267,10 @@ def _injected(leaves: list[Leaf], threshold: float) -> dict[int, _Found]:
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
         if len(group) > 1:
             found.update(_split([(i, text) for i, text in group if i not in found], max(threshold, SPLIT)))
+    numbers = {id(leaf): i for i, leaf in enumerate((*leaves, *strings.labels, *strings.keys))}
+    for words in (strings.short if strings.labels else [], strings.keys):
+        for group in _groups([(i, leaf.text) for leaf in words if (i := numbers[id(leaf)]) not in found]):
+            found.update(_split(group, max(threshold, SPLIT), " "))
     return found
 
 
@@ -271,11 +279,11 @@ SPLIT = 0.95
 which everybody passes around."""
 
 
-def _split(group: list[tuple[int, str]], threshold: float) -> dict[int, _Found]:
+def _split(group: list[tuple[int, str]], threshold: float, between: str = "\n") -> dict[int, _Found]:
     """The texts over which an injection is spread that is none in any of them."""
     found: dict[int, _Found] = {}
     for _ in range(MAX_SPLITS):
-        worst = injection("\n".join(text for _, text in group))
+        worst = injection(between.join(text for _, text in group))
         if worst.probability < threshold:
             return found
         position, left = 0, list[tuple[int, str]]()

@@ -51,6 +51,7 @@ from unpoison.cli import (
     trace,
     verify,
 )
+from unpoison.cli.environment import limit_threads
 from unpoison.cli.options import Command, option
 from unpoison.errors import UnpoisonError
 
@@ -164,7 +165,7 @@ def commands(
 
 def main() -> None:
     """Run the command line."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrices are small: more threads only wait for each other
+    limit_threads()
     try:
         app(prog_name="unpoison")  # `python -m unpoison` is no other program
     except SystemExit as stop:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unpoison.cli.environment import environment_of_caller
 from unpoison.cli.options import SourcesFile, option
 from unpoison.errors import OptionError
 
@@ -60,11 +61,10 @@ def mcp_proxy(
 ) -> None:
     """Stand in front of an MCP server: results, resources and prompts are screened, tool descriptions checked."""
     import asyncio
-    import os
 
     from unpoison.utils.extras import require
 
-    require("mcp", "the MCP proxy")
+    require("pydantic", "the MCP proxy", "mcp")  # the SDK itself takes long to load, and servers over pipes need none
     from unpoison.agents.lock_file import LockFile
     from unpoison.agents.mcp_proxy import log_to_stderr, run_proxy
     from unpoison.agents.proxy_config import ProxyConfig
@@ -99,6 +99,7 @@ def mcp_proxy(
         raise OptionError("--approve writes to a lock file; give --lock FILE")
     approved = None if path is None else LockFile(path)
     if approve and approved is not None:
+        require("mcp", "the MCP proxy")
         names = [chosen.choose(server)] if server or config is None else list(chosen.servers)
         for name in names:
             typer.echo(f"{name}:") if len(names) > 1 else None
@@ -112,21 +113,20 @@ def mcp_proxy(
     if approved is not None and not approved.knows(settings.identity):
         typer.echo(f"{path} approves nothing of this server, but of {len(approved.servers)} others", err=True)
     gate.records = FileRecords(name, chosen.path(chosen.audit, name), chosen.path(chosen.metrics, name))
-    status = asyncio.run(run_proxy(settings.server(os.environ), gate, settings.bounds))
+    status = asyncio.run(run_proxy(settings.server(environment_of_caller()), gate, settings.bounds))
     raise typer.Exit(status)
 
 
 def _approve(chosen: ProxyConfig, name: str, approved: LockFile, anyway: list[str]) -> Iterator[str]:
     """Approve the tools of a server that are fine; what is said of each."""
     import asyncio
-    import os
 
     from unpoison.agents.lock_file import tool_hash
     from unpoison.agents.tool_listing import list_tools
     from unpoison.utils.plain_text import excerpt
 
     settings = chosen[name]
-    tools = asyncio.run(list_tools(settings.server(os.environ), settings.timeout))
+    tools = asyncio.run(list_tools(settings.server(environment_of_caller()), settings.timeout))
     gate, fine = _fresh_gate(chosen, name, approved), []
     for tool in tools:
         said, reason = str(tool.get("name")), gate.check_tool(tool)

@@ -190,6 +190,7 @@
       const response = await fetch(path);
       if (!response.ok) throw new Error(await refusal(response));
       load(await response.json());
+      at("example").value = path;
     } catch (error) {
       tell(error.message);
     }
