@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 
 from unpoison_reader import FOLDER
 
-from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
+from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla, Vote
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
 from unpoison.models import reader as reader_module
@@ -131,11 +131,25 @@ def test_every_task_is_answered(reader):
     assert set(get_args(Task)) >= {"atomic", "answer", "synthesize", "consolidate", "decide", "free"}
 
 
-def test_of_silent_passages_the_likeliest_words_are_the_last_resort_of_an_answer():
-    strict = Reader(threshold=1e-6)  # nothing is sure enough to be an atomic answer
-    assert not informative(reply(strict, atomic_answer_prompt(QUESTION, PASSAGES[0])))
-    assert reply(strict, answer_prompt(QUESTION, PASSAGES[:1])) == "Stockholm"
-    assert not informative(reply(strict, answer_prompt(QUESTION, PASSAGES[2:3])))
+def test_every_task_takes_the_same_passages_for_silent():
+    (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
+    below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
+    for prompt in (
+        atomic_answer_prompt(QUESTION, PASSAGES[1]),
+        answer_prompt(QUESTION, PASSAGES[1:2]),
+        decision_prompt(QUESTION, PASSAGES[1], "I don't know."),
+        consolidation_prompt(QUESTION, None, PASSAGES[1:2]),
+    ):
+        assert not informative(reply(below, prompt)), prompt.task
+        assert "Gothenburg" in reply(above, prompt), prompt.task
+
+
+def test_plain_rag_and_a_vote_have_the_operating_point_of_the_reader():
+    (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
+    below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
+    for made in (Vanilla, Vote):
+        assert made(generator=below).answer(QUESTION, PASSAGES[1:2]).abstained
+        assert "Gothenburg" in made(generator=above).answer(QUESTION, PASSAGES[1:2]).text
 
 
 TOWN_HALLS = {
