@@ -31,6 +31,7 @@ from unpoison.models.reader import Reader
 
 PER_FILE = 400
 AVERAGED = 3
+LANGUAGES = ("en",)
 
 
 def main() -> None:
@@ -52,14 +53,15 @@ def main() -> None:
     reader = Reader(options.output)
     odds, answered, fits = _odds(reader, options.folder)
     slope, intercept = _platt(odds[fits], answered[fits])
-    logits, classes, fitted = _relations(reader, options.folder)
-    temperature = _temperature(logits[fitted], classes[fitted])
-    write_settings(options.output, **bounds, slope=slope, intercept=intercept, temperature=temperature)
+    logits, classes, used = _relations(reader, options.folder)
+    temperature = _temperature(logits[used], classes[used])
+    fitted = {"slope": slope, "intercept": intercept, "temperature": temperature}
+    write_settings(options.output, **bounds, **fitted, languages=LANGUAGES)
     probability = 1 / (1 + np.exp(-(slope * odds + intercept)))
     print(f"{(options.output / 'model.onnx').stat().st_size / 1e6:.1f} MB")
     print(f"slope {slope:.3f}, intercept {intercept:.3f}, temperature {temperature:.3f}")
     print(f"calibration error on the other half: {_error(probability[~fits], answered[~fits]):.3f}")
-    right = logits[~fitted].argmax(1) == classes[~fitted]
+    right = logits[~used].argmax(1) == classes[~used]
     print(f"relation right on the other half: {right.mean():.3f} of {len(right)}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,9 @@ import pytest
 pytest.importorskip("unpoison_reader")
 pytest.importorskip("onnxruntime")
 
-from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
+from unpoison_reader import FOLDER
+
+from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla, Vote
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
 from unpoison.models import reader as reader_module
@@ -127,11 +131,64 @@ def test_every_task_is_answered(reader):
     assert set(get_args(Task)) >= {"atomic", "answer", "synthesize", "consolidate", "decide", "free"}
 
 
-def test_of_silent_passages_the_likeliest_words_are_the_last_resort_of_an_answer():
-    strict = Reader(threshold=1e-6)  # nothing is sure enough to be an atomic answer
-    assert not informative(reply(strict, atomic_answer_prompt(QUESTION, PASSAGES[0])))
-    assert reply(strict, answer_prompt(QUESTION, PASSAGES[:1])) == "Stockholm"
-    assert not informative(reply(strict, answer_prompt(QUESTION, PASSAGES[2:3])))
+def test_every_task_takes_the_same_passages_for_silent():
+    (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
+    below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
+    for prompt in (
+        atomic_answer_prompt(QUESTION, PASSAGES[1]),
+        answer_prompt(QUESTION, PASSAGES[1:2]),
+        decision_prompt(QUESTION, PASSAGES[1], "I don't know."),
+        consolidation_prompt(QUESTION, None, PASSAGES[1:2]),
+    ):
+        assert not informative(reply(below, prompt)), prompt.task
+        assert "Gothenburg" in reply(above, prompt), prompt.task
+
+
+def test_plain_rag_and_a_vote_have_the_operating_point_of_the_reader():
+    (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
+    below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
+    for made in (Vanilla, Vote):
+        assert made(generator=below).answer(QUESTION, PASSAGES[1:2]).abstained
+        assert "Gothenburg" in made(generator=above).answer(QUESTION, PASSAGES[1:2]).text
+
+
+TOWN_HALLS = {
+    "de": ("Wer hat das Rathaus gebaut?", "Das Rathaus wurde 1911 von Karl Roth gebaut und ist aus Sandstein."),
+    "es": ("¿Quién construyó el ayuntamiento?", "El ayuntamiento fue construido en 1911 por Karl Roth con piedra."),
+    "zh": ("谁建造了市政厅？", "市政厅由 Karl Roth 于1911年建造，用的是砂岩。"),
+}
+ENGLISH_HALL = ("Who built the town hall?", "The town hall was built in 1911 by Karl Roth and is of sandstone.")
+
+
+@pytest.mark.parametrize("language", TOWN_HALLS)
+def test_what_is_in_a_language_that_it_was_not_taught_it_does_not_read(reader, language):
+    question, passage = TOWN_HALLS[language]
+    for pair in ((question, passage), (ENGLISH_HALL[0], passage), (question, ENGLISH_HALL[1])):
+        (reading,) = reader.read_pairs([pair])
+        assert (reading.answer, reading.no_answer, reading.language) == ("", 1.0, language)
+        assert Vanilla(generator=reader).answer(pair[0], [pair[1]]).abstained
+
+
+def test_it_reads_the_english_part_of_a_page_in_two_languages(reader):
+    german = "Das Rathaus wurde 1905 von Hans Erlwein gebaut und ist aus Sandstein. " * 30
+    (reading,) = reader.read(ENGLISH_HALL[0], [f"{german}\n{ENGLISH_HALL[1] * 4}"])
+    assert (reading.answer, reading.language) == ("Karl Roth", None)
+    (quoted,) = reader.read(ENGLISH_HALL[0], [f'{ENGLISH_HALL[1]} "Wer hat es gebaut?" is written on its door.'])
+    assert quoted.answer == "Karl Roth"
+
+
+def test_a_reader_that_names_no_language_reads_any(tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "any")
+    settings = json.loads((FOLDER / "reader.json").read_text("utf-8"))
+    del settings["languages"]  # as in files that were written before there was this setting
+    (tmp_path / "any" / "reader.json").write_text(json.dumps(settings), "utf-8")
+    (reading,) = Reader(tmp_path / "any").read(*ENGLISH_HALL[:1], [TOWN_HALLS["de"][1]])
+    assert reading.language is None
+    assert reading.no_answer < 1
+    for languages in ("en", [5], 5, [""]):
+        (tmp_path / "any" / "reader.json").write_text(json.dumps({**settings, "languages": languages}), "utf-8")
+        with pytest.raises(ModelError, match=r"reader\.json"):
+            Reader(tmp_path / "any")
 
 
 def test_the_better_rank_wins_where_one_says_this_and_one_that(reader):

@@ -161,15 +161,22 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
 
 
 def write_settings(
-    folder: Path, *, window: int, question: int, slope: float = 1.0, intercept: float = 0.0, temperature: float = 1.0
+    folder: Path,
+    *,
+    window: int,
+    question: int,
+    slope: float = 1.0,
+    intercept: float = 0.0,
+    temperature: float = 1.0,
+    languages: Sequence[str] = (),
 ) -> Path:
-    """Write `reader.json`: how the folder's graph is to be used, and the hashes of its files."""
+    """Write `reader.json`: how the folder's graph is to be used (`Settings`), and the hashes of its files."""
     hashes = {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.onnx", "tokenizer.json")
     }
     settings = {
         "window": window, "question": question, "slope": slope, "intercept": intercept, "temperature": temperature,
-        "sha256": hashes,
+        "languages": list(languages), "sha256": hashes,
     }  # fmt: skip
     file = folder / "reader.json"
     file.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")

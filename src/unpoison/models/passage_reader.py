@@ -17,6 +17,7 @@ from unpoison.models.checkpoints import softmax
 from unpoison.models.lexical import judge_pairs
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.text.answers import Relation, relation
+from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.extras import require
@@ -51,6 +52,8 @@ class Reading:
         score: The log-odds of these words against no answer, as the model gives them; comparable within one reader.
         no_answer: P(the passage does not answer), in [0, 1], calibrated on held-out questions for the shipped reader.
         skimmed: Characters of a very long passage of which only the words were compared with the question's.
+        language: Where it gives no answer because it was not taught the language of the question, or of the whole
+            passage, that language as a tag such as "de".
     """
 
     answer: str
@@ -59,6 +62,7 @@ class Reading:
     score: float
     no_answer: float
     skimmed: int = 0
+    language: str | None = None
 
 
 class PassageReader:
@@ -163,14 +167,27 @@ class PassageReader:
     def _reading_of_each(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
         windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
-        cut = [[(offset, window) for _, offset, _ in rows for window in next(windows)] for rows in pieces]
-        marks = iter(self._model.run([window for rows in cut for _, window in rows]))
+        asked = {question: self._unread_language(question) for question, _ in pairs}
+        cut = [
+            [
+                (offset, window, asked[question] or self._unread_language(window.of(text)))
+                for question, offset, text in rows
+                for window in next(windows)
+            ]
+            for rows in pieces
+        ]
+        marks = iter(self._model.run([window for rows in cut for _, window, unread in rows if not unread]))
         read = []
         for (_, text), rows, parts in zip(pairs, cut, pieces, strict=True):
-            spans = [(offset, span) for offset, window in rows if (span := best_span(window, next(marks))) is not None]
+            spans = [
+                (offset, span)
+                for offset, window, unread in rows
+                if not unread and (span := best_span(window, next(marks))) is not None
+            ]
             skimmed = len(text) - sum(len(piece) for _, _, piece in parts)
             if not spans:
-                read.append(Reading("", 0, 0, 0.0, 1.0, skimmed))
+                language = next((unread for _, _, unread in rows if unread), None)
+                read.append(Reading("", 0, 0, 0.0, 1.0, skimmed, language))
                 continue
             offset, best = max(spans, key=lambda candidate: candidate[1].odds)
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
@@ -180,6 +197,13 @@ class PassageReader:
             answer = text[start:end] if no_answer < self.threshold else ""
             read.append(Reading(answer, start, end, best.odds, float(no_answer), skimmed))
         return read
+
+    def _unread_language(self, text: str) -> str | None:
+        """The language of a text, if the model was not taught it."""
+        if not self._settings.languages:
+            return None
+        language = other_language(text)
+        return None if language in self._settings.languages else language
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
         """Whether the two answers of each pair say the same, are rivals, or are compatible.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.models.checkpoints import encodable
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
-from unpoison.models.passage_reader import THRESHOLD, PassageReader, Reading
+from unpoison.models.passage_reader import THRESHOLD, PassageReader
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.models.questions import read_question
 from unpoison.models.sentences import sentence_of
@@ -24,15 +24,13 @@ from unpoison.types import Reply
 
 __all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_reader"]
 
-LAST = 0.75
-"""P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
-
 
 class Reader(PassageReader):
     """Reads with an extractive question-answering model: the shipped one, or any checkpoint. It is no language model.
 
     It copies words. It does not infer, compare, count or translate, and knows nothing that the passages do not say.
-    Each passage is read by itself: what one says cannot change how another is read.
+    Each passage is read by itself: what one says cannot change how another is read. Every task takes the same passages
+    for silent: those that `read` gives no answer for (`threshold`).
 
     The tasks of a prompt:
 
@@ -89,8 +87,6 @@ class Reader(PassageReader):
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
-        if not given and prompt.task != "atomic":
-            given = _likeliest(readings, texts)
         return heaviest_group(prompt.question, given)
 
 
@@ -139,15 +135,6 @@ def _texts(prompt: Prompt) -> list[str]:
         return []
     notes = [text for text in prompt.notes.values() if informative(text)] if prompt.task != "atomic" else []
     return list(dict.fromkeys((*prompt.passages, *notes)))
-
-
-def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[GivenAnswer]:
-    """Of texts that all seem silent the one that may yet answer: several together seldom hold nothing."""
-    best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
-    if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
-        return []
-    reading = readings[best]
-    return [GivenAnswer(texts[best][reading.start : reading.end], texts[best], reading.start, 1 - reading.no_answer)]
 
 
 def _synthesize(_: Reader, prompt: Prompt) -> str | None:

@@ -83,6 +83,10 @@ class Window:
     offsets: Sequence[tuple[int, int]]
     words: Sequence[int | None]
 
+    def of(self, passage: str) -> str:
+        """The part of its passage that it holds."""
+        return passage[self.offsets[self.first][0] : self.offsets[self.last - 1][1]] if self.first < self.last else ""
+
 
 class Span(NamedTuple):
     """Characters `start` to `end` of the passage, and the log-odds of these words against no answer."""
@@ -111,6 +115,8 @@ class Settings:
             questions.
         temperature: By which the logits of a relation are divided, fitted there too.
         hashes: SHA-256 of the files beside it.
+        languages: Tags of the languages that it was taught, such as "en"; empty for any. What is in another one, as
+            far as `text.languages` can tell, it does not read.
     """
 
     window: int = 384
@@ -119,6 +125,7 @@ class Settings:
     intercept: float = 0.0
     temperature: float = 1.0
     hashes: tuple[tuple[str, str], ...] = ()
+    languages: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, folder: Path, name: str) -> Settings:
@@ -139,6 +146,7 @@ class Settings:
                 float(content["intercept"]),
                 float(content["temperature"]),
                 tuple((str(name), str(value)) for name, value in sorted(content["sha256"].items())),
+                tuple(content.get("languages", ())),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
@@ -156,7 +164,8 @@ class Settings:
         whole = all(type(value) is int for value in (self.window, self.question))
         finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
         bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
-        return bounds and finite and self.slope > 0 and self.temperature > 0
+        tags = all(isinstance(tag, str) and len(tag) > 1 for tag in self.languages)
+        return bounds and finite and tags and self.slope > 0 and self.temperature > 0
 
 
 class WindowCutter:

@@ -1,0 +1,133 @@
+"""Which language other than English a text is written in, by its script and its function words.
+
+Only what speaks for another language counts: names, numbers, tables and code have no function words, and are taken for
+English. No length is needed, so that a question is told as well; of a text in two languages the more frequent counts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+__all__ = ["MAX_CHARS", "other_language"]
+
+MAX_CHARS = 4000
+"""Characters that are looked at: the language of a text shows in its first thousand words."""
+
+ENGLISH = frozenset(
+    """
+    the of and to is was were are be been with by for from at that this these those it its which who whom whose what
+    when where why how did does do has have had his her their they he she you we not but or as on if can will would
+    there than into about after between during most other some only such many much
+    """.split()  # noqa: SIM905
+)
+"""Function words that questions and running text hold, and no list of names does. "in", "an" and "a" are German too."""
+
+FUNCTION_WORDS = {
+    "de": "der die das den dem des ein eine einer eines einem einen und oder nicht ist sind wird werden wurde wurden"
+    " hat haben hatte mit von vom zu zur zum auf für im bei nach aus durch sich auch als wie wer wo wann wen wem warum"
+    " welche welcher welches welchen welchem wofür womit woher wohin worin wessen viel viele es sie er sein seine"
+    " seiner ihre ihrer über unter zwischen dass kann konnte noch nur diese dieser gibt",
+    "es": "¿ ¡ el la los las de del al que en un una unos unas por para con es son fue era fueron ser se su sus lo como"
+    " cómo qué cuál cuáles cuándo dónde quién quiénes cuánto cuánta cuántos cuántas más pero entre sobre sin desde"
+    " hasta cuando donde quien muy este esta estos estas también ha han había tiene hay",
+    "fr": "le la les des du de un une et ou est sont était dans pour par sur avec que qui quel quelle quels quelles"
+    " quand où comment combien pourquoi ce cette ces il elle ils elles se ne pas plus au aux en été son sa ses leur"
+    " être fait avait",
+    "it": "il lo la gli le di del della dei delle dello dal dalla un uno una sono era fu che chi cosa quale quali"
+    " quando dove come quanto quanti perché per con nel nella su al alla ha non si più anche stato",
+    "pt": "os as de do da dos das um uma foi era que quem qual quais quando onde como quanto quantos por para"
+    " com em nos nas ao se não mais seu sua são pelo pela",
+    "nl": "de het een en van zijn werd werden wordt worden met voor op aan dat die wie wat waar wanneer hoe hoeveel"
+    " welke niet ook bij uit naar door om er als heeft hebben deze",
+    "sv": "och att det som en ett är var av på till med för den har inte om vem vad vilken vilket när hur från",
+    "da": "og at det som en et er var af på til med for den har ikke om hvem hvad hvilken hvornår hvor hvordan fra",
+    "pl": "na do nie się jest był była było są oraz przez od po dla że jak kto co gdzie kiedy ile który która które"
+    " jego jej ze we",
+    "cs": "na do ne se je byl byla bylo jsou pro od po že jak kdo co kde kdy kolik který která které jeho ve ze",
+    "tr": "ve bir bu da de için ile olan olarak ne nerede zaman kaç nas\u0131l hangi değil en daha çok",
+    "id": "yang dan di dari untuk dengan pada adalah ini itu dalam oleh ke tidak apa siapa kapan mana berapa",
+}
+"""Frequent words by language, of two letters or more: single letters are initials and formulas in English.
+
+Danish stands for Norwegian too.
+"""
+
+PARTICLES = frozenset("de la le las los les el del der die den di da do du des van von al en un no na co dan".split())  # noqa: SIM905
+"""Words of other languages in names that English writes too: they count beside others only."""
+
+ASKING = frozenset(
+    """
+    wer wie wo wann warum welche welcher welches welchen welchem wen wem wieviele qué cuál cuáles cuándo dónde cómo
+    quién quiénes cuánto cuánta cuántos cuántas qui quel quelle quels quelles combien pourquoi quale quali quanti
+    quem quais quantos hoeveel wanneer
+    """.split()  # noqa: SIM905
+)
+"""Words of the lists that begin a question: one of them will do."""
+
+WORD = re.compile(r"[^\W\d_]+|[¿¡]")
+
+LATIN = re.compile("[A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
+
+SCRIPTS = {
+    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"),
+    "ja": re.compile("[\u3040-\u30ff]+"),
+    "ko": re.compile("[\u1100-\u11ff\uac00-\ud7af]+"),
+    "und-Cyrl": re.compile("[\u0400-\u052f]+"),
+    "und-Arab": re.compile("[\u0600-\u06ff\u0750-\u077f]+"),
+}
+
+RUN = re.compile(r"[^\W\d_]{2,}")
+
+MIN_WORDS, SHARE = 12, 0.15
+"""Words in lower case of a text in an unlisted language, and the share of them with letters that English lacks."""
+
+
+def other_language(text: str) -> str | None:
+    """The language of a text that is not English, as a tag of BCP 47.
+
+    "de"; "und-Cyrl" where only the script is known; "und" for a language that is not listed here. None for English, and
+    where nothing speaks for another language. O(n) time for the first `MAX_CHARS` characters.
+
+    >>> other_language("Wer hat den Brief geschrieben?"), other_language("who wrote the letter to Ada de la Cruz")
+    ('de', None)
+    """
+    text = text[:MAX_CHARS]
+    return (None if text.isascii() else _script(text)) or _language(WORD.findall(text))
+
+
+def _script(text: str) -> str | None:
+    """The script of most letters, unless it is the Latin one; letters that stand alone are those of formulas."""
+    rest = LATIN.sub(" ", text)
+    counts = {name: sum(map(len, letters.findall(rest))) for name, letters in SCRIPTS.items()}
+    dense = counts["zh"] + counts["ja"] + counts["ko"]
+    if dense + sum(map(len, RUN.findall(rest))) <= sum(map(len, LATIN.findall(text))):
+        return None
+    if counts["ja"] * 8 > dense:
+        return "ja"
+    name = max(counts, key=lambda script: counts[script])
+    return name if counts[name] else "und"
+
+
+def _language(written: list[str]) -> str | None:
+    """The language whose function words are clearly more than those of English, and not only names."""
+    words = [word.lower() for word in written]
+    english = sum(word in ENGLISH for word in words)
+    if not words or 4 * english >= len(words):
+        return None
+    lists = _lists()
+    counts = {name: sum(word in known for word in words) for name, known in lists.items()}
+    name = max(counts, key=lambda language: counts[language])
+    needed = 1 if words[0] in ASKING or words[:1] == ["¿"] else 2
+    if counts[name] >= needed and 2 * counts[name] > 3 * english and 8 * counts[name] >= len(words):
+        certain = lists[name] - PARTICLES
+        return name if any(word in certain for word in words) else None
+    plain = [word for word in written if word[0].islower()]
+    accented = sum(not word.isascii() for word in plain)
+    enough = len(plain) >= MIN_WORDS and accented >= SHARE * len(plain)
+    return "und" if enough and 20 * english < len(words) else None
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    return {name: frozenset(listed.split()) - ENGLISH for name, listed in FUNCTION_WORDS.items()}
