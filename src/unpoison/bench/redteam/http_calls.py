@@ -56,6 +56,7 @@ class Ask(Request):
 
     owner = "ask"
     places, needed, required = ("question", "uuid"), ("question",), ("answer",)
+    addresses = ()
 
     answer: JsonPath | None = None
     passages: JsonPath | None = None

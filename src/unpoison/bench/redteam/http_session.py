@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_calls import Login
@@ -134,7 +136,7 @@ class HttpSession:
         self.client, self._plain = client.with_secrets(self._secrets), client.with_secrets(Secrets({}))
         self._values, self.taken = dict(values), dict[str, str]()
         self.cookies = Cookies(None if self._state is None else self._state.cookies)
-        self._changed = False
+        self._changed, self._bases = False, dict[str, str]()
 
     def run(self, steps: Sequence[Request], *, allowed: Collection[int] = ()) -> Iterator[tuple[Request, Response]]:
         """Send one request after the other; each with the last of its replies.
@@ -168,7 +170,7 @@ class HttpSession:
         """Send it, and again until its value is what it should be, unless the test itself asks again (`ready`)."""
         pause = FIRST_PAUSE
         for _ in range(MAX_LOOKS):
-            response = self._send(step, allowed)
+            response = self._send(step, {*allowed, *(_MOVED if step.reads_headers else ())})
             if response.status in allowed:
                 return response
             self._changed = self._changed or step.method != "GET"
@@ -211,7 +213,11 @@ class HttpSession:
             for name, value in self._state.values.items():
                 self._secrets.hide(name, value)
         known = {**({} if self._state is None else self._state.values), **self.taken, **self._values}
-        filled = self.cookies.add_to(step.fill(known, self._secrets))
+        filled = step.fill(known, self._secrets)
+        if step.address is not None:
+            filled = replace(filled, url=_join(self._bases.get(step.address, ""), filled.url))
+            self.client.check_given(step.owner, filled.url, one=step.address == "id")
+        filled = self.cookies.add_to(filled)
         hide_cookies(self.cookies, self._secrets)
         response = self.client.send(step.owner, filled, allowed=allowed, seconds=left)
         self.cookies.take(filled, response)
@@ -234,7 +240,7 @@ class HttpSession:
                     f"{clip(self.client.mask(value)) if found else 'nothing'} in the reply; it must lead to a text or "
                     f"number of up to {MAX_TAKEN:,} characters"
                 )
-            self.taken[name] = str(value)
+            self.taken[name], self._bases[name] = str(value), response.url
             if SENSITIVE.search(name):  # not every value: ids of documents would be torn out of what follows
                 self._secrets.hide(name, str(value), secret=True)
 
@@ -242,8 +248,21 @@ class HttpSession:
 def _values_at(client: HttpClient, path: JsonPath, owner: str, response: Response) -> list[Any]:
     if path.whole:
         return [client.text(owner, response)]
+    if path.header:
+        value = response.headers.get(path.header)
+        if value is not None and path.header.endswith("location"):
+            value = _join(response.url, value)
+        return [] if value is None else [client.mask(value)]
     events = client.events(response) if owner == "ask" else None  # of no other call a stream is expected
     return path.values(client.parse_json(owner, response)) if events is None else stream_values(path, events)
+
+
+def _join(base: str, reference: str) -> str:
+    """A reference, as it is meant: relative to the request (RFC 9110, section 10.2.2)."""
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return reference  # refused where it is used
 
 
 def hide_cookies(cookies: Cookies, secrets: Secrets) -> None:

@@ -9,13 +9,14 @@ from uuid import uuid4
 from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_answer import read_answer
 from unpoison.bench.redteam.http_calls import Ask, Asking, Requests
-from unpoison.bench.redteam.http_client import ABSENT, HttpClient
+from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
 from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
+from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, TargetError, clip
 
 __all__ = ["HttpAsked", "HttpTarget"]
 
@@ -45,7 +46,8 @@ class HttpAsked:
         self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
         for steps in everything.values():  # what is not set and what is not allowed is said before a request
             for step in steps:
-                self._client.check(step.fill({}, secrets).url)
+                if step.address is None:
+                    self._client.check(step.fill({}, secrets).url)
 
     def ask(self, question: str) -> Answered:
         """The answer, and the passages where `ask.passages` says where they stand. Each question has its own session.
@@ -134,9 +136,7 @@ class HttpTarget(HttpAsked):
             paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
             ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
             if paths and not ids:
-                paths[0][0].first(
-                    session.client.parse_json("plant", paths[0][1])
-                )  # says what the reply has in its place
+                self._say_what_is_there(*paths[0])
             handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
         return handles
 
@@ -148,6 +148,17 @@ class HttpTarget(HttpAsked):
             if any(reply.status in ABSENT for _, reply in replies):
                 absent.append(handle)
         return absent
+
+    def _say_what_is_there(self, path: JsonPath, reply: Response) -> None:
+        """Say that a path leads to nothing, and what the reply has in its place.
+
+        Raises:
+            TargetError: Always.
+        """
+        if path.header:
+            names = clip(sorted(set(map(str.lower, reply.headers)))[:20], 200)
+            raise TargetError(f"{path.owner}: the reply has no header {path.header}, but {names}")
+        path.first(self._client.parse_json("plant", reply))
 
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
