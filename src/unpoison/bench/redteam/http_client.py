@@ -212,6 +212,10 @@ class HttpClient:
             text = value if isinstance(value, str) else text
         return str(self._secrets.mask(text))
 
+    def reply_text(self, response: Response) -> str:
+        """The reply as it came, without secrets."""
+        return str(self._secrets.mask(_decode(response)))
+
     def _refuse_stream(self, what: str, response: Response) -> None:
         if self.events(response) is not None:
             raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import urljoin
 
 from unpoison.bench.redteam.config import as_tuple
@@ -20,6 +21,7 @@ from unpoison.bench.redteam.http_client import HttpClient, Response
 from unpoison.bench.redteam.http_cookies import Cookies
 from unpoison.bench.redteam.http_reply import stream_values
 from unpoison.bench.redteam.http_request import Request
+from unpoison.bench.redteam.http_template import Filled
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.secrets import SENSITIVE, Secrets
 from unpoison.errors import TargetError, clip
@@ -120,6 +122,9 @@ class HttpSession:
         values: For the places of the requests.
         seconds: That all of them together may take.
         login: Whose values and cookies they have.
+
+    Attributes:
+        amend: A request, as described and filled, to what is sent.
     """
 
     def __init__(
@@ -137,6 +142,13 @@ class HttpSession:
         self._values, self.taken = dict(values), dict[str, str]()
         self.cookies = Cookies(None if self._state is None else self._state.cookies)
         self._changed, self._bases = False, dict[str, str]()
+        self.amend: Callable[[Request, Filled], Filled] = lambda step, filled: filled
+
+    def with_values(self, values: Mapping[str, str]) -> Self:
+        """The same session, for a request with other values."""
+        other = copy(self)
+        other._values = dict(values)
+        return other
 
     def run(self, steps: Sequence[Request], *, allowed: Collection[int] = ()) -> Iterator[tuple[Request, Response]]:
         """Send one request after the other; each with the last of its replies.
@@ -157,6 +169,14 @@ class HttpSession:
                 error.refused = error.refused and not self._changed
                 raise
             yield step, response
+
+    def send(self, step: Request) -> Response:
+        """Send a request of the session once more.
+
+        Raises:
+            TargetError: It failed, or the session takes too long.
+        """
+        return self._send(step, ())
 
     def values_at(self, path: JsonPath, owner: str, response: Response) -> list[Any]:
         """Everything that a path leads to in a reply, also in the events of a streamed answer.
@@ -213,7 +233,7 @@ class HttpSession:
             for name, value in self._state.values.items():
                 self._secrets.hide(name, value)
         known = {**({} if self._state is None else self._state.values), **self.taken, **self._values}
-        filled = step.fill(known, self._secrets)
+        filled = self.amend(step, step.fill(known, self._secrets))
         if step.address is not None:
             filled = replace(filled, url=_join(self._bases.get(step.address, ""), filled.url))
             self.client.check_given(step.owner, filled.url, one=step.address == "id")
