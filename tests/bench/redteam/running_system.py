@@ -29,6 +29,7 @@ class RunningSystem:
         token_uses: Requests that a token is good for.
         piece: Characters of a piece, where texts are cut.
         page: Documents that a search shows at once.
+        job_address, job_status: The `Location` with which a job is accepted, and the status; in place of its id.
         cookie: What a new thread sets, in place of its name.
         described: Its OpenAPI document, where it has one.
         replies: Requests that are answered; the others never are.
@@ -49,6 +50,8 @@ class RunningSystem:
         self.said: str | None = None
         self.broken_job = False
         self.replies = 10**9
+        self.job_address: str | None = None
+        self.job_status = 202
         self.cookie: str | None = None
         self.described: dict[str, Any] | None = None
         self.lock = threading.Lock()
@@ -191,6 +194,9 @@ def respond(system: RunningSystem, method: str, path: str, headers: dict[str, st
     if parts == ["add"]:
         given = json.loads(body)
         system.staged.append((given["text"], given.get("mark", "")))
+        if system.job_address is not None:
+            _job(system)
+            return system.job_status, "", {"Location": system.job_address}
         return 200, {"job": {"id": f"job-{len(system.jobs) + 1}"}} if "job" in query else {"staged": True}, _job(system)
     if parts == ["upsert"]:
         system.staged, staged = [], system.staged
@@ -204,6 +210,10 @@ def respond(system: RunningSystem, method: str, path: str, headers: dict[str, st
             system.staged, staged = [], system.staged
             job["ids"] = [key for text, mark in staged for key in system.add(text, mark)]
         return 200, {"status": "done" if job["looks"] >= 2 else "running", "ids": job.get("ids", [])}, {}
+    if parts == ["documents"] and method == "POST" and "created" in query:
+        given = json.loads(body)
+        (key,) = system.add(given["text"], given.get("mark", ""))
+        return 201, "", {"Location": f"documents/{key}", "X-Document": key}
     if parts == ["documents"] and method == "POST":
         given = json.loads(body)
         return 200, {"ids": system.add(given["text"], given.get("mark", ""))}, {}

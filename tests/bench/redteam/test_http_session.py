@@ -10,7 +10,7 @@ import pytest
 from bench.redteam.conftest import Quick
 from bench.redteam.running_system import TRUTH, serve_system
 from unpoison.bench.redteam import Document
-from unpoison.errors import TargetError
+from unpoison.errors import TargetError, UnpoisonError
 
 QUESTION = "When was the town hall of Alderbridge built?"
 PASSWORD = {"RAG_PASSWORD": "correct horse battery"}
@@ -266,3 +266,77 @@ def test_a_session_takes_its_cookies_to_nobody_else(system, target):
         local = [{**steps[0]}, {**steps[1], "url": steps[1]["url"].replace("127.0.0.1", "localhost")}]
         target(ask=local).ask(QUESTION)
         assert all("Cookie" not in headers for _, _, headers, _ in other.requests)
+
+
+ACCEPTED = {
+    "url": "BASE/add",
+    "body": {"text": "{text}", "mark": "{canary}"},
+    "take": {"job": "$header.location"},
+}
+POLLED = {**JOB, "url": "{job}"}
+
+
+@pytest.mark.parametrize("status", [202, 303])
+@pytest.mark.parametrize("address", ["/jobs/job-1", "jobs/job-1", "BASE/jobs/job-1", "../jobs/job-1#x"])
+def test_a_job_is_polled_where_a_header_says(system, target, address, status):
+    system.job_address, system.job_status = address.replace("BASE", system.url), status
+    handles = target(plant=[ACCEPTED, POLLED]).plant([document()])
+    assert system.documents.keys() == {"town-0", *handles}
+    assert [path for _, path, _, _ in system.requests] == ["/add", "/jobs/job-1", "/jobs/job-1"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:1/jobs/job-1",
+        "http://192.0.2.7/jobs/job-1",
+        "https://127.0.0.1/jobs/job-1",
+        "//127.0.0.1:2/x",
+        "file:///etc/passwd",
+        "http://[::1",
+        "jobs/%2e%2e/admin",
+    ],
+)
+def test_a_header_leads_no_request_to_where_the_configuration_has_no_address(system, target, address):
+    """Else a system could have requests, and the headers with them, sent to what else runs on this machine."""
+    system.job_address = address
+    with pytest.raises(TargetError, match="not on a host and port of the configuration") as failed:
+        target(plant=[ACCEPTED, POLLED]).plant([document()])
+    assert not failed.value.refused  # the first request may have planted
+    assert len(system.requests) == 1
+
+
+def test_a_header_that_is_not_there_is_named(system, target):
+    with pytest.raises(TargetError, match=r"plant\.take\.job: \$header\.location leads to nothing in the reply"):
+        target(plant=[ACCEPTED, POLLED]).plant([document()])
+    with pytest.raises(TargetError, match=r"plant\.id: the reply has no header x-id, but \['content-length'"):
+        target(plant={"url": "BASE/documents", "body": {"text": "{text}"}, "id": "$header.X-Id"}).plant([document()])
+
+
+def test_the_address_of_a_new_document_is_its_id(system, target):
+    plant = {"url": "BASE/documents?created", "body": {"text": "{text}"}, "id": "$header.location"}
+    planted = target(plant=plant, remove={"method": "DELETE", "url": "{id}"})
+    (handle,) = planted.plant([document()])
+    assert handle == f"{system.url}/documents/piece-1"
+    assert planted.remove([handle]) == []
+    assert planted.remove([handle]) == [handle]
+    for other in (f"{system.url}/documents", f"{system.url}/", system.url, "http://127.0.0.1:1/documents/piece-1", "7"):
+        with pytest.raises(TargetError, match=r"no address of one document|not on a host and port"):
+            planted.remove([other])
+    assert system.documents.keys() == {"town-0"}
+    named = target(plant={**plant, "id": "$header.X-Document"})
+    assert named.remove(named.plant([document()])) == []
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ({"ask": {**PRIVATE, "answer": "$header.x"}}, r"ask\.answer cannot be '\$header\.x': headers are read by take"),
+        ({"ask": {**PRIVATE, "url": "{question}"}}, r"ask\.url cannot be {question}; only what take took"),
+        ({"plant": {"url": "{text}"}}, r"plant\.url cannot be {text}"),
+        ({"ask": [THREAD[0], {**THREAD[1], "url": "{other}"}]}, r"\{other\} is unknown"),
+    ],
+)
+def test_only_what_was_taken_is_an_address(target, calls, message):
+    with pytest.raises(UnpoisonError, match=message):
+        target(**calls)

@@ -47,7 +47,7 @@ def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
     target: Asked
     if kind_of(config.target) == "http" and "plant" not in config.target:
         described = HttpAgent.read(config.target, "target")
-        target = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout)
+        target = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout, folder=config.folder)
     else:
         target = build_target(
             config.target, secrets=secrets, hosts=hosts, folder=config.folder, timeout=config.bounds.timeout

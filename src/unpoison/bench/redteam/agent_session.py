@@ -102,7 +102,7 @@ def _elsewhere(config: AgentConfig, secrets: Secrets, hosts: Hosts) -> Iterator[
     with ExitStack() as stack:
         site = stack.enter_context(serve_pages(folder, target.pages))
         if isinstance(described, HttpAgent):
-            asked = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout)
+            asked = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout, folder=config.folder)
             name, ask = asked.name, lambda task: asked.ask(task).answer
         else:
             if described.url is not None:

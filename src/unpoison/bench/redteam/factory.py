@@ -89,7 +89,7 @@ def build_target(
     """
     kind = kind_of(values)
     if kind == "http":
-        return HttpTarget(values, secrets, hosts, timeout=timeout)
+        return HttpTarget(values, secrets, hosts, timeout=timeout, folder=folder)
     if kind == "python":
         described = PythonTarget.read(values, "a target with python")
         store = None if described.store is None else _store(described.store, described.encoder, folder)

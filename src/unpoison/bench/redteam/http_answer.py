@@ -11,6 +11,7 @@ from unpoison.bench.redteam.http_client import HttpClient, Response
 from unpoison.bench.redteam.http_reply import Event, join_text, stream_text, stream_values
 from unpoison.bench.redteam.http_request import MARKERS
 from unpoison.bench.redteam.json_path import JsonPath
+from unpoison.bench.redteam.presets import RESPONSES
 from unpoison.bench.redteam.targets import Answered
 from unpoison.errors import TargetError, clip
 
@@ -47,6 +48,9 @@ def read_answer(client: HttpClient, step: Ask, response: Response, earlier: Answ
 def _of_reply(client: HttpClient, step: Ask, response: Response) -> tuple[str | None, dict[str, list[str]]]:
     paths, answer = step.paths, None
     parsed = None if all(path.whole for path in paths.values()) else client.parse_json("ask", response)
+    if step.preset == RESPONSES and isinstance(parsed, dict) and isinstance(parsed.get("output"), list):
+        said = [item for item in parsed["output"] if isinstance(item, dict) and item.get("type") == "message"]
+        parsed = {**parsed, "output": said}  # what it thought, and the tools that it called, are no answer
     replies = {name: client.text("ask", response) if path.whole else parsed for name, path in paths.items()}
     if (path := paths.get("answer")) is not None:
         several = path.several

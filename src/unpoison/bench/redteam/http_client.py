@@ -17,7 +17,7 @@ from copy import copy
 from email.utils import parsedate_to_datetime
 from threading import local
 from typing import Any, NamedTuple, Self
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from weakref import finalize
 
 from unpoison.bench.redteam.http_hosts import Hosts
@@ -35,6 +35,8 @@ MAX_BYTES = 8 << 20
 ABSENT = (404, 410)
 """What says that there is no such document."""
 
+_DOTS = frozenset((".", ".."))
+_PORTS = {"http": 80, "https": 443}
 _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """What may be otherwise a moment later."""
 
@@ -64,11 +66,12 @@ class LateReplyError(TargetError):
 
 
 class Response(NamedTuple):
-    """A whole reply."""
+    """A whole reply, and the address of its request."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes
+    url: str = ""
 
 
 class HttpClient:
@@ -87,6 +90,7 @@ class HttpClient:
     def __init__(self, secrets: Secrets, hosts: Hosts, timeout: float, *, encrypted: bool = True) -> None:
         self._httpx = require("httpx", "testing a system over HTTP", "redteam")
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
+        self._written = list[SplitResult]()  # the addresses of the configuration
         verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
         self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)
         logging.getLogger("httpcore.http11").addFilter(_QUIET)
@@ -109,7 +113,40 @@ class HttpClient:
             OptionError: It may not, or it is no address.
             TargetError: Its host is unknown.
         """
-        self._hosts.addresses(_host(url)[0])
+        host, parts = _host(url)
+        self._hosts.addresses(host)
+        self._written.append(parts)
+
+    def check_given(self, what: str, url: str, *, one: bool) -> None:
+        """Refuse an address that a reply gave, unless it is where an address of the configuration is, too.
+
+        A system could otherwise have requests, with their headers, sent to whatever runs on this machine.
+
+        Args:
+            what: For messages.
+            url: The address.
+            one: Whether it must be that of one document: not an address of the configuration, nor above one.
+
+        Raises:
+            TargetError: It must not be used.
+        """
+        try:
+            _, parts = _host(url)
+        except OptionError:
+            parts = urlsplit("")
+        if not _DOTS.isdisjoint(unquote(parts.path).split("/")):
+            parts = urlsplit("")  # what it would become is for the server to say
+        same = [written for written in self._written if _origin(written) == _origin(parts)]
+        shown = clip(self._secrets.mask(url))
+        if not same or parts.username is not None or parts.password is not None:
+            raise TargetError(
+                f"{what} would go to {shown}, which the system gave, and which is not on a host and port of the "
+                "configuration; write the url out",
+                refused=True,
+            )
+        path = parts.path.rstrip("/") + "/"
+        if one and not parts.query and any(f"{written.path}/".startswith(path) for written in same):
+            raise TargetError(f"{what} would go to {shown}, which is no address of one document", refused=True)
 
     def send(
         self, what: str, filled: Filled, *, allowed: Collection[int] = (), seconds: float | None = None
@@ -180,6 +217,10 @@ class HttpClient:
             text = value if isinstance(value, str) else text
         return str(self._secrets.mask(text))
 
+    def reply_text(self, response: Response) -> str:
+        """The reply as it came, without secrets."""
+        return str(self._secrets.mask(_decode(response)))
+
     def _refuse_stream(self, what: str, response: Response) -> None:
         if self.events(response) is not None:
             raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")
@@ -206,7 +247,8 @@ class HttpClient:
                     f"{what} cannot be sent ({type(error).__name__}); see its url", refused=True
                 ) from None
         raise TargetError(
-            f"{what} cannot reach {clip(self._secrets.mask(host))} ({refused}); see whether it runs",
+            f"{what} cannot reach {clip(self._secrets.mask(host))}, port {_port(parts)} ({refused}); see whether "
+            "it runs there",
             retryable=True,
             refused=True,
         )
@@ -234,7 +276,8 @@ class HttpClient:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise TargetError("the reply is compressed, although none was asked for; turn compression off")
             stream = "event-stream" in response.headers.get("content-type", "").lower()
-            return Response(response.status_code, response.headers, _read_bytes(response.stream, end, stream))
+            content = _read_bytes(response.stream, end, stream)
+            return Response(response.status_code, response.headers, content, filled.url)
         finally:
             response.close()
 
@@ -282,6 +325,14 @@ def _host(url: str) -> tuple[str, SplitResult]:
     if not host:
         raise OptionError("the url has no host, or a port that is none; see its variables")
     return host, parts
+
+
+def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    return parts.scheme, parts.hostname, _port(parts)
+
+
+def _port(parts: SplitResult) -> int | None:
+    return _PORTS.get(parts.scheme) if parts.port is None else parts.port
 
 
 def _authority(host: str, parts: SplitResult) -> str:

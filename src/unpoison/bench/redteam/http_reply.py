@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.errors import TargetError, clip
 
-__all__ = ["Event", "join_text", "read_events", "stream_text", "stream_values"]
+__all__ = ["Event", "ends", "join_text", "read_events", "stream_text", "stream_values"]
 
 DONE = "[DONE]"
 """What OpenAI ends a stream with, and many after it."""
@@ -95,7 +95,7 @@ def stream_text(events: Sequence[Event], owner: str) -> str:
     for kind, path in PIECES:
         own = [value for value in objects if kind is None or value.get("type") == kind]
         if pieces := [piece for value in own if _first_choice(value) for piece in path.values(value)]:
-            if not any(_ends(event.value) for event in events):
+            if not any(ends(event.value) for event in events):
                 raise TargetError(f"{owner}: the stream broke off after {len(told):,} events; see the system's log")
             return _join_pieces(pieces, path, owner)
     beside = " beside plain text" if len(objects) < len(told) else ""
@@ -156,7 +156,8 @@ def _event_values(events: Iterable[Event]) -> list[Any]:
     return values
 
 
-def _ends(value: Any) -> bool:
+def ends(value: Any) -> bool:
+    """Whether an event says that the answer is whole."""
     if not isinstance(value, dict):
         return bool(value == DONE)
     choices = value.get("choices")

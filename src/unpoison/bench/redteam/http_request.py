@@ -41,6 +41,7 @@ MARKERS = "markers"
 """Stands for the path of citations where the answer's own words hold them."""
 
 _HEADER = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_PLACE = re.compile(r"\{(" + PLACE_NAME.pattern + r")\}")
 _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding")
 """What we set ourselves."""
 
@@ -86,11 +87,13 @@ class Request(Headers):
         value, equals: The request is sent again until the value is `equals`, or one of several.
         fails: Values that say that it never will be.
         places: What may be filled in.
+        addresses: Of these, what may be the whole url: the id of a document, where that is its address.
         needed: Of which a request, or one of its steps, must hold one.
         required: Fields that one of the steps must have, all together.
     """
 
     places: ClassVar[tuple[str, ...]] = ("id",)
+    addresses: ClassVar[tuple[str, ...]] = ("id",)
     needed: ClassVar[tuple[str, ...]] = ()
     required: ClassVar[tuple[str, ...]] = ()
 
@@ -111,7 +114,10 @@ class Request(Headers):
     def _read_path(cls, path: Any, field: Any) -> Any:
         if field.field_name == "cited" and path == MARKERS:
             return path
-        return JsonPath.of(path, f"{cls.owner}.{field.field_name}")
+        read = JsonPath.of(path, f"{cls.owner}.{field.field_name}")
+        if read.header and (cls.owner, field.field_name) != ("plant", "id"):
+            raise OptionError(f"{read.owner} cannot be {clip(path)}: headers are read by take, and by the id of plant")
+        return read
 
     @field_validator("take", mode="before")
     @classmethod
@@ -129,7 +135,16 @@ class Request(Headers):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: str) -> str:
-        """Refuse what is no url, whose host is not fixed, or that holds a secret in plain text."""
+        """Refuse what is no url, whose host is not fixed, or that holds a secret in plain text.
+
+        A place alone is an address that an earlier reply gave (`HttpClient.check_given`).
+        """
+        if place := _PLACE.fullmatch(url):
+            if place[1] in _RESERVED and place[1] not in cls.addresses:
+                raise OptionError(
+                    f"{cls.owner}.url cannot be {url}; only what take took out of a reply can be an address"
+                )
+            return url
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -171,6 +186,17 @@ class Request(Headers):
         return places_of([self.url, self.body, self.form, self.file and dict(self.file), self.headers], self.owner)
 
     @property
+    def address(self) -> str | None:
+        """The place that is the whole url: an address out of a reply; None where the url is written out."""
+        place = _PLACE.fullmatch(self.url)
+        return None if place is None else place[1]
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether something is taken out of the reply's headers: it may be a redirect then."""
+        return any(path.header for path in (*self.take.values(), *self.paths.values()))
+
+    @property
     def paths(self) -> dict[str, JsonPath]:
         """Where something stands in the reply, by the field's name; `value` and what it takes apart."""
         return {name: value for name, value in self if isinstance(value, JsonPath) and name != "value"}
@@ -186,7 +212,8 @@ class Request(Headers):
             name: fill_header(value, values, secrets, f"{self.owner}.headers.{name}")
             for name, value in self.headers.items()
         }
-        base = Filled(self.method, fill_text(self.url, url_encode(values), secrets), headers)
+        url = fill_text(self.url, values if self.address else url_encode(values), secrets)
+        base = Filled(self.method, url, headers)
         if self.file is not None:
             name, content = (fill_text(text, values, secrets) for text in (self.file.name, self.file.content))
             file = (self.file.field, name, content.encode("utf-8", "replace"))

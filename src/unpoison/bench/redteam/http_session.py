@@ -7,9 +7,12 @@ the seconds of one call.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+from urllib.parse import urljoin
 
 from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_calls import Login
@@ -17,6 +20,7 @@ from unpoison.bench.redteam.http_client import HttpClient, LateReplyError, Respo
 from unpoison.bench.redteam.http_cookies import Cookies
 from unpoison.bench.redteam.http_reply import stream_values
 from unpoison.bench.redteam.http_request import Request
+from unpoison.bench.redteam.http_template import Filled
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.pace import Clock, late_error
 from unpoison.bench.redteam.secrets import SENSITIVE, Secrets
@@ -114,6 +118,9 @@ class HttpSession:
         seconds: That all of them together may take.
         clock: Time.
         login: Whose values and cookies they have.
+
+    Attributes:
+        amend: A request, as described and filled, to what is sent.
     """
 
     def __init__(
@@ -131,7 +138,14 @@ class HttpSession:
         self.client, self._plain = client.with_secrets(self._secrets), client.with_secrets(Secrets({}))
         self._values, self.taken = dict(values), dict[str, str]()
         self.cookies = Cookies(None if self._state is None else self._state.cookies)
-        self._changed = False
+        self._changed, self._bases = False, dict[str, str]()
+        self.amend: Callable[[Request, Filled], Filled] = lambda step, filled: filled
+
+    def with_values(self, values: Mapping[str, str]) -> Self:
+        """The same session, for a request with other values."""
+        other = copy(self)
+        other._values = dict(values)
+        return other
 
     def run(self, steps: Sequence[Request], *, allowed: Collection[int] = ()) -> Iterator[tuple[Request, Response]]:
         """Send one request after the other; each with the last of its replies.
@@ -153,6 +167,14 @@ class HttpSession:
                 raise
             yield step, response
 
+    def send(self, step: Request) -> Response:
+        """Send a request of the session once more.
+
+        Raises:
+            TargetError: It failed, or the session takes too long.
+        """
+        return self._send(step, ())
+
     def values_at(self, path: JsonPath, owner: str, response: Response) -> list[Any]:
         """Everything that a path leads to in a reply, also in the events of a streamed answer.
 
@@ -166,7 +188,7 @@ class HttpSession:
         pause, state = FIRST_PAUSE, ""
         for _ in range(MAX_LOOKS):
             try:
-                response = self._send(step, allowed)
+                response = self._send(step, {*allowed, *(_MOVED if step.reads_headers else ())})
             except LateReplyError as error:
                 late = late_error(step.owner, self._seconds, state, retryable=not state)
                 late.refused = error.refused
@@ -209,7 +231,11 @@ class HttpSession:
             for name, value in self._state.values.items():
                 self._secrets.hide(name, value)
         known = {**({} if self._state is None else self._state.values), **self.taken, **self._values}
-        filled = self.cookies.add_to(step.fill(known, self._secrets))
+        filled = self.amend(step, step.fill(known, self._secrets))
+        if step.address is not None:
+            filled = replace(filled, url=_join(self._bases.get(step.address, ""), filled.url))
+            self.client.check_given(step.owner, filled.url, one=step.address == "id")
+        filled = self.cookies.add_to(filled)
         hide_cookies(self.cookies, self._secrets)
         response = self.client.send(step.owner, filled, allowed=allowed, seconds=left)
         self.cookies.take(filled, response)
@@ -232,7 +258,7 @@ class HttpSession:
                     f"{clip(self.client.mask(value)) if found else 'nothing'} in the reply; it must lead to a text or "
                     f"number of up to {MAX_TAKEN:,} characters"
                 )
-            self.taken[name] = str(value)
+            self.taken[name], self._bases[name] = str(value), response.url
             if SENSITIVE.search(name):  # not every value: ids of documents would be torn out of what follows
                 self._secrets.hide(name, str(value), secret=True)
 
@@ -240,8 +266,21 @@ class HttpSession:
 def _values_at(client: HttpClient, path: JsonPath, owner: str, response: Response) -> list[Any]:
     if path.whole:
         return [client.text(owner, response)]
+    if path.header:
+        value = response.headers.get(path.header)
+        if value is not None and path.header.endswith("location"):
+            value = _join(response.url, value)
+        return [] if value is None else [client.mask(value)]
     events = client.events(response) if owner == "ask" else None  # of no other call a stream is expected
     return path.values(client.parse_json(owner, response)) if events is None else stream_values(path, events)
+
+
+def _join(base: str, reference: str) -> str:
+    """A reference, as it is meant: relative to the request (RFC 9110, section 10.2.2)."""
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return reference  # refused where it is used
 
 
 def hide_cookies(cookies: Cookies, secrets: Secrets) -> None:

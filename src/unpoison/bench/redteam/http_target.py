@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 from unpoison.bench.redteam.config import as_tuple
 from unpoison.bench.redteam.http_answer import read_answer
-from unpoison.bench.redteam.http_calls import Ask, Asking, Requests
-from unpoison.bench.redteam.http_client import ABSENT, HttpClient
+from unpoison.bench.redteam.http_calls import Ask, Asking, Requests, Tool
+from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
 from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_request import Request
 from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
+from unpoison.bench.redteam.http_tools import Conversation, declare
+from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.pace import Clock
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, TargetError, clip
 
 __all__ = ["HttpAsked", "HttpTarget"]
 
@@ -30,6 +33,7 @@ class HttpAsked:
         hosts: Where requests may go.
         timeout: Seconds that one call may take, with all its requests.
         clock: Time.
+        folder: Where the relative path of a tool's store begins.
 
     Raises:
         OptionError: A variable that is not set, or a host that may not be tested.
@@ -44,7 +48,9 @@ class HttpAsked:
         *,
         timeout: float = 30.0,
         clock: Clock | None = None,
+        folder: Path = Path(),
     ) -> None:
+        self._tools, self._folder = cast(Sequence[Tool], described.steps.get("tools", ())), folder
         self._steps, login = described.steps, described.login or ()
         everything = {"login": login, **self._steps} if login else self._steps
         encrypted = any(step.url.startswith("https:") for steps in everything.values() for step in steps)
@@ -55,7 +61,8 @@ class HttpAsked:
         self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
         for steps in everything.values():  # what is not set and what is not allowed is said before a request
             for step in steps:
-                self._client.check(step.fill({}, secrets).url)
+                if step.url and step.address is None:
+                    self._client.check(step.fill({}, secrets).url)
 
     def ask(self, question: str) -> Answered:
         """The answer, and the passages where `ask.passages` says where they stand. Each question has its own session.
@@ -64,10 +71,12 @@ class HttpAsked:
             TargetError: No reply, or one that cannot be used.
         """
         session = self._session({"question": question, "uuid": str(uuid4())})
+        conversation = Conversation(self._tools, session, self._folder)
         answered: Answered | None = None
         for step, response in session.run(self._steps["ask"]):
-            answered = read_answer(session.client, cast(Ask, step), response, answered)
-        return cast(Answered, answered)
+            last = conversation.finish(step, response)
+            answered = read_answer(session.client, cast(Ask, step), last, answered)
+        return conversation.add_to(cast(Answered, answered))
 
     def describe(self, kind: str, values: Mapping[str, str]) -> str:
         """The requests of a call as they would be sent, without secrets; what is taken from replies as its place."""
@@ -75,12 +84,16 @@ class HttpAsked:
         taken = {name for some in self._described.values() for step in some for name in step.take}
         known = {**{name: f"{{{name}}}" for name in taken}, **values}
         text = "\n".join(self._describe_step(step, known) for step in steps)
-        for name in taken:
+        for name in (*taken, *(name for tool in self._tools for name in tool.arguments)):
             text = text.replace(f"%7B{name}%7D", f"{{{name}}}")  # as it stands in an address
         return str(self._secrets.mask(text)).rstrip()
 
     def _describe_step(self, step: Request, values: Mapping[str, str]) -> str:
-        filled = step.fill(values, self._secrets)
+        if isinstance(step, Tool):
+            if step.store:
+                return f"{step.name} searches {step.store} for {{query}}"
+            values = {**{name: f"{{{name}}}" for name in step.used}, **values}
+        filled = declare(step, step.fill(values, self._secrets), self._tools)
         body = b"" if filled.content is None else filled.content
         if filled.file is not None:
             body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
@@ -106,6 +119,7 @@ class HttpTarget(HttpAsked):
         hosts: Where requests may go.
         timeout: Seconds that one call may take, with all its requests.
         clock: Time.
+        folder: Where the relative path of a tool's store begins.
 
     Raises:
         UnknownNameError: A field that is none.
@@ -121,6 +135,7 @@ class HttpTarget(HttpAsked):
         *,
         timeout: float = 30.0,
         clock: Clock | None = None,
+        folder: Path = Path(),
     ) -> None:
         described = Requests.read(values, "target")
         self._marks_used = {place for step in described.plant for place in step.used}
@@ -128,7 +143,7 @@ class HttpTarget(HttpAsked):
         told = {name for step in described.ask for name in step.paths} | {
             "cited" for step in described.ask if step.cited is not None
         }
-        self.tells_passages = not {"passages", "ids", "cited"}.isdisjoint(told)
+        self.tells_passages = not {"passages", "ids", "cited"}.isdisjoint(told) or bool(described.tools)
         if all(step.id is None for step in described.plant):
             if not self.marks:
                 raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
@@ -137,7 +152,7 @@ class HttpTarget(HttpAsked):
             self.find = self._find
         if described.ready is not None:
             self.ready = self._ready
-        super().__init__(described, secrets, hosts, timeout=timeout, clock=clock)
+        super().__init__(described, secrets, hosts, timeout=timeout, clock=clock, folder=folder)
 
     def plant(self, documents: Sequence[Document]) -> list[str]:
         """Add documents, one call each; the ids that the system gave them.
@@ -153,9 +168,7 @@ class HttpTarget(HttpAsked):
             paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
             ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
             if paths and not ids:
-                paths[0][0].first(
-                    session.client.parse_json("plant", paths[0][1])
-                )  # says what the reply has in its place
+                self._say_what_is_there(*paths[0])
             handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
         return handles
 
@@ -167,6 +180,17 @@ class HttpTarget(HttpAsked):
             if any(reply.status in ABSENT for _, reply in replies):
                 absent.append(handle)
         return absent
+
+    def _say_what_is_there(self, path: JsonPath, reply: Response) -> None:
+        """Say that a path leads to nothing, and what the reply has in its place.
+
+        Raises:
+            TargetError: Always.
+        """
+        if path.header:
+            names = clip(sorted(set(map(str.lower, reply.headers)))[:20], 200)
+            raise TargetError(f"{path.owner}: the reply has no header {path.header}, but {names}")
+        path.first(self._client.parse_json("plant", reply))
 
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""

@@ -1,11 +1,12 @@
 """Paths into a reply: a small part of JSONPath (RFC 9535), such as `$.answer`, `$.hits[-1].id`, `$['my field'][0]`.
 
 A path has names, positions and all members, but no filters, scripts or descent, so one pass over the reply is enough.
-`text` stands for the whole reply where that is no JSON.
+`text` stands for the whole reply where that is no JSON. `$header.NAME` leads to a header of the reply.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from unpoison.errors import OptionError, TargetError, clip
 __all__ = ["WHOLE_TEXT", "JsonPath"]
 
 WHOLE_TEXT = "text"
+HEADER = "$header."
 ALL = "*"
 MAX_VALUES = 10_000
 """That one path may lead to."""
 
 MAX_LENGTH = 500
 """Characters of a path."""
+
+_HEADER = re.compile(r"\$header\.[A-Za-z0-9_-]{1,100}")
 
 MAX_SHOWN, MAX_DEPTH, MAX_NAME = 20, 5, 60
 """Of the paths that an error shows: how many, their steps, and the characters of a name."""
@@ -49,8 +53,8 @@ class JsonPath:
         Raises:
             OptionError: It is not a path.
         """
-        if source == WHOLE_TEXT:
-            return cls(owner, WHOLE_TEXT, ())
+        if source == WHOLE_TEXT or (isinstance(source, str) and _HEADER.fullmatch(source)):
+            return cls(owner, str(source), ())
         if not isinstance(source, str) or not source.startswith("$") or len(source) > MAX_LENGTH:
             raise OptionError(f"{owner} must be a path such as $.answer or $.passages[*].text, got {clip(source)}")
         return cls(owner, source, _steps(source, owner))
@@ -59,6 +63,11 @@ class JsonPath:
     def whole(self) -> bool:
         """Whether it stands for the reply's text."""
         return self.source == WHOLE_TEXT
+
+    @property
+    def header(self) -> str | None:
+        """The name of the header that it leads to, in small letters; None where it leads into the reply itself."""
+        return self.source.removeprefix(HEADER).lower() if self.source.startswith(HEADER) else None
 
     @property
     def several(self) -> bool:

@@ -1,4 +1,4 @@
-"""Endpoints that many systems have: OpenAI's chat completions and Ollama's chat, as `ask: {preset: ..., url: ...}`."""
+"""Endpoints that many systems have: OpenAI's chat completions and responses, Ollama's chat, as `ask: {preset: ...}`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from unpoison.errors import OptionError, UnknownNameError, clip
 
-__all__ = ["PRESETS", "Preset", "expand_preset", "preset_of"]
+__all__ = ["PRESETS", "RESPONSES", "Preset", "expand_preset", "preset_of"]
 
 
 class Preset(NamedTuple):
@@ -23,8 +23,11 @@ class Preset(NamedTuple):
     answer: str
 
 
+RESPONSES = "responses"
+
 PRESETS = {
     "openai": Preset("/v1/chat/completions", "$.choices[0].message.content"),
+    RESPONSES: Preset("/v1/responses", "$.output[*].content[*].text"),
     "ollama": Preset("/api/chat", "$.message.content"),
 }
 """By their names."""
@@ -57,10 +60,11 @@ def expand_preset(values: Mapping[str, Any]) -> dict[str, Any]:
             f"ask with the preset {name}: stream must be true or false, and body a mapping of further fields"
         )
     messages = [{"role": "user", "content": "{question}"}]
+    place = "input" if name == RESPONSES else "messages"
     return {
         **given,
         "url": _complete(url, preset.path),
-        "body": {"model": model, "messages": messages, "stream": stream, **body},
+        "body": {"model": model, place: messages, "stream": stream, **body},
         "answer": given.get("answer") or ("text" if stream else preset.answer),
     }
 

@@ -101,6 +101,7 @@ def rehearsal_of_requests(config: Config, *, secrets: Secrets, hosts: Hosts) -> 
     values = {
         "login": {},
         "ask": {"question": examples[0].question, "uuid": document.uuid},
+        "tools": {},
         "plant": {"text": document.text, "canary": canary, "uuid": document.uuid, "title": ""},
         "ready": {"id": "THE-ID"},
         "find": {"canary": canary, "uuid": document.uuid},
