@@ -1,6 +1,7 @@
 """How well a scan finds planted documents, and what it flags of clean collections.
 
     python -m benchmarks scan quality evaluation-data --sets msmarco --attacks poisonedrag
+    python -m benchmarks scan first evaluation-data --attacks poisonedrag,poisonedrag-gemini
     python -m benchmarks scan clean evaluation-data
     python -m benchmarks scan orders evaluation-data
 
@@ -121,6 +122,37 @@ def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
                 print(f"| {' | '.join(cells)} |", flush=True)
 
 
+AMONG, PLANTED, LOOKED_AT, DRAWS = 1_000, 30, 10, 1_000
+
+
+def first(folder: Path, sets: list[str], attacks: list[str]) -> None:
+    """Of ten single poisons among a thousand passages, how many are among the first ten.
+
+    Thirty are planted, of questions that were set aside, and ten of them drawn a thousand times: the others are taken
+    out of the list.
+    """
+    print("| 1,000 passages | attack | planted | of the first ten | flagged poisons | flagged clean |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name in sets:
+        passages = corpus_of(folder, name)
+        some = [passages[i] for i in np.random.default_rng(1).permutation(len(passages))[:AMONG]]
+        for attack in attacks:
+            file = f"{name}_poisoned" if name != "realtimeqa" else name
+            planted = poisons_of(folder, file, attack, 1, PLANTED, front=False, fitted=False)
+            found = scan(shuffled([*some, *planted])).findings
+            bad = np.array([one.id.startswith("poison-") for one in found])
+            flagged = np.array([one.flagged for one in found])
+            rng, places = np.random.default_rng(0), np.flatnonzero(bad)
+            hits = []
+            for _ in range(DRAWS):
+                kept = ~bad
+                kept[rng.choice(places, LOOKED_AT, replace=False)] = True
+                hits.append(bad[kept][:LOOKED_AT].sum())
+            cells = (name, attack, len(planted), f"{np.mean(hits):.1f}", f"{flagged[bad].mean():.0%}",
+                     f"{flagged[~bad].mean():.2%}")  # fmt: skip
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
 def clean(folder: Path) -> None:
     print("| clean collection | documents | flagged | share |\n| --- | --- | --- | --- |")
     for name in CLEAN:
@@ -215,13 +247,15 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "clean", "orders"))
+    parser.add_argument("table", choices=("quality", "first", "clean", "orders"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
     given = parser.parse_args()
     if given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
+    elif given.table == "first":
+        first(given.folder, given.sets.split(","), given.attacks.split(","))
     elif given.table == "orders":
         orders(given.folder, given.sets.split(","))
     else:

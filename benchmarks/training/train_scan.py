@@ -35,7 +35,7 @@ ASIDE = ("faq_pairs", "wiki_de", "wiki_es", "wiki_zh")
 TRICK, OTHER_TRICK = "poisonedrag", "poisonedrag-gemini"
 PASSAGES = 2_000
 
-LOWEST, HIGHEST = {"common": -2.0}, {"common": 0.0}
+LOWEST, HIGHEST = {"common": -2.0, "details": -2.0}, {"common": 0.0, "details": 0.0}
 """Bounds of the weights; what is not named is in [0, 6]."""
 
 CLEAN_SIDE, FIT, SET_ASIDE = range(3)

@@ -109,3 +109,12 @@ class TestModelsThatFail:
         assert outcome.error is not None
         assert outcome.error.startswith("ZeroDivisionError: xxx")
         assert len(outcome.error) == 500
+
+
+def test_scores_alone_are_those_of_the_screening():
+    row = Row.of(GOOD)
+    expected = [verdict.score for verdict in Grada(keep=2).screen(row.query, row.passages).verdicts]
+    assert Screener("grada:keep=2", scores_only=True)([GOOD]) == [{**GOOD, "scores": expected}]
+    (failed,) = Screener("grada", scores_only=True)([{"query": 7}])
+    assert "error" in failed
+    assert "scores" not in failed

@@ -76,6 +76,14 @@ def test_the_newer_one_is_the_suspect_where_both_say_when(added_at: tuple[str, s
     assert found.keys() == (suspect or {"true", "lie"})
 
 
+def test_copies_in_a_large_collection_are_found_whatever_they_begin_with() -> None:
+    """Words that hundreds of documents begin with name no neighbour."""
+    start = "In the case of an order from our shop in the town by the sea these rules hold for you and for us. "
+    rows = [{"id": f"ship-{i}", "text": f"{start}Ship {i} sails at {i} past {i % 24}."} for i in range(600)]
+    found = told([*rows, {"id": "true", "text": start + POLICY}, {"id": "lie", "text": start + LIE}])
+    assert found.keys() == {"true", "lie"}
+
+
 def test_three_documents_are_enough() -> None:
     documents = [{"id": "a", "text": POLICY}, {"id": "b", "text": POLICY}, {"id": "c", "text": LIE}]
     collection = collect_documents(documents)

@@ -74,6 +74,40 @@ def test_what_tells_documents_of_a_series_apart_does_not_count(ours: str, theirs
     assert found(ours.format(POLICY), theirs.format(POLICY)) is None
 
 
+LONG = f"{POLICY} " + " ".join(f"Rule {name} of the shop is kept by whoever sells or sends a thing." for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("form", "ours", "theirs"),
+    [
+        ("{text} Call `refund(days={n})` then.", "40", "14"),
+        ("{text}\n1. Wait.\n{n}. Pay in the shop.", "2", "3"),
+        ("{text}\n## After {n} days {{ #after }}\nThen all is over.", "40", "14"),
+        ("{text} The colour is B{n} on the box.", "40", "14"),
+    ],
+)
+def test_in_long_texts_that_are_equal_else_a_place_counts_wherever_it_stands(form: str, ours: str, theirs: str) -> None:
+    words = found(form.format(text=LONG, n=ours), form.format(text=LONG, n=theirs))
+    assert words is not None
+    assert [kind for kind, _, _ in words] == ["number"]
+    assert found(form.format(text=POLICY, n=ours), form.format(text=POLICY, n=theirs)) is None
+
+
+@pytest.mark.parametrize("form", ["# Part {}\n{}", "{1} Figure {0} shows how.", "{1} Since version {0}.1.0 it is so."])
+def test_subjects_figures_and_versions_of_long_texts_are_of_a_series(form: str) -> None:
+    assert found(form.format(4, LONG), form.format(5, LONG)) is None
+
+
+def test_a_second_change_makes_long_texts_a_series_too() -> None:
+    text = f"{LONG} Call `refund(days={{}})` once, and do so in the first of the shops by the sea near Lisbon."
+    assert found(text.format(40).replace("near Lisbon", "near Porto"), text.format(14)) is None
+
+
+def test_marks_behind_a_name_are_no_part_of_it() -> None:
+    text = f"{POLICY} It was sent by **{{}}**, and `{{}}` was the word."
+    assert found(text.format("Porto", "x"), text.format("Faro", "x")) == [("name", "Porto", "Faro")]
+
+
 def test_documents_of_other_dates_may_have_other_numbers() -> None:
     report = "On 4 May 2026 the sky over the harbour was clear from dawn to dusk and it was 14 degrees warm at noon."
     assert found(report.replace("14", "17"), report) == [("number", "17 degrees", "14 degrees")]

@@ -46,6 +46,8 @@ def test_a_demand_beside_the_subject(sentence: str, form: str) -> None:
     "sentence",
     [
         "Run the Race is a film of 2018.",
+        "Talk About a Stranger is a film of 1952.",
+        'is a phrase that means "Where are you going?"',
         "Set in 1967, it tells of two brothers.",
         "State laws differ.",
         "Show creator William Hill left.",

@@ -205,7 +205,16 @@ class PartWork:
         """All that decides the output of a given row, as text."""
         it = self.screener
         code = own_code(it.defense)
-        settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        settings = [
+            __version__,
+            it.defense,
+            it.encoder,
+            it.generator,
+            it.nli,
+            it.answer,
+            it.scores_only,
+            self.results_only,
+        ]
         if it.injection_model is not None:
             settings.append(it.injection_model)
         if it.sources is not None:

@@ -25,7 +25,7 @@ class RowResults:
     """What became of one row.
 
     Attributes:
-        results: `screening`, with `answer` and `generator` where it was answered; or `error`.
+        results: `screening` or `scores`, with `answer` and `generator` where it was answered; or `error`.
         error: Why there is no screening, or None.
         transient: Whether the row itself is not to blame, so that it may be tried again: a model or a store failed.
     """
@@ -51,6 +51,7 @@ class Screener:
         sources: The file of a policy or history of sources; None for none.
         learn: Whether the history is written; what comes of a row then depends on the rows before it.
         answer: Whether to answer the question as well; needs a generator.
+        scores_only: Whether an output row has `scores` in place of `screening`, most of which are reasons.
         in_flight: Model calls of one row at the same time.
         deadline: Seconds that one answer may take, None for no bound.
         retries: How often a model call that may succeed later is tried again.
@@ -67,6 +68,7 @@ class Screener:
     sources: str | None = None
     learn: bool = False
     answer: bool = False
+    scores_only: bool = False
     in_flight: int = 32
     deadline: float | None = 120.0
     retries: int = 3
@@ -94,6 +96,8 @@ class Screener:
         defense = self.loaded
         try:
             read = Row.of(row)
+            if self.scores_only:
+                return RowResults({"scores": [v.score for v in defense.screen(read.query, read.passages).verdicts]})
             if not self.answer:
                 return RowResults({"screening": defense.screen(read.query, read.passages).summary()})
             return RowResults(_answer_without_seconds(defense.answer(read.query, read.passages), self.generator_name))

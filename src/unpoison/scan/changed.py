@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
-from unpoison.scan.collection import ALIKE, Collection
+from unpoison.scan.collection import Collection
+from unpoison.scan.copies import copy_candidates
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
 from unpoison.text.analysis import analysis
@@ -37,9 +38,6 @@ MAX_SHARE = 0.04
 
 FEWEST = 10
 """So many documents are believed in a collection of any size."""
-
-SMALL = 500
-"""Among so few units the words that copies share are as rare as what differs, and all neighbours are compared."""
 
 OLDER = timedelta(hours=1)
 """What came within less came at once, as files that were copied did."""
@@ -131,14 +129,12 @@ def changes(collection: Collection, wanted: NDArray[np.bool_], sources: Sources 
         wanted: Which units, shape (units,).
         sources: Whom to believe more than others; None for nobody.
 
-    Complexity: O(n) time for n words: a unit is compared with those of its nearest that are near-copies alone.
+    Complexity: O(n log n) time for n words: a unit is compared with the few that share most of its sketch.
     """
-    near, cosine = collection.near, collection.cosine
-    least = ALIKE if len(collection.units) > SMALL else np.finfo(np.float32).tiny
-    by_unit = dict[int, Change]()
-    for unit in np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= least)).tolist():
-        alike = [other for other, value in zip(near[unit].tolist(), cosine[unit].tolist()) if value >= least]
-        change = _change(collection, unit, alike, sources)
+    by_unit, owner = dict[int, Change](), collection.owner
+    for unit, alike in sorted(copy_candidates(unit.body for unit in collection.units).items()):
+        others = [other for other in alike if owner[other] != owner[unit]]
+        change = _change(collection, unit, others, sources) if wanted[unit] else None
         if change is not None:
             by_unit[unit] = change
     documents = len({int(collection.owner[unit]) for unit in by_unit})

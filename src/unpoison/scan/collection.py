@@ -90,6 +90,10 @@ class Collection:
         words = rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
         return " ".join(words) or self.probes[unit].question
 
+    def has_question(self, unit: int) -> bool:
+        """Whether there is anything to ask."""
+        return bool(self.terms.counts.indptr[unit + 1] > self.terms.counts.indptr[unit] or self.probes[unit].question)
+
     @cached_property
     def near(self) -> Positions:
         """The units near each unit, of other documents, best first, -1 for none, shape (units, NEAREST)."""

@@ -280,8 +280,11 @@ INTERROGATIVE = re.compile(
 )
 """How an English question begins; in other languages the mark tells."""
 
-MAX_QUESTION_WORDS = 45
-"""Words of a question in front."""
+MAX_QUESTION_WORDS, MAX_UNMARKED_WORDS = 45, 15
+"""Words of a question in front, with its mark and without, as people type it into a search."""
+
+_GOES_ON = re.compile(r"\W*(?:is|was|are|were|by|and|or)\b")
+"""How a text goes on behind a title with a question mark: "Where Are We Going? is a film"."""
 
 
 class Probe(NamedTuple):
@@ -306,7 +309,7 @@ def probe(unit: Unit) -> Probe:
     lead = stands[0]
     first = unit.body[lead[0] : lead[1]]
     words = first.split()
-    asks = len(stands) > 1 and _asks(first, words)
+    asks = len(stands) > 1 and _asks(first, words) and not _GOES_ON.match(unit.body, lead[1])
     if len(words) < MIN_PROBE_WORDS and len(stands) > 1:
         words += unit.body[stands[1][0] : stands[1][1]].split()
     named = unit.title.split()
@@ -318,4 +321,6 @@ def probe(unit: Unit) -> Probe:
 def _asks(sentence: str, words: list[str]) -> bool:
     if not MIN_PROBE_WORDS - 1 <= len(words) <= MAX_QUESTION_WORDS:
         return False
-    return sentence.rstrip("\"'\u201d\u2019) ").endswith(("?", "\uff1f")) or INTERROGATIVE.match(sentence) is not None
+    if sentence.rstrip("\"'\u201d\u2019) ").endswith(("?", "\uff1f")):
+        return True
+    return len(words) <= MAX_UNMARKED_WORDS and "," not in sentence and INTERROGATIVE.match(sentence) is not None

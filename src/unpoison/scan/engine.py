@@ -68,7 +68,7 @@ def screen_questions(
         WorkerError: A worker died; finished parts are kept.
         OptionError: The defense cannot be made.
     """
-    work = PartWork(Screener(defense=engine.defense), results_only=True)
+    work = PartWork(Screener(defense=engine.defense, scores_only=True), results_only=True)
     shards = None if engine.folder is None else Shards(engine.folder)
     waiting, earlier = deque[tuple[str, int]](), deque[tuple[int, Finished]]()
 
@@ -115,7 +115,7 @@ def _parts(questions: Iterable[ScanQuestion], texts: Sequence[str]) -> Iterator[
 
 
 def _slim(done: Finished) -> Finished:
-    """The probabilities alone: reasons for ten passages a question would be most of what is kept."""
+    """The probabilities, rounded, a list for each question."""
     lines = b"".join(encode_list(_probabilities(line)) for line in done.lines.splitlines())
     return replace(done, lines=lines)
 
@@ -125,8 +125,7 @@ def encode_list(values: list[float]) -> bytes:
 
 
 def _probabilities(line: bytes) -> list[float]:
-    screening = json.loads(line).get("screening")
-    return [] if screening is None else [round(1.0 - verdict["score"], 6) for verdict in screening["verdicts"]]
+    return [round(1.0 - score, 6) for score in json.loads(line).get("scores", ())]
 
 
 SEEN = "judged.json"

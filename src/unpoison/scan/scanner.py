@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Container
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from unpoison.scan.collection import Collection, Groups, collect_documents, riva
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
+from unpoison.scan.order import order_by_company
 from unpoison.scan.signs import (
     TOO_FEW,
     ScreeningOdds,
@@ -24,9 +27,10 @@ from unpoison.scan.signs import (
     injection_suspicion,
     signs,
     strengths,
+    supported,
 )
 from unpoison.sources.sources import Sources
-from unpoison.text.prompt_injection import Injection, injection
+from unpoison.text.prompt_injection import Injection, injection, injections
 from unpoison.utils.checks import within
 
 __all__ = ["judge_documents", "scan"]
@@ -42,6 +46,12 @@ RIVAL = 0.7
 
 SUREST = 9.0
 """Log-odds beyond which no claim is more certain: 0.9999."""
+
+NO_ORDER = 0.01
+"""Probability of an order up to which nobody asks where it stands."""
+
+TOGETHER = 256
+"""Units in which orders are looked for at once."""
 
 SUSPICIOUS = 0.25
 """Suspicion from which documents are put into groups."""
@@ -145,17 +155,16 @@ def judge_documents(
     }
     shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
-    orders = [
-        injection("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Injection(0.0, "")
-        for i, unit in enumerate(units)
-    ]
+    orders = _orders(collection, counted, unseen)
     demand_strengths = [
         strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
     ]
     strange = imperative_signs(units, demand_strengths, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
-    ordered = injection_suspicion(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
+    likely = np.array([likeliest.probability for likeliest in orders])
+    ordered = injection_suspicion(likely, int(usual.sum()))
+    strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     changed, withheld = changes(collection, wanted, sources)
     suspects = {unit for unit, change in changed.items() if change.suspect}  # what is open accuses nobody
@@ -197,22 +206,35 @@ def _screening_odds(
         nearest = near[asking][:, :companions]
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
-    questions = [
-        ScanQuestion(text, (i, *(j for j in near[i].tolist() if j >= 0)))
-        for i in np.flatnonzero(asking).tolist()
-        if (text := collection.question(i))
-    ]
-    odds, done, failed = ScreeningOdds(count), 0, 0
+    asked = [i for i in np.flatnonzero(asking).tolist() if collection.has_question(i)]
+    asking_units, odds, done, failed = deque[tuple[int, ...]](), ScreeningOdds(count), 0, 0
+
+    def questions() -> Iterator[ScanQuestion]:
+        for i in order_by_company(near, asked):
+            asking_units.append((i, *(j for j in near[i].tolist() if j >= 0)))
+            yield ScanQuestion(collection.question(i), asking_units[-1])
 
     def count_rows(rows: int) -> None:
         nonlocal done
         done += rows
-        progress("screening", done, len(questions))
+        progress("screening", done, len(asked))
 
-    for question, probabilities in zip(questions, screen_questions(questions, collection.texts, engine, count_rows)):
+    for probabilities in screen_questions(questions(), collection.texts, engine, count_rows):
         failed += not probabilities
-        odds.add(question.units, probabilities)
+        odds.add(asking_units.popleft(), probabilities)
     return odds, failed
+
+
+def _orders(collection: Collection, counted: NDArray[np.bool_], unseen: dict[int, tuple[str, ...]]) -> list[Injection]:
+    """The most order-like stretch of each counted unit; where that is unlikely, only how likely it is."""
+    orders = [Injection(0.0, "")] * len(collection.units)
+    numbers = np.flatnonzero(counted).tolist()
+    for start in range(0, len(numbers), TOGETHER):
+        some = numbers[start : start + TOGETHER]
+        texts = ["\n".join((collection.units[i].text, *_first(collection, i, unseen))) for i in some]
+        for i, text, probability in zip(some, texts, injections(texts).tolist()):
+            orders[i] = injection(text) if probability > NO_ORDER else Injection(probability, "")
+    return orders
 
 
 def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:

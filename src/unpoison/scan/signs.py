@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.crafted import Crafted
+from unpoison.scan.details import USUAL_DETAILS, details
 from unpoison.scan.documents import Probe, Unit
 from unpoison.scan.neighbours import Positions, stem_codes
 from unpoison.text.analysis import each, words_of
@@ -33,12 +34,12 @@ from unpoison.text.prompt_injection import Injection
 
 __all__ = [
     "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "Strengths", "claims",
-    "imperative_signs", "injection_suspicion", "invention_odds", "signs", "strengths", "weigh",
+    "imperative_signs", "injection_suspicion", "invention_odds", "signs", "strengths", "supported", "weigh",
 ]  # fmt: skip
 
 Matrix = NDArray[np.float64]
 
-COLUMNS = ("own", "others", "mates", "third", "echo", "style")
+COLUMNS = ("own", "others", "mates", "third", "echo", "style", "details")
 """The evidence, in the order of the weights."""
 
 SURE = 1e-3
@@ -122,6 +123,7 @@ def signs(
         "third": ranked[:, 2],
         "echo": _echo(units, probes, reference),
         "style": style,
+        "details": np.array([details(unit.body) for unit in units]),
     }
     return np.column_stack([columns[name] for name in COLUMNS])
 
@@ -169,18 +171,22 @@ def invention_odds(texts: Sequence[str]) -> Matrix:
 
 
 CLAIM = {
-    "own": 0.63, "others": 0.0, "mates": 0.90, "echo": 6.0, "style": 0.63, "common": -2.0, "base": -1.66,
+    "own": 0.63, "others": 0.0, "mates": 0.90, "echo": 6.0, "style": 0.63, "common": -2.0, "details": -1.2,
+    "base": -2.0,
 }  # fmt: skip
 """Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
-they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of
-what the upper quarter of the collection gets by the questions of others beyond `DEFAULT_ODDS`: where all is written by
-one template, suspicion means less."""
+they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, of
+what the upper quarter of the collection gets by the questions of others beyond `DEFAULT_ODDS` (where all is written by
+one template, suspicion means less), and of how many more names and numbers it has than is usual there."""
 
-WEIGHED = ("own", "others", "mates", "echo", "style", "common")
+WEIGHED = ("own", "others", "mates", "echo", "style", "common", "details")
 """The evidence that has a weight, in this order."""
 
 DEFAULT_ODDS = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
+
+MAX_DETAILS = 1.0
+"""Names and numbers, as a logarithm, that count at most: who plants a text can put more of them in."""
 
 MIN_USUAL = 30
 """Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
@@ -197,14 +203,16 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 
 
 def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
-    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
+    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 7); see `claims`."""
     signs = dict(zip(COLUMNS, rows.T))
     usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_USUAL, DEFAULT_ODDS)]))
     upper = float(usual[3 * (len(usual) - 1) // 4])
+    among = np.median(np.concatenate([signs["details"][reference], np.full(MIN_USUAL, USUAL_DETAILS)]))
     columns = {
         **signs,
         "mates": signs["mates"] * np.clip(signs["third"], 0, 0.5) * 2,
         "common": np.full(len(rows), max(0.0, upper - DEFAULT_ODDS)),
+        "details": np.clip(signs["details"] - among, -MAX_DETAILS, MAX_DETAILS),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 
@@ -227,6 +235,9 @@ MAX_IMPERATIVE_SHARE = 0.008
 
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
+
+SUPPORT = 0.1
+"""From this probability of an order, or of a planted claim, on a strange demand is as suspicious as it is rare."""
 
 TOO_FEW = 220
 """Beside fewer documents nothing reaches a probability of 0.5, so their demands need not be counted."""
@@ -284,6 +295,20 @@ def imperative_signs(
             rarest[i], custom[i], strangest[i] = share[i], usual, unit_strengths[i][form][1]
     share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
     return Imperatives(np.where(rarest < 1, np.maximum(0.0, 1 - share / MAX_IMPERATIVE_SHARE), 0.0), strangest)
+
+
+def supported(strange: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is strange, as suspicious as something else supports it, shape of `strange`.
+
+    The strangest demands of a collection without poison are strange too. What nothing supports is flagged, and stands
+    behind what has more to be said of it.
+
+    Args:
+        strange: Probabilities of `imperative_signs`.
+        others: The highest probability that another sign gives.
+    """
+    support = np.minimum(others / SUPPORT, 1.0)
+    return np.where(strange >= 0.5, 0.5 + (strange - 0.5) * support, strange * support)
 
 
 def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:

@@ -24,6 +24,10 @@ MIN_SHARED = 6
 MIN_SHARE = 0.8
 """The share of the longer text's words that stand in both."""
 
+LONG = 60
+"""Words that long texts share. Where all else is equal, one place in them is no mark of a series: it counts in code,
+in a list's items and in later headings too."""
+
 MAX_NAME_WORDS = 4
 """Words of a name."""
 
@@ -51,8 +55,8 @@ _VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
 _MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
 """Letters and digits in one word, as in "A17": the name of a thing of a series."""
 
-_MARKUP = " |*_`$€£"
-"""Marks of a table, of bold letters or of a price beside a number."""
+_MARKUP = ' |*_`$€£{}<>#="'
+"""Marks of a table, of bold letters, of code, of an element or of a price beside a number or name."""
 
 _SIGN = re.compile(r"\w\s?[^\w\s.,&'\u2019-]\s?\w")
 """A mark that stands within no name."""
@@ -87,15 +91,16 @@ def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ..
     if shared < max(MIN_SHARED, MIN_SHARE * max(len(left.words), len(right.words))):
         return None
     changes: dict[tuple[str, str], ChangedWords] = {}
+    alone = shared >= LONG and len({(left.slice(*ours), right.slice(*theirs)) for ours, theirs in places}) == 1
     for place in places:
-        ours, theirs = left.slice(*place.left), right.slice(*place.right)
+        ours, theirs = left.slice(*place.left).strip(_MARKUP), right.slice(*place.right).strip(_MARKUP)
         if not ours or not theirs:
             return None
         kind = _kind(ours, theirs)
         subject = kind == "name" and place.left[0] < SUBJECT_WORDS  # also a name that may be a spelling of the other
         if not subject and not differ(ours, theirs):
             continue
-        if kind is None or _is_serial(left, place.left, kind) or _is_serial(right, place.right, kind):
+        if kind is None or (_is_serial(left, place.left, kind, alone) or _is_serial(right, place.right, kind, alone)):
             return None
         one = with_unit(left, place.left, ours).strip(_MARKUP)
         other = with_unit(right, place.right, theirs).strip(_MARKUP)
@@ -123,22 +128,26 @@ def _is_name(words: str) -> bool:
     return capital and len(parts) <= MAX_NAME_WORDS and not _SIGN.search(words)
 
 
-def _is_serial(text: FoldedText, place: tuple[int, int], kind: str) -> bool:
-    """Whether the words there are what tells documents of a series apart."""
+def _is_serial(text: FoldedText, place: tuple[int, int], kind: str, alone: bool) -> bool:
+    """Whether the words there are what tells documents of a series apart; `alone` if long texts differ there only."""
     start, end = text.starts[place[0]], text.starts[place[1] - 1] + len(text.words[place[1] - 1])
     words = text.text[start:end]
     line_start = text.text.rfind("\n", 0, start) + 1
     line_end = text.text.find("\n", end)
     line = text.text[line_start : line_end if line_end >= 0 else len(text.text)].strip()
-    first = line_end >= 0 and not text.text[:line_start].strip()
-    heading = line.startswith("#") or (first and len(line) < MAX_HEADING and line[-1:].isalnum())
+    first = not text.text[:line_start].strip()
+    heading = (line.startswith("#") and (first or not alone)) or (
+        first and line_end >= 0 and len(line) < MAX_HEADING and line[-1:].isalnum()
+    )
     if heading or kind == "name":
         return heading or place[0] < SUBJECT_WORDS
     before = text.words[place[0] - 1] if place[0] else ""
-    return (
-        bool(_VERSION.fullmatch(words) or _MIXED.fullmatch(words))
-        or before in NUMBERED
-        or bool(_CODE.search(text.text[max(start - 1, 0) : start] + text.text[end : end + 1]))
+    code = bool(_CODE.search(text.text[max(start - 1, 0) : start] + text.text[end : end + 1]))
+    if _VERSION.fullmatch(words) or (before in NUMBERED and not (alone and code)):
+        return True
+    return not alone and (
+        code
+        or bool(_MIXED.fullmatch(words))
         or not text.text[line_start:start].strip()  # the number of a line, a list's item or the whole text
     )
 

@@ -168,6 +168,8 @@ def _form(sentence: str) -> tuple[str, str] | None:
         return OBLIGES, ""
     if not sentence.rstrip("\"'\u201d\u2019) ").endswith(_QUESTION) or begin >= len(words):
         return None
+    if sentence.rstrip("\"'\u201d\u2019) ").count('"', 1) % 2:
+        return None  # the question is quoted within the sentence, and put to nobody
     asking = words[begin].partition("'")[0].partition("\u2019")[0] in _words().questions
     titles = sum(word[:1].isupper() for word in written[begin + 1 :])
     return (ASKS, "") if asking and 2 * titles < len(written) - begin - 1 else None
@@ -205,8 +207,11 @@ def _imperative(written: list[str], words: list[str], i: int) -> bool:
 
 
 def _is_title(written: list[str], i: int) -> bool:
-    """Whether a title begins there, of which something is said: Run the Race is a film."""
-    return i + 2 < len(written) and written[i + 2][:1].isupper() and not _words().finite.isdisjoint(written[i + 2 :])
+    """Whether a title begins there, of which something is said: Run the Race is a film, and so is Talk About Us."""
+    if i + 2 >= len(written) or _words().finite.isdisjoint(written[i + 2 :]):
+        return False
+    second = written[i + 1]
+    return written[i + 2][:1].isupper() or (second[:1].isupper() and second.lower() in _words().prepositions)
 
 
 def _has_duty(words: list[str], i: int) -> bool:

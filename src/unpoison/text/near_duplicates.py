@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, combinations, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,10 @@ from rapidfuzz.distance import Levenshtein
 from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["Difference", "FoldedText", "Frame", "differ", "differences", "near_copies", "with_unit"]
+__all__ = [
+    "Difference", "FoldedText", "Frame", "differ", "differences", "most_shared", "near_copies", "split_words",
+    "with_unit",
+]  # fmt: skip
 
 SHARED = 0.75
 """Share of their distinct words that near-copies have in common, of the text that has more of them."""
@@ -75,12 +78,17 @@ class Frame(NamedTuple):
     slots: int
 
 
+def split_words(text: str) -> list[str]:
+    """The words of a text, folded, in order."""
+    return list(map(str.casefold, _WORD.findall(text)))
+
+
 class FoldedText:
     """A text as words, folded."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = list(map(str.casefold, _WORD.findall(text)))
+        self.words = split_words(text)
         self.distinct = frozenset(self.words)
 
     def __sizeof__(self) -> int:
@@ -211,11 +219,19 @@ def _most_in_common(sets: Sequence[frozenset[str]], shared_ranks: Sequence[NDArr
     _, where, at = np.unique(word, return_index=True, return_inverse=True)
     group = where[at]  # words by the entry at which they were met first
     order = np.argsort(group, kind="stable")
-    return _count_neighbours(text[order], group[order], len(sets))
+    return most_shared(text[order], group[order], len(sets))
 
 
-def _count_neighbours(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> dict[int, list[int]]:
-    """From texts with equal words one after the other: for each text its most frequent neighbours, the first first."""
+def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int) -> dict[int, list[int]]:
+    """For each text the later texts that share most with it, at most `CANDIDATES`, of equals the first ones first.
+
+    Args:
+        text: Of each entry its text, rising within a group, shape (n,).
+        group: What it is, equal ones one after the other, shape (n,).
+        number: How many texts there are.
+
+    Complexity: O(n log n). An entry is paired with the next `NEIGHBOURS` of its group.
+    """
     steps = np.arange(len(text))[:, None] + np.arange(1, NEIGHBOURS + 1)
     inside = steps < len(text)
     steps = np.minimum(steps, len(text) - 1)

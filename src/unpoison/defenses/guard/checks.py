@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -249,7 +250,8 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
         return Reason.of("guard.unchecked")
     if not passage.reading.isascii() and analysis(passage.reading).part(_mostly_foreign):
         return Reason.of("guard.unjudged", probability=probability)
-    if sum(any(map(str.isalpha, word)) for word in passage.reading.split()) < MIN_WORDS:
+    words = (word for word in passage.reading.split() if any(map(str.isalpha, word)))
+    if sum(1 for _ in islice(words, MIN_WORDS)) < MIN_WORDS:
         return Reason.of("guard.too_short", probability=probability)
     return Reason.of("guard.unremarkable", probability=probability)
 
