@@ -202,7 +202,7 @@ class SearchStore(VectorStore):
     def _index_action(self, row: Mapping[str, Any], indices: Mapping[str, Index]) -> tuple[Any, Any]:
         """The action that writes a document to its place, and the document."""
         origin, source = row.get("index"), row["source"]
-        target = origin if origin in indices else self._write_index(origin, indices)
+        target = origin if origin is not None and origin in indices else self._write_index(origin, indices)
         if origin is not None and len(indices) == 1 and target != origin:
             source = {**source, ORIGIN: origin}
         seen = self._versions.pop(row["id"], None) if row["id"] in self._versions else {}
