@@ -118,7 +118,7 @@ class SearchStore(VectorStore):
                 **({"index": origin} if origin is not None else {}),
             }, {part: value for part, value in hit.items() if part != "_source"}  # fmt: skip
         self._versions = versions
-        return raw
+        return {name: raw[name] for name in ids if name in raw}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         rows = list(raw.values())
@@ -202,7 +202,7 @@ class SearchStore(VectorStore):
     def _index_action(self, row: Mapping[str, Any], indices: Mapping[str, Index]) -> tuple[Any, Any]:
         """The action that writes a document to its place, and the document."""
         origin, source = row.get("index"), row["source"]
-        target = origin if origin in indices else self._write_index(origin, indices)
+        target = origin if origin is not None and origin in indices else self._write_index(origin, indices)
         if origin is not None and len(indices) == 1 and target != origin:
             source = {**source, ORIGIN: origin}
         seen = self._versions.pop(row["id"], None) if row["id"] in self._versions else {}
