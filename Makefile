@@ -23,7 +23,7 @@ help: ## show the targets
 	@touch $@
 
 .venv/dev.stamp: .venv/core.stamp packages/unpoison-reader/pyproject.toml
-	$(PIP) --editable packages/unpoison-reader --editable '.[torch,onnx,reader,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,lancedb,milvus,elasticsearch,opensearch,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
+	$(PIP) --editable packages/unpoison-reader --editable '.[torch,onnx,reader,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,lancedb,milvus,elasticsearch,opensearch,weaviate,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
 	@touch $@
 
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models

@@ -58,6 +58,8 @@ SMOKE = {
     "print(elasticsearch.Elasticsearch('http://127.0.0.1:9').perform_request)",
     "opensearch": "from unpoison.retrieval.opensearch import OpenSearchStore; import opensearchpy; "
     "print(opensearchpy.OpenSearch(['http://127.0.0.1:9']).transport.perform_request)",
+    "weaviate": "from unpoison.retrieval.weaviate import WeaviateStore; import weaviate; "
+    "print(weaviate.connect_to_custom, weaviate.classes.data.DataObject)",
     "langchain": "from unpoison.integrations import langchain; print(langchain.__all__)",
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",

@@ -148,10 +148,41 @@ def _operations() -> list[dict[str, Any]]:
     ]
 
 
+@contextmanager
+def open_weaviate() -> Iterator[Open]:
+    library = pytest.importorskip("weaviate", reason="WEAVIATE ABSENT: pip install 'unpoison[weaviate]'")
+    from retrieval import stand_in_weaviate
+
+    with (
+        stand_in_weaviate.serve(stand_in_weaviate.StandIn()) as (address, grpc),
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        environment.setenv("WEAVIATE_GRPC", grpc)
+        with library.connect_to_custom(
+            "127.0.0.1", int(address.rpartition(":")[2]), False, "127.0.0.1", int(grpc.rpartition(":")[2]), False,
+            skip_init_checks=True,
+        ) as client:  # fmt: skip
+            kinds = {"price": "number"}
+            names = ["_original_id", *(name for name in ROWS[0] if name != "id")]
+            client.collections.create_from_dict(
+                {
+                    "class": "Docs",
+                    "properties": [{"name": name, "dataType": [kinds.get(name, "text")]} for name in names],
+                    "vectorIndexConfig": {"distance": "dot"},
+                }
+            )
+            rows = [{("_original_id" if name == "id" else name): value for name, value in row.items()} for row in ROWS]
+            many = zip(rows, VECTORS.tolist(), strict=True)
+            made = library.classes.data.DataObject
+            client.collections.use("Docs").data.insert_many([made(properties=r, vector=v) for r, v in many])
+        yield lambda name, **options: open_vector_store(f"weaviate:{address}#{name.capitalize()}", **options)
+
+
 SERVERS = {
     "elasticsearch": open_elasticsearch,
     "elasticsearch-8": partial(open_elasticsearch, "8.15.0"),
     "opensearch": open_opensearch,
+    "weaviate": open_weaviate,
 }
 """Stores whose server is a stand-in that ends with the test."""
 

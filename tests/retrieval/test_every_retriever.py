@@ -148,6 +148,7 @@ def test_nothing_of_the_passages_is_shown(retriever):
         ("lancedb", "lancedb", lambda encoder: StoreRetriever(open_vector_store("lancedb:a#docs"), encoder)),
         ("pymilvus", "milvus", lambda encoder: StoreRetriever(open_vector_store("milvus:a#docs"), encoder)),
         ("elasticsearch", "elasticsearch", lambda encoder: open_vector_store("elasticsearch:http://a#docs")),
+        ("weaviate", "weaviate", lambda encoder: open_vector_store("weaviate:http://a#Docs")),
         ("opensearchpy", "opensearch", lambda encoder: open_vector_store("opensearch:http://a#docs")),
     ],
 )

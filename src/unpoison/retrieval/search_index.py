@@ -47,8 +47,8 @@ class VectorField(NamedTuple):
     @property
     def dimensions(self) -> int | None:
         """How many numbers a vector has, where the mapping says it."""
-        size = self.definition.get("dims", self.definition.get("dimension"))
-        return size if isinstance(size, int) else None
+        size: int | None = self.definition.get("dims", self.definition.get("dimension"))
+        return size
 
     @property
     def measure(self) -> str:

@@ -118,7 +118,7 @@ class SearchStore(VectorStore):
                 **({"index": origin} if origin is not None else {}),
             }, {part: value for part, value in hit.items() if part != "_source"}  # fmt: skip
         self._versions = versions
-        return raw
+        return {name: raw[name] for name in ids if name in raw}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         rows = list(raw.values())

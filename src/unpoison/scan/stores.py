@@ -9,6 +9,7 @@ lancedb:FOLDER#TABLE                     a table with the columns id, text and a
 milvus:FILE#COLLECTION                   of Milvus Lite; or milvus:http://localhost:19530#... (token: MILVUS_TOKEN)
 opensearch:https://localhost:9200#INDEX  a server (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD), and an index or an alias
 qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
+weaviate:http://localhost:8080#COLLECTION  a server (its key in WEAVIATE_API_KEY); gRPC at WEAVIATE_GRPC=HOST:PORT
 postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
 """
 
@@ -73,6 +74,7 @@ KINDS = {
         "opensearch:URL#INDEX", "#", "unpoison.retrieval.opensearch", "OpenSearchStore", remote=True
     ),
     "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
+    "weaviate:": StoreKind("weaviate:URL#COLLECTION", "#", "unpoison.retrieval.weaviate", "WeaviateStore", remote=True),
     "postgresql://": StoreKind(
         "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
     ),

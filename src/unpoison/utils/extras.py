@@ -43,6 +43,7 @@ EXTRAS = {
     "pymilvus": "milvus",
     "elasticsearch": "elasticsearch",
     "opensearchpy": "opensearch",
+    "weaviate": "weaviate",
     "langchain_core": "langchain",
     "langchain": "langgraph",
     "langgraph": "langgraph",
