@@ -102,6 +102,14 @@ def test_rows_and_files_that_cannot_be_read_are_named_and_the_others_checked(run
     assert result.exit_code == 1
 
 
+@pytest.mark.usefixtures("quick")
+def test_files_that_are_no_documents_are_left_out(run: Run, folder: Path) -> None:
+    (folder / "a.png").write_bytes(b"\x89PNG")
+    result = run("check", "docs", "--no-reader", "--state", "off", "--ignore", "*.png")
+    assert result.stderr == ""
+    assert "4 documents." in result.stdout
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

@@ -98,6 +98,9 @@ def check(
     workers: Annotated[
         int | None, option("N", "Processes of the scan; by default one for each processor.", min=1)
     ] = None,
+    ignore: Annotated[
+        list[str] | None, option("--ignore PATTERN", "Files of a folder that are no documents, such as '*.png'.")
+    ] = None,
     plant: Annotated[
         bool,
         option("--plant", "Put false documents into the running system, and remove each again.", rich_help_panel=LIVE),
@@ -139,7 +142,7 @@ def check(
         count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
         checked = _open_system(source, plant, ask or (), model, may_test or (), questions=count, **options)
     else:
-        checked = _read(source, failures, questions=questions or QUESTIONS, **options)
+        checked = _read(source, failures, ignore=ignore or (), questions=questions or QUESTIONS, **options)
     if folder is not None and checked.resumed:
         say(f"going on with what is kept in {_short(folder)}")
     interrupted = broken = False

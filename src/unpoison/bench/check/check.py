@@ -104,6 +104,7 @@ class Check:
         *,
         reader: bool | None = None,
         failed: Callable[[Failure], None] = lambda failure: None,
+        ignore: Sequence[str] = (),
         **options: Any,
     ) -> Self:
         """A check of a folder, a file of rows or a store, whatever `unpoison scan` reads.
@@ -112,6 +113,7 @@ class Check:
             source: As `scan.sources.read_documents` takes it.
             reader: Whether the reader answers; None where it is installed.
             failed: Called for every row and file that is not read.
+            ignore: Patterns of files in a folder that are no documents.
             options: Those of the class.
 
         Raises:
@@ -124,7 +126,7 @@ class Check:
             failures.append(failure)
             failed(failure)
 
-        documents = list(read_documents(source, count))
+        documents = list(read_documents(source, count, ignore))
         if not documents and failures:
             why = Counter(failure.error for failure in failures).most_common(1)[0][0]
             raise InputError(f"{describe_source(source)} holds nothing that can be read: {failures[0].location}: {why}")
