@@ -139,6 +139,8 @@ def first(folder: Path, sets: list[str], attacks: list[str]) -> None:
         for attack in attacks:
             file = f"{name}_poisoned" if name != "realtimeqa" else name
             planted = poisons_of(folder, file, attack, 1, PLANTED, front=False, fitted=False)
+            if len(planted) < LOOKED_AT:
+                continue
             found = scan(shuffled([*some, *planted])).findings
             bad = np.array([one.id.startswith("poison-") for one in found])
             flagged = np.array([one.flagged for one in found])

@@ -6,7 +6,7 @@
 
 Processor time, which other programs on the machine change little. With `--folder` documents are made of the sentences
 of real ones; without, texts and vectors are made up. Memory is the most that this process and its workers held at one
-time, what they share counted once (Linux's proportional set size, looked at ten times a second; elsewhere the sum of
+time, what they share counted once (Linux's proportional set size, looked at once a second; elsewhere the sum of
 their peaks).
 """
 
@@ -61,7 +61,7 @@ def _memory(workers: int) -> Iterator[list[float]]:
     peak, over = [0.0], Event()
 
     def look() -> None:
-        while not over.wait(0.1):
+        while not over.wait(1.0):
             peak[0] = max(peak[0], sum(map(_held, [os.getpid(), *_children(os.getpid())])))
 
     watch = Thread(target=look, daemon=True)

@@ -37,4 +37,8 @@ def test_a_crowd_of_copies_is_bounded() -> None:
 def test_texts_too_short_for_a_run_have_no_sketch() -> None:
     assert copy_candidates(["", "Two words", "Two words"]) == {}
     assert copy_candidates([]) == {}
-    assert copy_candidates(["\ud800 a b c", "\ud800 a b c"]) == {0: [1], 1: [0]}
+    assert copy_candidates(["\ud800 a b c d", "\ud800 a b c d"]) == {0: [1], 1: [0]}
+
+
+def test_a_text_within_a_much_longer_one_is_no_copy_of_it() -> None:
+    assert copy_candidates([PAGE, f"{PAGE} {OTHER}"]) == {}

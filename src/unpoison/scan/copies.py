@@ -19,6 +19,12 @@ __all__ = ["copy_candidates"]
 SKETCH = 8
 """Hashes that are kept of a text."""
 
+MIN_SHARED = 2
+"""Hashes that near-copies share at least: texts of which one sentence is equal often share one."""
+
+MIN_LENGTH = 0.7
+"""The share of the longer one's characters that the shorter of two near-copies has."""
+
 REMEMBERED = 2**18
 """Words whose hashes are remembered while sketches are made."""
 
@@ -35,7 +41,10 @@ def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
     Complexity: O(n) time for n words, O(texts) memory. In a crowd of copies each text has some of the others only.
     """
     cache = dict[str, int]()
-    sketches = [_sketch(text, cache) for text in texts]
+    sketches, lengths = list[NDArray[np.uint64]](), list[int]()
+    for text in texts:
+        sketches.append(_sketch(text, cache))
+        lengths.append(len(text))
     number = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
     value = np.concatenate([np.zeros(0, np.uint64), *sketches])
     order = np.lexsort((number, value))
@@ -44,8 +53,10 @@ def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
     several[1:] |= same
     several[:-1] |= same
     candidates = dict[int, list[int]]()
-    for left, others in most_shared(number[several], value[several], len(sketches)).items():
+    for left, others in most_shared(number[several], value[several], len(sketches), MIN_SHARED).items():
         for right in others:
+            if min(lengths[left], lengths[right]) < MIN_LENGTH * max(lengths[left], lengths[right]):
+                continue
             candidates.setdefault(left, []).append(right)
             candidates.setdefault(right, []).append(left)
     return candidates

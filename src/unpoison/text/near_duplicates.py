@@ -222,13 +222,14 @@ def _most_in_common(sets: Sequence[frozenset[str]], shared_ranks: Sequence[NDArr
     return most_shared(text[order], group[order], len(sets))
 
 
-def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int) -> dict[int, list[int]]:
+def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int, least: int = 1) -> dict[int, list[int]]:
     """For each text the later texts that share most with it, at most `CANDIDATES`, of equals the first ones first.
 
     Args:
         text: Of each entry its text, rising within a group, shape (n,).
         group: What it is, equal ones one after the other, shape (n,).
         number: How many texts there are.
+        least: Entries that two texts have to share.
 
     Complexity: O(n log n). An entry is paired with the next `NEIGHBOURS` of its group.
     """
@@ -239,6 +240,7 @@ def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int) -> di
     pairs, first, count = np.unique(
         (text[:, None] * number + text[steps])[inside], return_index=True, return_counts=True
     )
+    pairs, first, count = pairs[count >= least], first[count >= least], count[count >= least]
     left, right = np.divmod(pairs, number)
     most: dict[int, list[int]] = {}
     for pair in np.lexsort((first, -count, left)):
