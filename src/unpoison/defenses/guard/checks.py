@@ -125,7 +125,8 @@ class Checks:
         strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(deobfuscate)) is not None}
         k, meanings = len(texts), list(strange.values())
         more = [meant.text for meant in meanings]
-        crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], k if self.company else 0)
+        readings = tuple(strange)
+        crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], readings=readings, company=self.company)
         if not strange:
             return crafted
         at, plain = np.array(list(strange)), crafted.alone[k:]

@@ -2,7 +2,8 @@
 
 Three small sets of trees. Two judge a text beside the question and nothing else: the text as a whole, and its worst
 window of one, two or four sentences, so that nothing which stands around a suspicious window makes it less so. The
-third looks at the company: copies by one hand convict each other, within `Crafted.most` and `Crafted.least`.
+third looks at the company: copies by one hand convict each other, within `Crafted.most` and `Crafted.least`. Where most
+texts are records of one form, what a text shares with the others is no evidence (`guard.records`).
 
 `benchmarks train_crafted` fits them. What they say is no statement about truth: an honest page that answers the
 question in the manner of an encyclopaedia for everybody looks alike.
@@ -22,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.trees import Trees, evaluate
+from unpoison.defenses.guard.records import words_of_form
 from unpoison.errors import OptionError
 from unpoison.text.analysis import MARK, STOP, Words, each, words_of
-from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside
+from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges
 
 __all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap", "products"]
 
@@ -34,6 +36,7 @@ DENSE_CELLS = 4_000_000
 """Passages times words up to which who says what is an array (32 MB)."""
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 LOWEST: Final = -8.0
 HIGHEST: Final = 8.0
@@ -48,6 +51,12 @@ what stands in front of a claim or behind it make it a small part of the whole."
 
 MARGIN: Final = 4 / 3
 """Texts of other kinds than the training's lose more: thresholds are a third stricter than was needed there."""
+
+ORDINARY: Final = -4.0
+"""Log-odds up to which a window goes that is mostly the form of records."""
+
+FORM: Final = 0.5
+"""The share of its words and marks from which it is."""
 
 INNOCENT: Final = 0.3
 """The share of a set's texts that is below its level."""
@@ -65,10 +74,10 @@ class Judgement(NamedTuple):
 
     Attributes:
         probability: That a text is written for the question, at even odds, shape (k,).
-        alone: The same without the company, shape (k,).
+        alone: The same without the suspects among the others, shape (k,).
         owner: The text of each window, shape (w,).
         start, end: Where each stands in its text, shape (w,).
-        windows: The probability of each window, judged alone, shape (w,).
+        windows: The probability of each window, without the suspects, shape (w,).
     """
 
     probability: Matrix
@@ -156,7 +165,13 @@ class Crafted:
         return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
     def judge(
-        self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None, among: int | None = None
+        self,
+        question: str,
+        texts: Sequence[str],
+        bodies: Sequence[str] | None = None,
+        *,
+        readings: Sequence[int] = (),
+        company: bool = True,
     ) -> Judgement:
         """Judge the texts of a question.
 
@@ -165,7 +180,8 @@ class Crafted:
             texts: The readings of k passages.
             bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
                 own, and not as a part of the whole: headlines state things head-on whoever writes them.
-            among: So many texts, the first, are each other's company; all where nothing is said.
+            readings: The last texts are other readings of texts before them, of these; they are nobody's company.
+            company: Whether the texts before are each other's.
 
         Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
         """
@@ -175,7 +191,7 @@ class Crafted:
         bodies = [body or text for text, body in zip(texts, bodies, strict=True)]
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
-        k, known = len(texts), words_of(parts)
+        k, known, among = len(texts), words_of(parts), len(texts) - len(readings) if company else 0
         wanted, spoken = QuestionTerms.of(words_of([question])[0]), TextWords.of(known)
         rows = np.column_stack([np.concatenate(each(parts, self.styles)), beside(wanted, spoken)])
         short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
@@ -188,8 +204,14 @@ class Crafted:
         apart = _apart(known, k, last)
         if apart:
             odds[apart] = np.maximum(odds[apart], evaluate(self.whole, rows[apart]) - short[apart])
+        if among:
+            worst = alone.copy()
+            np.maximum.at(worst, owner, odds)
+            form = _of_form(wanted, known, titled, np.flatnonzero(worst > ORDINARY).tolist(), readings)
+            odds[form] = np.minimum(odds[form], ORDINARY)
+            alone[full] = np.where(form[last[:k][full]], np.minimum(alone[full], ORDINARY), alone[full])
         np.maximum.at(alone, owner, odds)
-        together, among = alone.copy(), k if among is None else among
+        together = alone.copy()
         if among:
             own = alone[:among]
             odds_among = evaluate(self.company, neighbor_features(own, wanted, spoken, among))
@@ -218,6 +240,27 @@ def _apart(known: Sequence[Words], k: int, last: Numbers) -> list[int]:
     }  # of n parts: n windows, n - 1, n - 3, and the whole
     ends = [int(last[n]) - back for n, count in parts.items() if count > LONG_TEXT for back in (1, count - 3)]
     return titles + ends
+
+
+def _of_form(
+    wanted: QuestionTerms, known: Sequence[Words], titled: Sequence[int], rows: Sequence[int], readings: Sequence[int]
+) -> Flags:
+    """The windows that are mostly the form of records, shape (w,); of the texts in `rows`, whose titles come last."""
+    k = len(known) - len(titled)
+    title = {i: n for n, i in enumerate(titled, k)}
+    parts = [(title[i], i) if i in title else (i,) for i in range(k)]
+    formed = words_of_form(wanted, [[known[n] for n in own] for own in parts], rows, readings)
+    form = [np.zeros(len(one.first), bool) for one in known]
+    for i, words in formed.items():
+        begin = 0
+        for n in parts[i]:
+            one = known[n]
+            flags = np.zeros(len(one.word), bool)
+            own = words[begin : begin + len(flags)]
+            flags[: len(own)] = own
+            form[n] = ranges(flags, one.first, one.last) >= FORM * (one.last - one.first)
+            begin += len(flags)
+    return np.concatenate(form)
 
 
 def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, k: int) -> Matrix:
