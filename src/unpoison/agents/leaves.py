@@ -57,7 +57,7 @@ class Leaves(NamedTuple):
         binary: The bytes objects, which nobody looks into.
         labels: Strings of at most two short words, such as names and dates, which say something only together.
         short: Labels and short texts.
-        keys: Keys that are labels, each once.
+        keys: Keys that are labels, each once; none where they are all of one word.
     """
 
     texts: list[Leaf]
@@ -100,7 +100,8 @@ def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
                 found.short.append(leaf)
         if len(found.texts) > bounds.leaves:
             raise TooMuchError(f"it has more than {bounds.leaves:,} texts")
-    found.keys.extend(leaf for said, leaf in keys.items() if _WORD.search(said))
+    if any(" " in said for said in keys):  # names of fields have none
+        found.keys.extend(leaf for said, leaf in keys.items() if _WORD.search(said))
     return found
 
 

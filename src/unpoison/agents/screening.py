@@ -268,7 +268,7 @@ def _injected(strings: Leaves, threshold: float) -> dict[int, _Found]:
         if len(group) > 1:
             found.update(_split([(i, text) for i, text in group if i not in found], max(threshold, SPLIT)))
     numbers = {id(leaf): i for i, leaf in enumerate((*leaves, *strings.labels, *strings.keys))}
-    for words in (strings.short if strings.labels else [], strings.keys):
+    for words in (strings.short if len(strings.labels) > 1 else [], strings.keys):
         for group in _groups([(i, leaf.text) for leaf in words if (i := numbers[id(leaf)]) not in found]):
             found.update(_split(group, max(threshold, SPLIT), " "))
     return found
