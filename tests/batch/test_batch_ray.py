@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,10 @@ from unpoison.batch import ray as engine
 from unpoison.batch.parts import Part
 from unpoison.errors import MissingExtraError, OptionError
 
-pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.data\.context")
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.data\.context"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # of a start that failed
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +28,19 @@ def ray():
         import ray.data
     except ImportError:
         pytest.skip("RAY ABSENT: its engine is not tested; pip install 'unpoison[ray]'")
-    for tries in range(3):
+    for _ in range(2):
         try:
             engine._start(ray, 2)
-            break
-        except Exception:
-            if tries == 2:  # Ray waits half a minute for its own processes, whatever else the machine does
+        except Exception as error:
+            if "timed out during startup" not in str(error):
                 raise
+        else:
+            yield ray
+            ray.shutdown()
+            return
         ray.shutdown()
-        with warnings.catch_warnings(action="ignore", category=ResourceWarning):
-            gc.collect()  # the processes of the failed start warn when they are forgotten, in whatever test that is
-    yield ray
-    ray.shutdown()
+        gc.collect()  # the processes of the failed start warn when they are forgotten, in whatever test that is
+    pytest.skip("RAY DID NOT START: its own processes have 15 seconds, twice too few here; its engine is not tested")
 
 
 @pytest.fixture
