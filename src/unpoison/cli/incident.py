@@ -49,6 +49,9 @@ def incident(
     budget: Annotated[int, option("N", "Questions to the system at most.", min=1)] = 100,
     repeats: Annotated[int, option("N", "Questions for each count of the report.", min=1, max=100)] = 4,
     accomplices: Annotated[bool, option("--accomplices", "Quarantine accomplices of the guilty too.")] = False,
+    unstated: Annotated[
+        bool, option("--unstated", "Quarantine also what the answer depends on, but does not state it.")
+    ] = False,
     prove_only: Annotated[bool, option("--prove-only", "Leave the store as it was before.")] = False,
     regressions: Annotated[
         Path | None, option("FILE", "Questions, with correct_answers or without, to ask before and after.")
@@ -87,6 +90,7 @@ def incident(
         repeats=repeats,
         repair=not prove_only,
         accomplices=accomplices,
+        unstated=unstated,
         regressions=[] if regressions is None else read_regressions(regressions),
         logs=log or ([audit] if audit else []),
         bounds=system.bounds,
@@ -161,5 +165,5 @@ def _show(result: Incident) -> None:
     if result.quarantined:
         show(f"in quarantine: {', '.join(excerpt(name, 60) for name in result.quarantined)}")
     for sentence in (*result.remaining, *result.notes):
-        show(excerpt(sentence, 400))
+        show(excerpt(sentence, 800))
     say(f"asked {count_noun(result.asked, 'question')}; put back with: unpoison incident --undo {result.journal}")

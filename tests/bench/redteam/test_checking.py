@@ -14,8 +14,9 @@ from documents import ROOT
 from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.checking import LONG_TEXT, TargetCheck, check_target
 from unpoison.bench.redteam.citations import read_markers
+from unpoison.bench.redteam.reply_fields import new_id, read_paths
 from unpoison.bench.redteam.session import rehearsal_of_requests
-from unpoison.bench.redteam.targets import read_count
+from unpoison.bench.redteam.targets import Document, read_count
 from unpoison.errors import InputError, TargetError
 
 QUESTION = "When was the town hall of Alderbridge built?"
@@ -83,7 +84,13 @@ def test_a_check_says_what_a_test_could_not_see(system, config):
     result = run_check(blind, question="Wer singt?")
     assert dict(result.lines)["reads"].startswith("the reply tells no passages")
     assert dict(result.lines)["remove"] == "the removal was accepted; nobody could look whether it is gone"
-    assert result.problems == ("nobody can see whether a document is gone; give find, or ask.passages",)
+    unseen = "nobody can see whether a document is gone; give find, or ask.passages"
+    assert result.problems == (unseen,)
+    assert run_check(blind).problems == (
+        'no passages were read, but the reply seems to have some; try ask with passages: "$.passages[*].text", '
+        'ids: "$.passages[*].id"',
+        unseen,
+    )
     wrong = run_check(config(find={**FIND, "canary": "$.id"}))
     assert any(problem.startswith("find did not find the planted document") for problem in wrong.problems)
 
@@ -121,15 +128,52 @@ def test_an_answer_that_cannot_be_read_ends_the_check_before_anything_is_planted
     assert system.bodies("/documents") == []
 
 
-def test_an_id_that_is_not_there_is_named_with_what_is(system, config):
-    wrong = {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.id"}
-    with pytest.raises(
-        TargetError, match=r"plant.id: \$.id leads to nothing in the reply, which has \$.ids\[\*\].* may remain"
-    ):
-        run_check(config(plant=wrong))
+WRONG_ID = {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.id"}
+
+
+@pytest.mark.parametrize("find", [FIND, None])
+def test_an_id_at_another_place_is_found_and_the_document_removed_by_it(system, config, find):
+    """The first document that is planted shall not have to be removed by hand because a path was guessed wrong."""
+    result = run_check(config(plant=WRONG_ID, **({"find": find} if find else {})))
+    assert system.documents.keys() == {"town-0"}
+    assert (result.remaining, dict(result.lines)["remove"]) == ("", "removed, looked for, and gone")
+    (problem,) = [text for text in result.problems if text.startswith("plant.id")]
+    assert problem == (
+        "plant.id: $.id leads to nothing in the reply, which has an id at $.ids[*]: the document was removed by it; "
+        "write that path"
+    )
+
+
+def test_an_id_that_is_nowhere_is_named_with_what_is_and_only_a_check_guesses(system, config, target):
+    system.respond_to_planting = {"status": "ok", "collection": {"id": "town-0"}}
+    with pytest.raises(TargetError, match=r"plant.id: \$.id leads to nothing in the reply, which has \$.status"):
+        run_check(config(plant=WRONG_ID))
+    assert "town-0" in system.documents, "the id of another thing is no document's"
     assert len(system.documents) == 2
-    found = clean(config().folder / "j", secrets=Secrets({}), hosts=Hosts(), config=config(plant=wrong, find=FIND))
+    found = clean(config().folder / "j", secrets=Secrets({}), hosts=Hosts(), config=config(plant=WRONG_ID, find=FIND))
     assert (found.clean, len(system.documents)) == (True, 1)
+    system.respond_to_planting = None
+    with pytest.raises(TargetError, match=r"plant.id: \$.id leads to nothing in the reply, which has \$.ids\[\*\]"):
+        target(plant=WRONG_ID).plant([Document("A text.", "unpoison-1b47ba60-f662-4202-9ce8-d7d74ca69755")])
+
+
+@pytest.mark.parametrize(
+    ("reply", "paths", "where"),
+    [
+        ({"sources": [{"text": "a", "id": 1}]}, {"passages": "$.sources[*].text", "ids": "$.sources[*].id"}, None),
+        ({"result": {"contexts": ["a"]}, "id": 7}, {"passages": "$.result.contexts[*]"}, "$.id"),
+        ({"documents": [{"id": "x"}, {"id": "y"}]}, {}, "$.documents[*].id"),
+        ({"documents": [{"page_content": {"x": 1}}]}, {}, None),
+        ({"user": {"id": 3}}, {}, None),
+        ([{"id": 3}], {}, None),
+        ({"sources": [], "data": {"ids": ["a"]}}, {}, "$.data.ids[*]"),
+        (None, {}, None),
+        ("text", {}, None),
+    ],
+)
+def test_fields_of_a_reply_by_their_names(reply, paths, where):
+    assert read_paths(reply) == paths
+    assert new_id(reply) == where
 
 
 def test_all_pieces_are_removed_where_a_search_shows_them_by_pages(system, config):

@@ -12,8 +12,8 @@ from unpoison.bench.incident.case import Case
 from unpoison.bench.incident.experiment import Asked, BudgetError, Experiment
 from unpoison.bench.incident.proof import MAX_LOOKS, Count, Proof, Trials, looks_for, prove
 from unpoison.bench.incident.reach import reach_of
-from unpoison.bench.incident.results import Incident, Regression, Verdict
-from unpoison.bench.incident.scope import MAX_SUSPECTS, Accomplice, Documents, Suspect, is_cited
+from unpoison.bench.incident.results import Incident, Regression, Spared, Verdict
+from unpoison.bench.incident.scope import MAX_SUSPECTS, Accomplice, Documents, Standing, Suspect, is_cited
 from unpoison.bench.incident.undo import moves_of
 from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.pace import Pace
@@ -49,6 +49,8 @@ class Settings:
         repeats: Questions for each count of the report. At least 1.
         repair: Whether the guilty stay in quarantine; otherwise the store is as before in the end.
         accomplices: Whether accomplices are quarantined too.
+        unstated: Whether what the answer depends on is quarantined too where it neither states the wrong answer nor
+            gives orders. A system that lies can make the answer depend on any document.
         regressions: Questions that are asked before and after, with their right answers where they are known.
         logs: Audit logs, in which it is looked up whom the guilty documents reached.
         bounds, wait: Of the target, as in a red-team configuration.
@@ -58,6 +60,7 @@ class Settings:
     repeats: int = REPEATS
     repair: bool = True
     accomplices: bool = False
+    unstated: bool = False
     regressions: Sequence[tuple[str, tuple[str, ...]]] = ()
     logs: Sequence[str] = ()
     bounds: Bounds = field(default_factory=Bounds)
@@ -143,19 +146,25 @@ class _Investigation:
 
     def run(self, *, store: str, quarantine: str, journal: Path) -> Incident:
         verdict = self._verdict()
-        replies = self.trials.replies(self.withheld if self.settings.repair else self._guilty)
+        replies = self.trials.replies(self.withheld if self.settings.repair else self._guilty) if self._guilty else []
         return Incident(
             case=self.case,
             verdict=verdict,
             stability=self.stability,
             before=tuple(dict.fromkeys(reply.answered.answer for reply in self.trials.replies(()))),
-            after=tuple(dict.fromkeys(reply.answered.answer for reply in replies)) if self.proofs else (),
-            proofs=tuple(self.proofs),
+            after=tuple(dict.fromkeys(reply.answered.answer for reply in replies)),
+            proofs=tuple(part for proof in self.proofs if (part := proof.of(self._guilty)) is not None),
+            spared=tuple(
+                Spared(document, proof.with_them, proof.without_them)
+                for proof in self.proofs
+                for document in proof.documents
+                if document.id not in self._guilty
+            ),
             suspects=tuple(self.suspects),
             accomplices=tuple(self.accomplices),
             quarantined=tuple(self.withheld),
             regressions=tuple(self.regressions),
-            reach=reach_of(self._culprits, self.settings.logs) if self.settings.logs and self.proofs else None,
+            reach=reach_of(self._culprits, self.settings.logs) if self.settings.logs and self._guilty else None,
             timeline=tuple(self.experiment.timeline),
             notes=tuple(dict.fromkeys([*self.experiment.notes, *self.notes])),
             asked=self.experiment.asked,
@@ -196,6 +205,8 @@ class _Investigation:
         self.experiment.once("proven", lambda: {"proofs": [proof.to_dict() for proof in self.proofs]})
         if not self.proofs:
             return Verdict.NO_DOCUMENT
+        if not self._guilty:
+            return Verdict.SPARED
         self._find_accomplices()
         return Verdict.PROVEN
 
@@ -205,7 +216,7 @@ class _Investigation:
             self._say("which documents are behind it?")
             proofs = self._prove()
             self.proofs = proofs or self.proofs
-            reply = self.trials.replies(self._guilty)[-1].answered.answer
+            reply = self.trials.replies(self._named)[-1].answered.answer
             if not proofs or self._is_right(reply) or not informative(reply):
                 return
             self.trials.answers.append(reply)
@@ -228,7 +239,7 @@ class _Investigation:
 
         def look() -> dict[str, Any]:
             replies = [reply.answered for reply in self.trials.every_reply] + ([case.read] if case.read else [])
-            suspects = self.documents.suspects(case.question, self.trials.answers, replies)
+            suspects = self.documents.suspects(case.question, self.trials.answers, replies, case.right)
             return {"suspects": [suspect.to_dict() for suspect in suspects[:MAX_RECORDED]]}
 
         rows = self.experiment.once("suspects", look)["suspects"]
@@ -247,7 +258,8 @@ class _Investigation:
 
     def _find_accomplices(self) -> None:
         def look() -> dict[str, Any]:
-            named = self.documents.accomplices(self.case.question, self.trials.answers, self._culprits)
+            case = self.case
+            named = self.documents.accomplices(case.question, self.trials.answers, self._culprits, case.right)
             return {"accomplices": [list(one) for one in named]}
 
         rows = self.experiment.once("accomplices", look)["accomplices"]
@@ -259,7 +271,7 @@ class _Investigation:
         self._say("repairing")
         self.withheld = list(self._guilty)
         if self.settings.accomplices:
-            self.withheld += [one.id for one in self.accomplices]
+            self.withheld += [one.id for one in self.accomplices if not one.right and one.id not in self._named]
         verdict = Verdict.NOT_RIGHT
         try:
             count = self.trials.count(self.withheld, self.settings.repeats)
@@ -294,8 +306,15 @@ class _Investigation:
         return not self.case.right or any(says(self.case.question, reply, right) for right in self.case.right)
 
     @property
+    def _named(self) -> list[str]:
+        """All on which the answer depends, the spared among them."""
+        return [suspect.id for proof in self.proofs for suspect in proof.documents]
+
+    @property
     def _culprits(self) -> list[Suspect]:
-        return [suspect for proof in self.proofs for suspect in proof.documents]
+        """Of these, what may be moved."""
+        movable = {Standing.STATES, Standing.SILENT} if self.settings.unstated else {Standing.STATES}
+        return [one for proof in self.proofs for one in proof.documents if one.standing in movable]
 
     @property
     def _guilty(self) -> list[str]:

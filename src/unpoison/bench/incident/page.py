@@ -18,7 +18,7 @@ MAX_ROWS = 50
 STEPS = {
     "incident": "The journal was begun.",
     "reproduced": "The question was asked with nothing withheld: the answer was wrong {wrong} of {asked} times.",
-    "proven": "Suspects were withheld and put back; guilty: {guilty}.",
+    "proven": "Suspects were withheld and put back; the answer depends on: {guilty}.",
     "repaired": "In quarantine: {quarantined}.",
     "undone": "Everything was put back.",
     "finished": "It ended: {verdict}.",
@@ -71,7 +71,7 @@ def _step(row: Mapping[str, Any]) -> str:
         return str(row["event"])
     proofs = [document["id"] for proof in row.get("proofs", ()) for document in proof["documents"]]
     quarantined = ", ".join(row.get("quarantined", ())) or "nothing"
-    fields = {**row, "quarantined": quarantined, "guilty": ", ".join(proofs) or "nobody"}
+    fields = {**row, "quarantined": quarantined, "guilty": ", ".join(proofs) or "none"}
     return STEPS[row["event"]].format(**fields)
 
 

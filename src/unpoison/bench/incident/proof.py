@@ -4,19 +4,22 @@ The fewest suspects are withheld first, the most suspicious ones, and twice as m
 they are put back, the least suspicious first, as long as the answer stays away: those that cannot be put back are
 needed. Each of these is asked about once more without the other documents that state the answer; where it does not
 bring the answer alone, the fewest others are looked for that bring it together (QuickXplain, Junker, AAAI 2004).
+
+A system may lie: then the answer goes with whatever it likes. So what states the wrong answer is withheld first, and
+what states what is right last; `Suspect.standing` says which of them may be moved.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
-from typing import Any
+from typing import Any, Self
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.incident.experiment import Experiment, Reply
-from unpoison.bench.incident.scope import MAX_SUSPECTS, Suspect
+from unpoison.bench.incident.scope import HINT, MAX_SUSPECTS, Standing, Suspect
 from unpoison.scan.statements import says
 
 __all__ = ["Count", "Proof", "Trials", "find_fewest", "looks_for", "prove"]
@@ -30,8 +33,8 @@ MAX_LOOKS = 8
 ROUNDS = 3
 """How often documents that are read in place of the withheld ones become suspects."""
 
-HINT = 0.25
-"""A document that states the answer less plainly does not take part in it: clean documents about the subject."""
+ORDER = tuple(Standing)
+"""In which suspects are withheld: the last that could be behind the answer by what they say are put back first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,11 @@ class Proof:
     def certain(self) -> bool:
         """Whether the two intervals do not meet."""
         return self.with_them.share.low > self.without_them.share.high
+
+    def of(self, names: Collection[str]) -> Self | None:
+        """The same of some of its documents; None where it has none of them."""
+        documents = tuple(document for document in self.documents if document.id in names)
+        return replace(self, documents=documents) if documents else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -202,6 +210,7 @@ def _withhold_until_gone(
         new = [suspect for suspect in suspects if suspect.id not in known][:MAX_SUSPECTS]
         size = max(1, len(known))
         known |= {suspect.id: suspect for suspect in new}
+        known = dict(sorted(known.items(), key=lambda pair: ORDER.index(pair[1].standing)))
         names = list(known)
         if not new:
             break

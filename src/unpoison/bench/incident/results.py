@@ -12,7 +12,7 @@ from unpoison import __version__
 from unpoison.bench.incident.case import Case
 from unpoison.bench.incident.proof import Count, Proof
 from unpoison.bench.incident.reach import Reach
-from unpoison.bench.incident.scope import Accomplice, Suspect
+from unpoison.bench.incident.scope import Accomplice, Standing, Suspect
 from unpoison.scan.statements import says
 from unpoison.scan.trace_methods import STATED
 
@@ -41,6 +41,7 @@ class Verdict(StrEnum):
     REPAIRED = "repaired"
     NOT_RIGHT = "not right yet"
     PROVEN = "proven"
+    SPARED = "not moved"
     NO_DOCUMENT = "no document"
     NOT_REPRODUCED = "not reproduced"
     UNFINISHED = "unfinished"
@@ -50,6 +51,9 @@ SENTENCES = {
     Verdict.REPAIRED: "The documents behind the wrong answer are in quarantine; it is not given any more.",
     Verdict.NOT_RIGHT: "The documents behind the wrong answer are in quarantine; the answer is not right yet.",
     Verdict.PROVEN: "The documents behind the wrong answer were proven; the store is as it was before.",
+    Verdict.SPARED: (
+        "The answer changes with documents that do not state it. Nothing was quarantined: read them, and see why."
+    ),
     Verdict.NO_DOCUMENT: (
         "The wrong answer comes whatever is withheld: it is in none of the suspects, or in the model, a cache, or "
         "another store. Nothing was quarantined."
@@ -95,6 +99,45 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
+class Spared:
+    """A document on which the answer depends, and that was not moved for what it says.
+
+    Attributes:
+        document: It.
+        with_them, without_them: How often the answer was wrong, as for a proof.
+    """
+
+    document: Suspect
+    with_them: Count
+    without_them: Count
+
+    @property
+    def sentence(self) -> str:
+        """Why it is suspicious, and why it stays."""
+        name, counts = self.document.id, f"{self.with_them.words} with it and {self.without_them.words} without"
+        if self.document.standing is Standing.RIGHT:
+            return (
+                f"{name} would have been moved (the answer was wrong {counts}); it states what you call right, and not "
+                "the wrong answer. What it says cannot be behind a wrong answer, so either another document or the "
+                "prompt gives orders about it, or the system lies: look at these. It stays in the store."
+            )
+        return (
+            f"The answer changes with {name} (it was wrong {counts}), but it does not state it, nor gives orders. A "
+            "system that lies can make its answer depend on any document, so it stays in the store: read it, and run "
+            "again with --unstated to quarantine it."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "document": self.document.to_dict(),
+            "standing": self.document.standing.value,
+            "with": self.with_them.to_dict(),
+            "without": self.without_them.to_dict(),
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     """What an incident came to.
 
@@ -104,6 +147,7 @@ class Incident:
         stability: How often the wrong answer came with nothing withheld.
         before, after: The different replies, with nothing and with the guilty withheld.
         proofs: The guilty documents and groups, the most suspicious first.
+        spared: On what the answer depends too, and what was not moved for what it says.
         suspects: What was looked at, the most suspicious first.
         accomplices: Documents that belong to the guilty, though this answer does not depend on them.
         quarantined: Ids of what is in quarantine now.
@@ -122,6 +166,7 @@ class Incident:
     before: tuple[str, ...]
     after: tuple[str, ...]
     proofs: tuple[Proof, ...]
+    spared: tuple[Spared, ...]
     suspects: tuple[Suspect, ...]
     accomplices: tuple[Accomplice, ...]
     quarantined: tuple[str, ...]
@@ -149,14 +194,14 @@ class Incident:
     @property
     def remaining(self) -> list[str]:
         """What is still to be done, as sentences."""
-        sentences = list[str]()
-        left = [one.id for one in self.accomplices if one.id not in self.quarantined]
+        sentences = [one.sentence for one in self.spared]
+        left = [one.id for one in self.accomplices if one.id not in self.quarantined and not one.right]
         if self.guilty and not self.quarantined:
             sentences.append(f"The guilty documents are in {self.store}; run again without --prove-only.")
         if left:
             some = f"{len(left):,} accomplices are" if len(left) > 1 else "1 accomplice is"
             sentences.append(f"{some} in {self.store} still; look at them, or run with --accomplices.")
-        named = {*self.guilty, *(one.id for one in self.accomplices)}
+        named = {*self.guilty, *(one.document.id for one in self.spared), *(one.id for one in self.accomplices)}
         agree = [one.id for one in self.suspects if self.guilty and one.stated >= STATED and one.id not in named]
         if agree:
             more = f" and {len(agree) - MAX_NAMES:,} more" if len(agree) > MAX_NAMES else ""
@@ -168,6 +213,8 @@ class Incident:
             if not proof.certain:
                 names = ", ".join(document.id for document in proof.documents)
                 sentences.append(f"The intervals of {names} meet: it is likely, not certain; give more --repeats.")
+        if innocent := [one.id for one in self.accomplices if one.right]:
+            sentences.append(f"{', '.join(innocent[:MAX_NAMES])}: as an accomplice, but it states what you call right.")
         broken = sum(one.broken for one in self.regressions)
         if broken:
             sentences.append(f"{broken:,} of {len(self.regressions):,} regression questions are answered otherwise.")
@@ -188,6 +235,7 @@ class Incident:
             "before": list(self.before),
             "after": list(self.after),
             "guilty": [proof.to_dict() for proof in self.proofs],
+            "spared": [one.to_dict() for one in self.spared],
             "accomplices": [one._asdict() for one in self.accomplices],
             "suspects": [
                 {name: value for name, value in suspect.to_dict().items() if name != "text"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from rapidfuzz import fuzz
@@ -17,8 +18,10 @@ from unpoison.scan.documents import Document, Failure
 from unpoison.scan.sources import read_documents
 from unpoison.scan.statements import statements
 from unpoison.scan.trace_methods import STATED
+from unpoison.text.canonical import canonical
+from unpoison.text.prompt_injection import THRESHOLD, injection
 
-__all__ = ["MAX_SUSPECTS", "Accomplice", "Documents", "Suspect", "is_cited"]
+__all__ = ["HINT", "MAX_SUSPECTS", "Accomplice", "Documents", "Standing", "Suspect", "is_cited"]
 
 MAX_SUSPECTS = 12
 """Documents that may be withheld in the first round; what the target reads in their place may come later."""
@@ -36,6 +39,18 @@ MIN_COMPANY = 3
 """Up to so many others of one source belong together in a small collection."""
 
 
+HINT = 0.25
+"""A document that states the answer less plainly does not take part in it: clean documents about the subject."""
+
+
+class Standing(StrEnum):
+    """What a document says about the answer; only what states it, or gives orders, is moved without asking."""
+
+    STATES = "states the wrong answer, or gives orders"
+    SILENT = "does not state the wrong answer"
+    RIGHT = "states what is right"
+
+
 @dataclass(frozen=True, slots=True)
 class Suspect:
     """A document that may be behind the answer.
@@ -46,7 +61,10 @@ class Suspect:
         origins: Its author and its source, in words.
         cited: Whether the target says that it read it.
         similarity: BM25 of the question, as a share of the best document's, in [0, 1].
-        stated: How plainly it states the answer, in [0, 1].
+        stated: How plainly it states a wrong answer, that of the complaint or another that came in its place, in
+            [0, 1].
+        complained: How plainly it states that of the complaint, in [0, 1].
+        right: How plainly it states what is right, where that is known, in [0, 1].
     """
 
     id: str
@@ -55,6 +73,21 @@ class Suspect:
     cited: bool
     similarity: float
     stated: float
+    complained: float = 0.0
+    right: float = 0.0
+
+    @property
+    def standing(self) -> Standing:
+        """Whether what it says can be behind the wrong answer. What the system replies does not decide this."""
+        if self.right >= STATED and self.complained < STATED:
+            return Standing.RIGHT
+        if (
+            self.complained >= HINT
+            or self.stated >= STATED
+            or injection(canonical(self.text).text).probability > THRESHOLD
+        ):
+            return Standing.STATES
+        return Standing.SILENT
 
     @property
     def score(self) -> float:
@@ -71,11 +104,15 @@ class Suspect:
 
 
 class Accomplice(NamedTuple):
-    """A document that belongs to the guilty, though the answer does not depend on it."""
+    """A document that belongs to the guilty, though the answer does not depend on it.
+
+    One that states what is right, and not the wrong answer, is listed and never moved.
+    """
 
     id: str
     text: str
     reason: str
+    right: bool = False
 
 
 class Documents:
@@ -105,13 +142,16 @@ class Documents:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def suspects(self, question: str, answers: Sequence[str], replies: Sequence[Answered]) -> list[Suspect]:
+    def suspects(
+        self, question: str, answers: Sequence[str], replies: Sequence[Answered], right: Sequence[str] = ()
+    ) -> list[Suspect]:
         """What the target cites, and the neighbours of question and answer; the most suspicious first.
 
         Args:
             question: What was asked.
-            answers: The wrong answer, or the wrong part of it; several, where others came in its place.
+            answers: The wrong answer of the complaint, or the wrong part of it; then others that came in its place.
             replies: Of the target, with what it read where it says so.
+            right: Right answers, where they are known.
         """
         read = _merge(replies)
         near = {passage.id or "": passage.score or 0.0 for passage in self._search.retrieve(question, NEIGHBOURS)}
@@ -126,21 +166,33 @@ class Documents:
                 origins=origins(self._by_id[name]),
                 cited=is_cited(name, text, read),
                 similarity=near.get(name, 0.0) / best,
-                stated=float(stated),
+                stated=stated,
+                complained=complained,
+                right=agrees,
             )
-            for name, text, stated in zip(names, texts, _strengths(question, answers, texts), strict=True)
+            for name, text, stated, complained, agrees in zip(
+                names,
+                texts,
+                _strengths(question, answers, texts),
+                _strengths(question, answers[:1], texts),
+                _strengths(question, right, texts),
+                strict=True,
+            )
         ]
         return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.id))
 
-    def accomplices(self, question: str, answers: Sequence[str], guilty: Sequence[Suspect]) -> list[Accomplice]:
+    def accomplices(
+        self, question: str, answers: Sequence[str], guilty: Sequence[Suspect], right: Sequence[str] = ()
+    ) -> list[Accomplice]:
         """Near-copies of the guilty that state the same answer, and what few others came from their source.
 
         Where many came from there, those that state the same answer.
 
         Args:
             question: What was asked.
-            answers: The wrong ones.
+            answers: The wrong ones, that of the complaint first.
             guilty: Those that are proven; they may be out of the store.
+            right: Right answers, where they are known.
         """
         named = {suspect.id for suspect in guilty}
         accomplices = dict[str, Accomplice]()
@@ -163,7 +215,10 @@ class Documents:
                 reason = f"{origin}, as a guilty document has"
             for document in company:
                 accomplices.setdefault(document.id, Accomplice(document.id, _text(document), reason))
-        return list(accomplices.values())
+        texts = [one.text for one in accomplices.values()]
+        wrong, agree = _strengths(question, answers[:1], texts), _strengths(question, right, texts)
+        innocent = {name for name, no, yes in zip(accomplices, wrong, agree, strict=True) if yes >= STATED > no}
+        return [one._replace(right=name in innocent) for name, one in accomplices.items()]
 
     def _cited(self, read: Answered) -> Iterator[str]:
         """Documents that are cited, by their ids, or by the nearest documents of a passage's words."""
@@ -175,7 +230,9 @@ class Documents:
 
 
 def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """How plainly each text states one of the answers, in [0, 1]."""
+    """How plainly each text states one of the answers, in [0, 1]; 0 without an answer."""
+    if not answers:
+        return [0.0] * len(texts)
     return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
 
 

@@ -11,9 +11,11 @@ from unpoison.bench.redteam.cleanup import Remover
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.factory import build_target
 from unpoison.bench.redteam.http_hosts import Hosts
+from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.rehearsal import Rehearsal, rehearse
+from unpoison.bench.redteam.reply_fields import read_paths
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.session import resume_trials
 from unpoison.bench.redteam.targets import Answered, Target
@@ -76,7 +78,9 @@ def check_target(
     system = target or build_target(
         config.target, secrets=secrets, hosts=hosts, folder=config.folder, timeout=config.bounds.timeout
     )
-    pace = Pace(config.bounds, clock)
+    pace, replies = Pace(config.bounds, clock), list[Any]()
+    if isinstance(system, HttpTarget):
+        system.on_reply, system.may_guess = replies.append, True
 
     def ask(text: str) -> tuple[Answered, float]:
         began = pace.clock.now()
@@ -84,6 +88,7 @@ def check_target(
         return Answered(reply) if isinstance(reply, str) else reply, pace.clock.now() - began
 
     answered, seconds = ask(question)
+    suggested = _suggest(answered, replies)
     lines = [("ask", f"{seconds:.2f} s, {_characters(answered.answer)}"), ("reads", _describe_passages(answered))]
     with Journal(journal_path, secrets) as journal:
         resume_trials(journal, config, getattr(system, "name", type(system).__name__))
@@ -93,8 +98,20 @@ def check_target(
     if not seen.left:
         journal_path.unlink(missing_ok=True)
     masked = [(what, str(secrets.mask(text))) for what, text in lines]
-    problems = tuple(str(secrets.mask(problem)) for problem in _problems(answered, seen, system))
+    problems = tuple(str(secrets.mask(problem)) for problem in [*suggested, *_problems(answered, seen, system)])
     return TargetCheck(tuple(masked), problems, seen.plant.canary if seen.left else "")
+
+
+def _suggest(answered: Answered, replies: list[Any]) -> list[str]:
+    """Where the reply has passages that the configuration does not read."""
+    if answered.passages or answered.ids or answered.cited:
+        return []
+    for reply in replies:
+        for part in reply if isinstance(reply, list) else [reply]:
+            if paths := read_paths(part):
+                found = ", ".join(f'{name}: "{path}"' for name, path in paths.items())
+                return [f"no passages were read, but the reply seems to have some; try ask with {found}"]
+    return []
 
 
 def _first_question(config: Config) -> str:
@@ -146,6 +163,9 @@ def _describe_document(seen: Rehearsal, system: Target, seconds: float) -> list[
 
 def _problems(answered: Answered, seen: Rehearsal, system: Any) -> list[str]:
     problems = [seen.problem] if seen.problem else []
+    if guessed := getattr(system, "guessed", ""):
+        told = "the document was removed by it" if seen.confirmed else "removing by it was accepted"
+        problems.append(f"{guessed}: {told}; write that path")
     if not answered.answer.strip():
         problems.append("the answer is empty; see ask.answer")
     if seen.read == 0:

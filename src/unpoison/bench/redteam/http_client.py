@@ -217,6 +217,16 @@ class HttpClient:
             text = value if isinstance(value, str) else text
         return str(self._secrets.mask(text))
 
+    def content_of(self, response: Response) -> Any:
+        """What the reply's JSON holds, or a list of what its events hold, without secrets; None where it is neither."""
+        events = self.events(response)
+        if events is not None:
+            return [event.value for event in events]
+        try:
+            return self._secrets.mask(json.loads(response.content))
+        except (ValueError, RecursionError):
+            return None
+
     def reply_text(self, response: Response) -> str:
         """The reply as it came, without secrets."""
         return str(self._secrets.mask(_decode(response)))

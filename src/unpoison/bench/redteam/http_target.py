@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -17,6 +17,7 @@ from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
 from unpoison.bench.redteam.http_tools import Conversation, declare
 from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.pace import Clock
+from unpoison.bench.redteam.reply_fields import new_id
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
 from unpoison.errors import OptionError, TargetError, clip
@@ -34,6 +35,10 @@ class HttpAsked:
         timeout: Seconds that one call may take, with all its requests.
         clock: Time.
         folder: Where the relative path of a tool's store begins.
+
+    Attributes:
+        on_reply: Called with every reply to a question, without secrets: what its JSON holds, or a list of what its
+            events hold.
 
     Raises:
         OptionError: A variable that is not set, or a host that may not be tested.
@@ -55,6 +60,7 @@ class HttpAsked:
         everything = {"login": login, **self._steps} if login else self._steps
         encrypted = any(step.url.startswith("https:") for steps in everything.values() for step in steps)
         self._secrets, self._timeout, self._clock = secrets, timeout, clock or Clock()
+        self.on_reply: Callable[[Any], None] = lambda reply: None
         self._client = HttpClient(secrets, hosts, timeout, encrypted=encrypted)
         self._login = LoginKeeper(login, self._client, secrets, timeout, self._clock) if login else None
         self._described = everything
@@ -75,6 +81,7 @@ class HttpAsked:
         answered: Answered | None = None
         for step, response in session.run(self._steps["ask"]):
             last = conversation.finish(step, response)
+            self.on_reply(session.client.content_of(last))
             answered = read_answer(session.client, cast(Ask, step), last, answered)
         return conversation.add_to(cast(Answered, answered))
 
@@ -121,6 +128,10 @@ class HttpTarget(HttpAsked):
         clock: Time.
         folder: Where the relative path of a tool's store begins.
 
+    Attributes:
+        may_guess: Whether a document's id may be taken from elsewhere in the reply where `plant.id` leads to nothing.
+        guessed: What was taken so, as a sentence; "" where nothing was.
+
     Raises:
         UnknownNameError: A field that is none.
         OptionError: A field that cannot be used, a variable that is not set, or a host that may not be tested.
@@ -138,6 +149,7 @@ class HttpTarget(HttpAsked):
         folder: Path = Path(),
     ) -> None:
         described = Requests.read(values, "target")
+        self.may_guess, self.guessed = False, ""
         self._marks_used = {place for step in described.plant for place in step.used}
         self.marks = not self._marks_used.isdisjoint(("canary", "uuid"))
         told = {name for step in described.ask for name in step.paths} | {
@@ -168,7 +180,7 @@ class HttpTarget(HttpAsked):
             paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
             ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
             if paths and not ids:
-                self._say_what_is_there(*paths[0])
+                ids = self._guess_ids(*paths[0])
             handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
         return handles
 
@@ -181,16 +193,21 @@ class HttpTarget(HttpAsked):
                 absent.append(handle)
         return absent
 
-    def _say_what_is_there(self, path: JsonPath, reply: Response) -> None:
-        """Say that a path leads to nothing, and what the reply has in its place.
+    def _guess_ids(self, path: JsonPath, reply: Response) -> list[Any]:
+        """The ids that stand elsewhere than a path says, where they may be guessed.
 
         Raises:
-            TargetError: Always.
+            TargetError: There are none, or they may not: it says what the reply has in place of what the path leads to.
         """
+        content = self._client.content_of(reply)
+        found = new_id(content) if self.may_guess else None
+        if found is not None:
+            self.guessed = f"{path.owner}: {path.source} leads to nothing in the reply, which has an id at {found}"
+            return JsonPath.of(found, path.owner).values(content)
         if path.header:
             names = clip(sorted(set(map(str.lower, reply.headers)))[:20], 200)
             raise TargetError(f"{path.owner}: the reply has no header {path.header}, but {names}")
-        path.first(self._client.parse_json("plant", reply))
+        return [path.first(self._client.parse_json("plant", reply))]
 
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
