@@ -81,10 +81,20 @@ def test_alone_it_is_heard_and_is_no_agreement():
 
 
 def test_unlikely_words_of_a_source_that_counts_come_before_what_strangers_say_surely():
-    statements = {0: Statement("Gothenburg", "x", 0.0), 1: Statement("Stockholm", "y", 0.85)}
+    statements = {0: Statement("Gothenburg", "x", 0.0), 1: Statement("Stockholm", "y", 0.85, given=False)}
     voices = [voice("fresh", 0.05, counts=False), voice("old", 0.5)]
     findings, _ = run(claims_of(QUESTION, statements, voices), Models())
     assert (findings.claims[0].text, findings.guarantee) == ("Stockholm", 0)
+
+
+def test_what_a_reader_does_not_answer_claims_nothing_of_itself():
+    statements = {0: Statement("Stockholm", "x", 0.5, given=False), 1: Statement("Malmö", "y", 0.5, given=False)}
+    voices = [voice("one"), voice("two")]
+    assert run(claims_of(QUESTION, statements, voices), Models())[0] == Findings()
+    findings, _ = run(
+        claims_of(QUESTION, {**statements, 2: Statement("Uppsala", "z", 0.3)}, [*voices, voice("c")]), Models()
+    )
+    assert [claim.text for claim in findings.claims] == ["Uppsala"]
 
 
 def test_a_guarantee_in_sources():
@@ -143,18 +153,24 @@ def test_the_guarantee_has_no_counterexample(rows: list[tuple[str, str, float]],
 
 
 class Reader(ScriptedGenerator):
-    """Says the last word of each text, as surely as its length."""
+    """Answers with the last word of each text of up to 40 characters, as surely as it is short."""
 
     def read(self, question: str, passages: list[str]) -> list[Reading]:
-        return [Reading("", text.rfind(" ") + 1, len(text), 1.0, len(text) / 100) for text in passages]
+        return [
+            Reading(text[at:] if len(text) <= 40 else "", at, len(text), 1.0, len(text) / 100)
+            for text, at in ((text, text.rfind(" ") + 1) for text in passages)
+        ]
 
 
 def test_a_reader_says_what_it_would_not_answer_as_long_as_it_is_not_unlikely():
-    texts = ["it is Stockholm", "x" * int(UNLIKELY * 100) + " Malmö"]
+    texts = ["it is Stockholm", "x" * 40 + " Uppsala", "x" * int(UNLIKELY * 100) + " Malmö"]
     reader = Reader(lambda prompt: "")
     flow = read_statements(Query(QUESTION), [Passage(text) for text in texts], reader)
     statements, _ = run(flow, Models(generator=reader))
-    assert {i: (s.answer, s.no_answer) for i, s in statements.items()} == {0: ("Stockholm", 0.15)}
+    assert {i: (s.answer, s.no_answer, s.given) for i, s in statements.items()} == {
+        0: ("Stockholm", 0.15, True),
+        1: ("Uppsala", 0.48, False),
+    }
 
 
 def test_a_model_is_asked_once_for_each_passage():

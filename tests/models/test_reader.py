@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 
 from unpoison_reader import FOLDER
 
-from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla, Vote
+from unpoison import Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, Vanilla, Vote
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
 from unpoison.models import reader as reader_module
@@ -144,12 +144,14 @@ def test_every_task_takes_the_same_passages_for_silent():
         assert "Gothenburg" in reply(above, prompt), prompt.task
 
 
-def test_plain_rag_and_a_vote_have_the_operating_point_of_the_reader():
+def test_plain_rag_a_vote_and_claims_have_the_operating_point_of_the_reader():
     (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
     below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
-    for made in (Vanilla, Vote):
-        assert made(generator=below).answer(QUESTION, PASSAGES[1:2]).abstained
-        assert "Gothenburg" in made(generator=above).answer(QUESTION, PASSAGES[1:2]).text
+    sources = {"known": ["city.example"]}
+    passages = [Passage(PASSAGES[1], source="https://city.example/1")]
+    for made in (Vanilla, Vote, lambda generator: Guard(generator=generator, sources=sources)):
+        assert made(generator=below).answer(QUESTION, passages).abstained
+        assert "Gothenburg" in made(generator=above).answer(QUESTION, passages).text
 
 
 TOWN_HALLS = {

@@ -42,11 +42,11 @@ MAX_READ = 50
 MAX_CLAIMS = 12
 """Atoms that are compared with each other, the heaviest."""
 
-LIKELY = 0.75
-"""P(no answer) of a reader up to which the likeliest words of a passage are its statement."""
-
 UNLIKELY = 0.9
-"""The same where no source that counts says anything surer."""
+"""P(no answer) up to which the likeliest words of a source that counts come before what others say.
+
+Only where others give an answer and no source that counts does: any other claim needs the reader's own threshold.
+"""
 
 DOUBT = 0.03
 """P(no answer) up to which a statement may dispute another: readers err, and an error is no dispute."""
@@ -72,11 +72,13 @@ class Statement(NamedTuple):
         answer: Its words.
         sentence: The sentence around them.
         no_answer: P(the passage does not answer); 0 for a language model, which does not say.
+        given: Whether the reader gives it as an answer; otherwise they are the passage's likeliest words.
     """
 
     answer: str
     sentence: str
     no_answer: float = 0.0
+    given: bool = True
 
     @property
     def confidence(self) -> float:
@@ -120,9 +122,14 @@ def read_statements(
         readings = yield from read(question, texts)
         words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
         return {
-            i: Statement(words[i], sentence_of(words[i], texts[i], max(reading.start, 0)), reading.no_answer)
+            i: Statement(
+                words[i],
+                sentence_of(words[i], texts[i], max(reading.start, 0)),
+                reading.no_answer,
+                bool(reading.answer),
+            )
             for i, reading in enumerate(readings)
-            if informative(words[i]) and reading.no_answer < UNLIKELY
+            if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
         }
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     return {
@@ -151,7 +158,7 @@ def claims_of(
         share: Of the leading weight that a rival needs to dispute it, in (0, 1].
         proof: The same for the guarantee, where a dispute changes nothing; `share` by default.
     """
-    heard, likely = _select_statements(statements, voices)
+    heard, given = _select_statements(statements, voices)
     if not heard:
         return Findings()
     ballot = _Ballot(heard, voices)
@@ -171,7 +178,7 @@ def claims_of(
     counted = ballot.weigh and bool(supporters)
     status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
     guarantee = 0
-    if counted and likely and not rivals:
+    if counted and given and not rivals:
         outside = ballot.weights([i for i in heard if i not in atoms[first]])
         sources = len(ballot.weights(list(heard)))
         guarantee = withstands(ballot.weights(atoms[first]), outside, ballot.trust, proof or share, sources)
@@ -182,16 +189,16 @@ def claims_of(
 def _select_statements(
     statements: Mapping[int, Statement], voices: Sequence[Voice]
 ) -> tuple[dict[int, Statement], bool]:
-    """The statements that are used, and whether they are likely ones.
+    """The statements that are used, and whether all were given as answers.
 
-    Where no source that counts has a likely one, the surest of its unlikely words come before what others say.
+    Where others give one and no source that counts does, the surest of its likeliest words come before theirs.
     """
-    likely = {i: statement for i, statement in statements.items() if statement.no_answer < LIKELY}
+    given = {i: statement for i, statement in statements.items() if statement.given}
     counting = [i for i in statements if voices[i].counts]
-    if not counting or any(i in likely for i in counting):
-        return likely, True
+    if not given or not counting or any(i in given for i in counting):
+        return given, True
     surest = min(counting, key=lambda i: (statements[i].no_answer, statements[i].answer))
-    return {**likely, surest: statements[surest]}, False
+    return {**given, surest: statements[surest]}, False
 
 
 class _Ballot:
