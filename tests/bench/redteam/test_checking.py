@@ -14,7 +14,6 @@ from documents import ROOT
 from unpoison.bench.redteam import Answered, Config, Hosts, Secrets, clean, run_test
 from unpoison.bench.redteam.checking import LONG_TEXT, TargetCheck, check_target
 from unpoison.bench.redteam.citations import read_markers
-from unpoison.bench.redteam.reply_fields import new_id, read_paths
 from unpoison.bench.redteam.session import rehearsal_of_requests
 from unpoison.bench.redteam.targets import Document, read_count
 from unpoison.errors import InputError, TargetError
@@ -155,25 +154,6 @@ def test_an_id_that_is_nowhere_is_named_with_what_is_and_only_a_check_guesses(sy
     system.respond_to_planting = None
     with pytest.raises(TargetError, match=r"plant.id: \$.id leads to nothing in the reply, which has \$.ids\[\*\]"):
         target(plant=WRONG_ID).plant([Document("A text.", "unpoison-1b47ba60-f662-4202-9ce8-d7d74ca69755")])
-
-
-@pytest.mark.parametrize(
-    ("reply", "paths", "where"),
-    [
-        ({"sources": [{"text": "a", "id": 1}]}, {"passages": "$.sources[*].text", "ids": "$.sources[*].id"}, None),
-        ({"result": {"contexts": ["a"]}, "id": 7}, {"passages": "$.result.contexts[*]"}, "$.id"),
-        ({"documents": [{"id": "x"}, {"id": "y"}]}, {}, "$.documents[*].id"),
-        ({"documents": [{"page_content": {"x": 1}}]}, {}, None),
-        ({"user": {"id": 3}}, {}, None),
-        ([{"id": 3}], {}, None),
-        ({"sources": [], "data": {"ids": ["a"]}}, {}, "$.data.ids[*]"),
-        (None, {}, None),
-        ("text", {}, None),
-    ],
-)
-def test_fields_of_a_reply_by_their_names(reply, paths, where):
-    assert read_paths(reply) == paths
-    assert new_id(reply) == where
 
 
 def test_all_pieces_are_removed_where_a_search_shows_them_by_pages(system, config):

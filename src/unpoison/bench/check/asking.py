@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 
-from unpoison.bench.check.reply_fields import source_of
 from unpoison.bench.evaluation.contexts import text_key
+from unpoison.bench.redteam.reply_fields import source_of
 from unpoison.bench.redteam.targets import Answered
 from unpoison.scan.documents import Document
 from unpoison.text.canonical import canonical

@@ -21,15 +21,14 @@ from unpoison.bench.check.probing import (
     look,
     refuse_reply,
 )
-from unpoison.bench.check.reply_fields import complete_ask, ids_in
 from unpoison.bench.redteam.config import Bounds, Config, Wait
 from unpoison.bench.redteam.factory import build_target, kind_of
 from unpoison.bench.redteam.http_calls import Asking
 from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpAsked, HttpTarget
-from unpoison.bench.redteam.json_path import JsonPath
 from unpoison.bench.redteam.openapi import OpenApi
 from unpoison.bench.redteam.presets import PRESETS, preset_of
+from unpoison.bench.redteam.reply_fields import complete_ask
 from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.starter import ask_of, origin, read_openapi, target_of_openapi
 from unpoison.errors import InputError, TargetError, clip
@@ -117,7 +116,9 @@ def open_system(
         config = config.model_copy(update={"bounds": BOUNDS, "wait": WAIT})
     timeout = config.bounds.timeout
     if plants:
-        asked: HttpAsked = _Planted(target, secrets, hosts, timeout=timeout)
+        planted = HttpTarget(target, secrets, hosts, timeout=timeout)
+        planted.may_guess = True  # nobody wrote down where a new document's id stands
+        asked: HttpAsked = planted
     else:
         asked = HttpAsked(Asking.read(_asking(target), "target"), secrets, hosts, timeout=timeout)
     return RunningSystem(where, target, asked, config.model_copy(update={"target": target}), plants, seeds)
@@ -239,22 +240,3 @@ class _Raw(HttpAsked):
             return response.status, session.client.parse_json("ask", response)
         except TargetError:
             return response.status, session.client.text("ask", response)
-
-
-class _GuessedPath(JsonPath):
-    """Where the id of a new document should be, and then where replies usually have it."""
-
-    def values(self, reply: Any) -> list[Any]:
-        return JsonPath.values(self, reply) or ids_in(reply)
-
-
-class _Planted(HttpTarget):
-    """A system whose replies to adding a document may have its id elsewhere than an OpenAPI page says."""
-
-    def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float) -> None:
-        super().__init__(values, secrets, hosts, timeout=timeout)
-        self._steps["plant"] = tuple(
-            step.model_copy(update={"id": _GuessedPath(path.owner, path.source, path.steps)}) if path else step
-            for step in self._steps["plant"]
-            for path in [step.paths.get("id")]
-        )

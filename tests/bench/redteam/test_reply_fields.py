@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.bench.check.reply_fields import complete_ask, ids_in, source_of
+from unpoison.bench.redteam.reply_fields import complete_ask, new_id, read_paths, source_of
 
 TEXT = "Backups are kept for 90 days."
 ASK = {"url": "http://127.0.0.1/ask", "answer": "$.answer"}
@@ -87,10 +87,24 @@ def test_a_reply_without_end_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "ids"), [({"doc_id": "7"}, ["7"]), ({"data": {"ids": ["a", "b"]}}, ["a", "b"]), ({"ok": True}, [])]
+    ("reply", "paths", "where"),
+    [
+        ({"sources": [{"text": "a", "id": 1}]}, {"passages": "$.sources[*].text", "ids": "$.sources[*].id"}, None),
+        ({"result": {"contexts": [TEXT]}, "id": 7}, {"passages": "$.result.contexts[*]"}, "$.id"),
+        ({"documents": [{"id": "x"}, {"id": "y"}]}, {}, "$.documents[*].id"),
+        ({"documents": [{"page_content": {"x": 1}}]}, {}, None),
+        ({"user": {"id": 3}}, {}, None),
+        ({"doc_id": "7"}, {}, "$.doc_id"),
+        ({"sources": [{"text": TEXT, "id": True}]}, {"passages": "$.sources[*].text"}, None),
+        ([{"id": 3}], {}, None),
+        ({"sources": [], "data": {"ids": ["a"]}}, {}, "$.data.ids[*]"),
+        (None, {}, None),
+        ("text", {}, None),
+    ],
 )
-def test_the_ids_of_a_new_document(reply: Any, ids: list[str]) -> None:
-    assert ids_in(reply) == ids
+def test_fields_of_a_reply_by_their_names(reply, paths, where):
+    assert read_paths(reply) == paths
+    assert new_id(reply) == where
 
 
 @pytest.mark.parametrize(
