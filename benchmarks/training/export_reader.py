@@ -2,9 +2,10 @@
 
     python -m benchmarks export_reader evaluation-data work/reader packages/unpoison-reader/src/unpoison_reader
 
-Two figures of the calibration (no answer: slope and intercept) and one of the judge (temperature) are fitted on half of
-the unseen questions of the free files; what is printed is measured on the other half. Passages with and without an
-answer count alike, so a probability is that of a passage that is as likely to answer as not.
+Two figures of the calibration (no answer: slope and intercept) are fitted on the unseen questions of all licensed
+families in all forms (`reader_calibration.py`, which measures them on families left out), and one of the judge
+(temperature) on half of the unseen pairs of answers. Passages with and without an answer count alike, so a probability
+is that of a passage that is as likely to answer as not.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from scipy.optimize import minimize
 from torch import Tensor, nn
 
 from benchmarks.training.reader_answers import relation_rows
-from benchmarks.training.reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
+from benchmarks.training.reader_calibration import families, fit_line, forms_of
 from benchmarks.training.reader_network import Reader as Network
 from benchmarks.training.reader_network import minilm
-from benchmarks.training.reader_texts import Pair
 from benchmarks.training.split import share_of
 from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
 from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
@@ -51,17 +51,14 @@ def main() -> None:
     bounds = {"window": WINDOW, "question": LONGEST_QUESTION}
     write_settings(options.output, **bounds)
     reader = Reader(options.output)
-    odds, answered, fits = _odds(reader, options.folder)
-    slope, intercept = _platt(odds[fits], answered[fits])
-    logits, classes, used = _relations(reader, options.folder)
-    temperature = _temperature(logits[used], classes[used])
-    fitted = {"slope": slope, "intercept": intercept, "temperature": temperature}
-    write_settings(options.output, **bounds, **fitted, languages=LANGUAGES)
-    probability = 1 / (1 + np.exp(-(slope * odds + intercept)))
+    slope, intercept = fit_line(*_odds(reader, options.folder))
+    logits, classes, fitted = _relations(reader, options.folder)
+    temperature = _temperature(logits[fitted], classes[fitted])
+    figures = {"slope": slope, "intercept": intercept, "temperature": temperature}
+    write_settings(options.output, **bounds, **figures, languages=LANGUAGES)
     print(f"{(options.output / 'model.onnx').stat().st_size / 1e6:.1f} MB")
     print(f"slope {slope:.3f}, intercept {intercept:.3f}, temperature {temperature:.3f}")
-    print(f"calibration error on the other half: {_error(probability[~fits], answered[~fits]):.3f}")
-    right = logits[~used].argmax(1) == classes[~used]
+    right = logits[~fitted].argmax(1) == classes[~fitted]
     print(f"relation right on the other half: {right.mean():.3f} of {len(right)}")
 
 
@@ -83,23 +80,16 @@ class _Shipped(nn.Module):
 
 
 def _odds(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of held-out passages: the reader's log-odds, whether they answer, and whether to fit on them."""
-    rows: list[Pair] = [pair for name in FREE_FILES for pair in measured(folder, name, PER_FILE, seed=5)]
-    rows += [pair for pair in span_pairs(folder) if unseen(folder, pair.question)][:1200]
-    rows += poison_pairs(folder, test=True)[:300]
-    readings = reader.read_pairs([(pair.question, pair.text) for pair in rows])
-    fits = np.array([share_of(pair.question) < 0.5 for pair in rows])
-    return np.array([r.score for r in readings]), np.array([bool(pair.spans) for pair in rows]), fits
-
-
-def _platt(odds: np.ndarray, answered: np.ndarray) -> tuple[float, float]:
-    weight = np.where(answered, 0.5 / answered.mean(), 0.5 / (1 - answered.mean()))
-
-    def loss(line: np.ndarray) -> float:
-        logit = line[0] * odds + line[1]
-        return float((weight * (np.logaddexp(0, logit) - answered * logit)).mean())
-
-    return tuple(map(float, minimize(loss, np.array([1.0, 0.0]), method="Nelder-Mead").x))  # type: ignore[return-value]
+    """Of held-out passages: the reader's log-odds, whether they answer, and their family."""
+    rows = [
+        (name, pair)
+        for name, pairs in families(folder, PER_FILE).items()
+        for part in forms_of(pairs, PER_FILE // 3).values()
+        for pair in part
+    ]
+    readings = reader.read_pairs([(pair.question, pair.text) for _, pair in rows])
+    answered = np.array([bool(pair.spans) for _, pair in rows], float)
+    return np.array([r.score for r in readings]), answered, np.array([name for name, _ in rows])
 
 
 def _relations(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,18 +105,6 @@ def _temperature(logits: np.ndarray, classes: np.ndarray) -> float:
         return float((np.logaddexp.reduce(scaled, axis=1) - scaled[np.arange(len(classes)), classes]).mean())
 
     return float(np.exp(minimize(loss, np.array([0.0]), method="Nelder-Mead").x[0]))
-
-
-def _error(probability: np.ndarray, answered: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: how far stated and actual shares lie apart, over ten bins."""
-    place = np.minimum((probability * bins).astype(int), bins - 1)
-    return float(
-        sum(
-            abs(probability[place == b].mean() - answered[place == b].mean()) * (place == b).mean()
-            for b in range(bins)
-            if (place == b).any()
-        )
-    )
 
 
 if __name__ == "__main__":
