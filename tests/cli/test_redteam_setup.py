@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+from bench.incident.test_languages import WORLDS
 from bench.redteam.running_system import TRUTH, RunningSystem, serve_system
 from bench.redteam.test_starter import FASTAPI
 
@@ -96,3 +97,28 @@ def test_an_agent_is_not_checked(run, folder):
     (folder / "agent.yaml").write_text("target: {agent: scripted}\n")
     result = run("redteam", "check", "agent.yaml")
     assert (result.exit_code, "into which nothing is planted" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("language", WORLDS)
+def test_init_check_and_run_in_other_languages(run, system: RunningSystem, folder, language: str):
+    question, right, wrong, clean, _ = WORLDS[language]
+    row = {"question": question, "correct_answers": [right], "incorrect_answers": [wrong]}
+    (folder / "fragen.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    truth = next(iter(clean.values()))
+    system.documents = {"town-0": f"{question} {truth}"}
+    given = f"{system.url}/ask\n{system.url}/documents\n\n"
+    result = run("redteam", "init", "--questions", "fragen.jsonl", given=given)
+    assert result.exit_code == 0, result.stderr
+    text = (folder / "redteam.yaml").read_text().replace("metadata:\n        canary:", "mark:")
+    text = text.replace("$.id", "$.ids[*]")
+    text = text.replace("answer: $.answer", 'answer: $.answer\n    ids: "$.passages[*].id"')
+    (folder / "redteam.yaml").write_text(text + "wait: {seconds: 0.2, every: 0.05}\nrehearse: false\n")
+    shown = run("redteam", "check", "redteam.yaml")
+    assert shown.exit_code in (0, 1), shown.stderr
+    assert question[:20] in shown.stdout
+    done = run("redteam", "redteam.yaml", "--json")
+    assert done.exit_code == 0, done.stderr
+    clean_trial, attacked = json.loads(done.stdout)["trials"]
+    assert clean_trial["answer"].endswith(truth)
+    assert attacked["read"] == 1
+    assert list(system.documents) == ["town-0"]

@@ -66,7 +66,8 @@ def says(question: str, reply: str, answer: str) -> bool:
     wanted, reply_words = claim(question, answer), _stems(reply[:MAX_REPLY])
     if not wanted:
         return reply.strip().casefold() == answer.strip().casefold()
-    return len(wanted & reply_words) >= MIN_SHARE * len(wanted) or claim(question, reply) <= wanted
+    own = claim(question, reply)  # of a reply without a word, such as "?", nothing
+    return len(wanted & reply_words) >= MIN_SHARE * len(wanted) or (bool(own) and own <= wanted)
 
 
 def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:

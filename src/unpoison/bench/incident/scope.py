@@ -12,7 +12,7 @@ from rapidfuzz import fuzz
 from unpoison.bench.redteam.targets import Answered, read_count
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError
-from unpoison.retrieval.bm25 import BM25Retriever
+from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
 from unpoison.scan.collection import MAX_BATCH_SHARE, origins
 from unpoison.scan.documents import Document, Failure
 from unpoison.scan.sources import read_documents
@@ -137,7 +137,8 @@ class Documents:
         self._by_id |= {document.id: document for document in read_documents(source, self.failures.append)}
         if not self._by_id:
             raise InputError("the store holds no documents that can be read; see --store")
-        self._search = BM25Retriever(Passage(_text(document), id=name) for name, document in self._by_id.items())
+        passages = (Passage(_text(document), id=name) for name, document in self._by_id.items())
+        self._search = BM25Retriever(passages, tokenize=words_of_any_script)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -26,6 +26,7 @@ from unpoison.bench.redteam.targets import Answered
 from unpoison.core.passages import Passage
 from unpoison.errors import TargetError, clip
 from unpoison.retrieval import BM25Retriever, StoreRetriever
+from unpoison.retrieval.bm25 import words_of_any_script
 from unpoison.scan.sources import read_documents
 from unpoison.scan.stores import is_store, open_vector_store
 
@@ -162,7 +163,8 @@ class Conversation:
         else:
             documents = read_documents(str(self._folder / store), lambda failure: None)
             parts = ((document.passage, document.id) for document in documents)
-            index = BM25Retriever(Passage(passage.text, title=passage.title, id=name) for passage, name in parts)
+            passages = (Passage(passage.text, title=passage.title, id=name) for passage, name in parts)
+            index = BM25Retriever(passages, tokenize=words_of_any_script)
             found = index.retrieve(query, tool.k)
         self.passages += [passage.text for passage in found]
         self.ids += [passage.id or "" for passage in found]
