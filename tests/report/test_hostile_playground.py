@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from unpoison.bench.incident.case import Case
 from unpoison.bench.incident.page import incident_page
 from unpoison.bench.incident.proof import Count, Proof
 from unpoison.bench.incident.reach import Reach, ReachedQuestion
-from unpoison.bench.incident.results import Incident, Regression, Verdict
+from unpoison.bench.incident.results import Incident, Regression, Spared, Verdict
 from unpoison.bench.incident.scope import Accomplice, Suspect
 from unpoison.defenses.base import Defense
 from unpoison.models import ScriptedGenerator
@@ -92,6 +93,7 @@ def test_the_page_of_the_playground_shows_what_a_defense_says_of_itself_as_text(
 def incident() -> Incident:
     guilty = Suspect(hostile("guilty"), hostile("text"), (hostile("origin"), LINK), True, 0.5, 1.0)
     other = Suspect(LINK, LINK, (), False, 0.1, 0.2)
+    spared = replace(guilty, id=hostile("spared"))
     always, never = Count(4, 4), Count(0, 4)
     asked = ReachedQuestion(hostile("asked"), 3, 0.0, 1.0, {hostile("read"), LINK})
     reach = Reach(
@@ -116,7 +118,8 @@ def incident() -> Incident:
             hostile("source"),
         ),
         verdict=Verdict.REPAIRED, stability=always, before=(hostile("before"), LINK), after=(hostile("after"),),
-        proofs=(Proof((guilty, other), always, never), Proof((guilty,), always, always)), suspects=(guilty, other),
+        proofs=(Proof((guilty, other), always, never), Proof((guilty,), always, always)),
+        spared=(Spared(spared, always, never),), suspects=(guilty, other),
         accomplices=(Accomplice(hostile("accomplice"), LINK, hostile("reason")),), quarantined=(hostile("held"), LINK),
         regressions=(Regression(hostile("regression"), (LINK,), hostile("then"), hostile("now")),), reach=reach,
         timeline=steps, notes=(hostile("note"), LINK), asked=1, budget=2, documents=3, store=hostile("store"),
@@ -129,7 +132,7 @@ def test_incidents() -> None:
     text = incident_page(found)
     in_case = ["question", "answer", "right", "when", "who", "source", "store", "before", "after"]
     in_parts = ["guilty", "text", "origin", "accomplice", "reason", "held", "place", "journal", "note", "time", "event"]
-    in_reach = ["asked", "read", "person", "party", "company", "regression", "then", "now", "proven", "moved"]
+    in_reach = ["asked", "read", "person", "party", "company", "regression", "then", "now", "proven", "moved", "spared"]
     check(text, [*in_case, *in_parts, *in_reach])
     assert PAYLOAD not in text
     assert json.loads(found.to_json())["case"]["answer"] == hostile("answer")

@@ -342,7 +342,9 @@ def test_connections_are_dealt_out_and_a_workers_death_ends_those_alone_that_it_
 def holders(workers: set[int], connections: list[http.client.HTTPConnection]) -> list[int]:
     """Which of the processes has which connection."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    sockets = {int(row[2].partition(":")[2], 16): f"socket:[{row[9]}]" for row in rows}  # by the port of the other end
+    ends = [(*(int(address.partition(":")[2], 16) for address in row[1:3]), row[9]) for row in rows]
+    served = {one.port for one in connections}  # others on this machine may have the same port at their end
+    sockets = {client: f"socket:[{inode}]" for port, client, inode in ends if port in served}
     owners = dict[str, int]()
     for worker in workers:
         for file in Path(f"/proc/{worker}/fd").iterdir():

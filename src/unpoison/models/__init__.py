@@ -37,7 +37,7 @@ _HOMES = {
     "OpenAIEncoder": "openai",
     "OpenAIGenerator": "openai",
     "Reader": "reader",
-    "Reading": "reader",
+    "Reading": "passage_reader",
     "ScriptedGenerator": "doubles",
     "SentenceTransformerEncoder": "sentence_transformers",
     "TokenByToken": "protocols",

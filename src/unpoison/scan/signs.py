@@ -185,8 +185,9 @@ WEIGHED = ("own", "others", "mates", "echo", "style", "common", "details")
 DEFAULT_ODDS = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
 
-MAX_DETAILS = 1.0
-"""Names and numbers, as a logarithm, that count at most: who plants a text can put more of them in."""
+MIN_DETAILS, MAX_DETAILS = -0.35, 1.0
+"""Names and numbers, as a logarithm, that count at most: who plants a text can put more of them in, and an honest text
+that has none, such as the plot of a play, is no claim for that."""
 
 MIN_USUAL = 30
 """Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
@@ -212,7 +213,7 @@ def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
         **signs,
         "mates": signs["mates"] * np.clip(signs["third"], 0, 0.5) * 2,
         "common": np.full(len(rows), max(0.0, upper - DEFAULT_ODDS)),
-        "details": np.clip(signs["details"] - among, -MAX_DETAILS, MAX_DETAILS),
+        "details": np.clip(signs["details"] - among, MIN_DETAILS, MAX_DETAILS),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 
