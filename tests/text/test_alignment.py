@@ -43,13 +43,14 @@ def test_the_traced_reading_is_the_reading(raw: str) -> None:
 
 @given(PIECES)
 @settings(max_examples=500)
+@example("<!--A--><!--Thủ đô của Việt Nam là Hà Nội-->")
 def test_a_character_comes_from_where_it_stands(raw: str) -> None:
     """Characters that nothing changes are found in the very place; so the mapping cannot be shifted."""
     reading, trace = redact_with_trace(raw)
     assume(not reading.hidden.encoded)
     for letter, start, end in zip(reading.text, trace.start.tolist(), trace.end.tolist(), strict=True):
         if end - start == 1 and raw[start].isascii() and raw[start].isalnum():
-            assert letter == raw[start] or not letter.isascii()  # back to the script of its word
+            assert letter in (raw[start], " ") or not letter.isascii()  # between comments, or the script of its word
 
 
 @given(PIECES, st.data())
