@@ -122,3 +122,12 @@ def test_init_check_and_run_in_other_languages(run, system: RunningSystem, folde
     assert clean_trial["answer"].endswith(truth)
     assert attacked["read"] == 1
     assert list(system.documents) == ["town-0"]
+
+
+def test_a_check_without_questions_says_how_to_have_one(run, system: RunningSystem, folder):
+    result = run("redteam", "init", given=f"{system.url}/ask\n{system.url}/documents\n\n")
+    assert result.exit_code == 0, result.stderr
+    (folder / "questions.jsonl").unlink(missing_ok=True)
+    shown = run("redteam", "check", "redteam.yaml")
+    assert shown.exit_code == 2
+    assert "a question with --question; 'unpoison questions' makes some from your documents" in shown.stderr

@@ -320,9 +320,13 @@ def test_journals_and_settings_that_cannot_be_used(run: Callable[..., Run]) -> N
     with pytest.raises(OptionError, match="budget"):
         made(budget=0)
     made.journal.unlink()
-    made.held = made.store
+    held, made.held = made.held, made.store
     with pytest.raises(InputError, match="name another store with --quarantine"):
         made()
+    made.held = held.with_name("folder")
+    with pytest.raises(InputError, match=r"takes files, and .* has none; name a store of its kind with --quarantine"):
+        made()
+    assert not made.journal.exists(), "nobody was asked, and another store may be named"
 
 
 def test_the_page_and_the_json(run: Callable[..., Run], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from unpoison.models.prompts import informative
 from unpoison.retrieval.store import Store
 from unpoison.scan.quarantine import earlier_moves
 from unpoison.scan.statements import says
-from unpoison.scan.stores import open_store
+from unpoison.scan.stores import FolderStore, open_store
 from unpoison.utils.checks import at_least
 
 __all__ = ["BUDGET", "REPEATS", "Settings", "investigate"]
@@ -108,6 +108,10 @@ def investigate(
     with open_store(store) as index, open_store(quarantine, new=True) as held:
         if index.shares_with(held):
             raise InputError(f"{held.name} is where the documents are; name another store with --quarantine")
+        if isinstance(held, FolderStore) and not isinstance(index, FolderStore):
+            raise InputError(
+                f"{held.name} takes files, and {index.name} has none; name a store of its kind with --quarantine"
+            )
         documents = _read_documents(store, quarantine, index, held, journal)
         identity = {
             "question": case.question,

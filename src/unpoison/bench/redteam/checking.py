@@ -115,7 +115,12 @@ def _suggest(answered: Answered, replies: list[Any]) -> list[str]:
 
 
 def _first_question(config: Config) -> str:
-    loaded = load(config.source)
+    try:
+        loaded = load(config.source)
+    except InputError as error:
+        raise InputError(
+            f"{error}, or a question with --question; 'unpoison questions' makes some from your documents"
+        ) from None
     if not loaded.examples:
         raise InputError(f"{clip(config.questions)} holds no usable question; give one with --question")
     return loaded.examples[0].question
