@@ -167,7 +167,7 @@ class PassageReader:
     def _reading_of_each(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
         windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
-        asked = {question: self._unread_language(question) for question, _ in pairs}
+        asked = {question: self._unread_language(question) for question in {question for question, _ in pairs}}
         cut = [
             [
                 (offset, window, asked[question] or self._unread_language(window.of(text)))

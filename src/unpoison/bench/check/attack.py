@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from unpoison.bench.check.asking import passages_of
 from unpoison.bench.check.planting import Retrieved, craft_candidates
@@ -24,6 +23,7 @@ from unpoison.bench.redteam.session import resume_trials
 from unpoison.bench.redteam.targets import PREFIX, Answered, Document, fingerprints, new_canary, planted_positions
 from unpoison.errors import TargetError
 from unpoison.types import Passage
+from unpoison.utils.closing import Closing
 
 __all__ = ["LiveRetrieval", "Planting", "ask_with"]
 
@@ -43,7 +43,7 @@ def ask_with(system: RunningSystem, pace: Pace) -> Callable[[str], Answered]:
     return ask
 
 
-class Planting:
+class Planting(Closing):
     """Plants in a system and takes everything back; a context manager that holds the journal.
 
     Args:
@@ -211,14 +211,6 @@ class Planting:
 
     def close(self) -> None:
         self._journal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _handles(plants: Sequence[Plant]) -> list[tuple[str, ...]]:

@@ -92,13 +92,15 @@ def words_of_form(
     written = dict(enumerate(readings, among))
     meant = {i: n for n, i in written.items()}
     asked = sorted({written.get(n, n) for n in rows})
-    mates = _mates(wanted, {n: RecordText.of(texts[n]) for n in {*others, *asked}}, asked, others)
+    known = {n: RecordText.of(texts[n]) for n in {*others, *asked}}
+    mates = _mates(wanted, known, asked, others)
     formed: dict[int, Flags] = {}
     for n in rows:
         near = mates.get(written.get(n, n), ())
         if near:
             same = [meant.get(i, i) if n in written else i for i in near]
-            formed[n] = _in_common(RecordText.of(texts[n]).stems, [RecordText.of(texts[i]).stems for i in same])
+            own, *shared = ((known.get(i) or RecordText.of(texts[i])).stems for i in (n, *same))
+            formed[n] = _in_common(own, shared)
     return formed
 
 
