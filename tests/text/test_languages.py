@@ -50,12 +50,21 @@ def test_sentences_and_questions_of_other_languages_are_told(language: str, text
         "def main(o, e): return (e or o)",
         "What does the German word Schadenfreude mean?",
         'The sign says "Wer hat das Rathaus gebaut, und für wen?" in large letters above the door of the house.',
+        "Who wrote 'Wer hat den Brief'?",
+        "what is the meaning of “et il est mort dans le jardin”",
         "The book is called Cien años de soledad in Spanish, and it was written by Gabriel García Márquez.",
         "Gustaf Adolf Westring, Stig Norén, Gösta Odqvist, Åke Sagrén, Örjan Ström, Pär Åström, Sölve Björk",
     ],
 )
 def test_names_quotations_tables_and_code_are_english(text: str):
     assert other_language(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Wer schrieb 'The Lord of the Rings'?", '"Wer hat den Brief geschrieben?"', "L'eau et l'air sont dans la mer"]
+)
+def test_a_quotation_does_not_hide_the_language_around_it(text: str):
+    assert other_language(text) == ("fr" if "eau" in text else "de")
 
 
 def test_the_more_frequent_of_two_languages_counts():

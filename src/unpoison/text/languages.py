@@ -67,6 +67,9 @@ ASKING = frozenset(
 
 WORD = re.compile(r"[^\W\d_]+|[¿¡]")
 
+QUOTED = re.compile(r"""["“„«][^"“”»\n]{1,80}["“”»]|(?<!\w)['‘‚][^'‘’\n]{1,80}['‘’](?!\w)""")
+"""A short quotation: what an English question asks about may be German."""
+
 LATIN = re.compile("[A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
 
 SCRIPTS = {
@@ -93,7 +96,9 @@ def other_language(text: str) -> str | None:
     ('de', None)
     """
     text = text[:MAX_CHARS]
-    return (None if text.isascii() else _script(text)) or _language(WORD.findall(text))
+    unquoted = WORD.findall(QUOTED.sub(" ", text))
+    written = unquoted if len(unquoted) > 1 else WORD.findall(text)
+    return (None if text.isascii() else _script(text)) or _language(written)
 
 
 def _script(text: str) -> str | None:
