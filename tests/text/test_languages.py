@@ -61,7 +61,8 @@ def test_names_quotations_tables_and_code_are_english(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["Wer schrieb 'The Lord of the Rings'?", '"Wer hat den Brief geschrieben?"', "L'eau et l'air sont dans la mer"]
+    "text",
+    ["Wer schrieb 'The Lord of the Rings'?", '"Wer hat den Brief geschrieben?"', "L'eau et l'air sont dans la mer"],
 )
 def test_a_quotation_does_not_hide_the_language_around_it(text: str):
     assert other_language(text) == ("fr" if "eau" in text else "de")

@@ -67,7 +67,10 @@ ASKING = frozenset(
 
 WORD = re.compile(r"[^\W\d_]+|[¿¡]")
 
-QUOTED = re.compile(r"""["“„«][^"“”»\n]{1,80}["“”»]|(?<!\w)['‘‚][^'‘’\n]{1,80}['‘’](?!\w)""")
+QUOTED = re.compile(
+    r"""["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb\n]{1,80}["\u201c\u201d\u00bb]"""
+    r"""|(?<!\w)['\u2018\u201a][^'\u2018\u2019\n]{1,80}['\u2018\u2019](?!\w)"""
+)
 """A short quotation: what an English question asks about may be German."""
 
 LATIN = re.compile("[A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
