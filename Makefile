@@ -1,6 +1,7 @@
 # Every target does its own set-up in .venv; a fresh machine needs Python 3.11+, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
+READERS := packages/unpoison-reader packages/unpoison-reader-base
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -18,12 +19,12 @@ help: ## show the targets
 	$(PIP) --editable .
 	@touch $@
 
-.venv/test.stamp: .venv/core.stamp packages/unpoison-reader/pyproject.toml
-	$(PIP) --editable packages/unpoison-reader --editable '.[reader,serve,mcp,client,redteam,files]' --group test
+.venv/test.stamp: .venv/core.stamp $(READERS:%=%/pyproject.toml)
+	$(PIP) $(READERS:%=--editable %) --editable '.[reader,reader-base,serve,mcp,client,redteam,files]' --group test
 	@touch $@
 
-.venv/dev.stamp: .venv/core.stamp packages/unpoison-reader/pyproject.toml
-	$(PIP) --editable packages/unpoison-reader --editable '.[torch,onnx,reader,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,lancedb,milvus,elasticsearch,opensearch,weaviate,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
+.venv/dev.stamp: .venv/core.stamp $(READERS:%=%/pyproject.toml)
+	$(PIP) $(READERS:%=--editable %) --editable '.[torch,onnx,reader,reader-base,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,lancedb,milvus,elasticsearch,opensearch,weaviate,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
 	@touch $@
 
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models
@@ -72,8 +73,8 @@ mutants: .venv/dev.stamp ## put 300 small faults into the source and count those
 dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the same commit is built
 	$(PIP) 'build>=1.2'
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist .
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist packages/unpoison-reader
+	set -e; for folder in . $(READERS); do \
+	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist $$folder; done
 
 sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX in dist/sbom.json
 	$(PIP) 'cyclonedx-bom>=7'
@@ -84,7 +85,7 @@ sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX
 
 lock: .venv/dev.stamp ## requirements-dev.txt: every package of the development environment with its hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --all-extras --group dev --constraint constraints.txt \
-	  --no-emit-package unpoison-reader --custom-compile-command 'make lock' --output-file requirements-dev.txt pyproject.toml
+	  $(READERS:packages/%=--no-emit-package %) --custom-compile-command 'make lock' --output-file requirements-dev.txt pyproject.toml
 
 notebooks: .venv/dev.stamp ## run the notebooks of examples/notebooks and keep what they show
 	$(BIN)/python tools/run_notebooks.py

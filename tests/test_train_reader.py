@@ -56,7 +56,7 @@ def checkpoint(folder: Path, kind: str, pieces: list[str] = PIECES) -> Path:
 
 
 def options(start: Path, **others) -> Namespace:
-    absent = dict.fromkeys(("start_at", "teacher", "teacher_start"))
+    absent = dict.fromkeys(("start_at", "teacher", "layers"))
     return Namespace(**{"start": start, **absent, "device": "cpu", "float32": True, **others})
 
 
@@ -89,57 +89,64 @@ def test_what_stands_beside_a_short_text_changes_nothing(reader, tmp_path, kind)
     run.model.eval()
     long, short = windows(reader, run)
     with torch.no_grad():
-        together = reader._logits(run, run.model, run.frame, [long, short])[0][1]
-        alone = reader._logits(run, run.model, run.frame, [short])[0][0]
+        together = reader._logits(run, [long, short])[0][1]
+        alone = reader._logits(run, [short])[0][0]
     assert torch.allclose(together[: len(short.ids)], alone[: len(short.ids)], atol=1e-5)
+
+
+def exported(start: Path, folder: Path, strong: float) -> Path:
+    """A teacher as `export_reader.py` writes it, sure of what it marks."""
+    pytest.importorskip("onnx", reason="ONNX ABSENT: teaching is not tested")
+    from benchmarks.training.export_reader import _Shipped
+    from benchmarks.training.reader_network import Reader
+    from unpoison.models.onnx_export import INPUTS, write_graph
+
+    network = Reader(start).eval()
+    with torch.no_grad():
+        network.marks.weight.normal_(0, strong)
+    folder.mkdir()
+    inputs = INPUTS if network.typed else INPUTS[:2]
+    write_graph(_Shipped(network), inputs, ("start", "end", "relation"), folder / "model.onnx")
+    (folder / "tokenizer.json").write_bytes((start / "tokenizer.json").read_bytes())
+    save_file(network.state_dict(), folder / "pass-1.safetensors")
+    return folder
+
+
+def distance(reader, run, batch) -> float:
+    run.model.eval()
+    start_logits, end_logits, _ = reader._logits(run, batch)
+    return reader.soft_loss(run.frame, run.teacher, start_logits, end_logits, batch).item()
 
 
 def test_a_student_of_another_kind_comes_nearer_to_its_teacher(reader, tmp_path, monkeypatch):
     start, theirs = checkpoint(tmp_path / "bert", "bert"), checkpoint(tmp_path / "mpnet", "mpnet")
-    (work := tmp_path / "work").mkdir()
-    taught = reader._run(options(theirs))
-    with torch.no_grad():
-        taught.model.marks.weight.normal_(0, 3)
-    save_file(reader._weights(taught.model), work / "pass-1.safetensors")
     monkeypatch.setattr(reader, "SOFT", 1.0)
-    run = reader._run(options(start, teacher=work, teacher_start=theirs))
+    run = reader._run(options(start, teacher=str(exported(theirs, tmp_path / "teacher", 3.0))))
     batch = windows(reader, run)
-    assert run.teacher.frame.parts(*_ids(reader._taught(batch[0], run.frame, run.teacher)))[1] == [
-        piece - len(BERT) + len(MPNET) for piece in run.frame.parts(*_ids(batch[0]))[1]
+    taught = run.teacher.window(batch[0], run.frame)
+    assert run.teacher.frame.parts(taught.ids.tolist(), taught.first)[1] == [
+        piece - len(BERT) + len(MPNET) for piece in run.frame.parts(batch[0].ids, batch[0].passage)[1]
     ]
-
-    def distance() -> float:
-        run.model.eval()
-        start_logits, end_logits, _ = reader._logits(run, run.model, run.frame, batch)
-        return reader._soft_loss(run, run.teacher, start_logits, end_logits, batch).item()
-
-    before, optimizer = distance(), reader._optimizer(run.model, 5e-3)
+    before, optimizer = distance(reader, run, batch), reader._optimizer(run.model, 5e-3)
     for _ in range(20):
         reader._step(run, optimizer, batch, 0.5)
-    assert 0 < distance() < before / 2
+    assert 0 < distance(reader, run, batch) < before / 2
 
 
-def _ids(window):
-    return window.ids, window.passage
-
-
-def test_a_reader_is_no_distance_from_itself(reader, tmp_path):
-    start = checkpoint(tmp_path / "bert", "bert")
-    (work := tmp_path / "work").mkdir()
-    save_file(reader._weights(reader._run(options(start)).model), work / "pass-1.safetensors")
-    run = reader._run(options(start, start_at=work, teacher=work, teacher_start=start))
-    run.model.eval()
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_a_reader_is_as_far_from_itself_as_its_int8_weights_are(reader, tmp_path, kind):
+    start = checkpoint(tmp_path / kind, kind)
+    teacher = exported(start, tmp_path / "teacher", 1.0)
+    run = reader._run(options(start, start_at=teacher, teacher=str(teacher)))
+    other = reader._run(options(start, teacher=str(teacher)))
     batch = windows(reader, run)
-    begin, end, _ = reader._logits(run, run.model, run.frame, batch)
-    assert reader._soft_loss(run, run.teacher, begin, end, batch).item() == pytest.approx(0, abs=1e-6)
+    assert distance(reader, run, batch) < 0.02 < distance(reader, other, batch)
 
 
 def test_a_teacher_of_other_pieces_is_refused(reader, tmp_path):
     start, theirs = checkpoint(tmp_path / "bert", "bert"), checkpoint(tmp_path / "mpnet", "mpnet", PIECES[:-2])
-    (work := tmp_path / "work").mkdir()
-    save_file(reader._weights(reader._run(options(theirs)).model), work / "pass-1.safetensors")
     with pytest.raises(ValueError, match=r"'##s'|'\."):
-        reader._run(options(start, teacher=work, teacher_start=theirs))
+        reader._run(options(start, teacher=str(exported(theirs, tmp_path / "teacher", 1.0))))
 
 
 def test_a_teacher_who_was_never_trained_is_refused(reader, tmp_path):
@@ -162,6 +169,15 @@ def test_a_stopped_run_goes_on_where_it_was(reader, tmp_path):
     reader._step(again, moments, batch, 0.2)
     for name, value in run.model.state_dict().items():
         assert torch.allclose(again.model.state_dict()[name], value, atol=1e-7), name
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_of_a_checkpoint_the_lower_layers_are_taken(reader, tmp_path, kind):
+    start = checkpoint(tmp_path / kind, kind)
+    whole, lower = (reader._run(options(start, layers=layers)).model.body for layers in (None, 1))
+    assert (len(whole.encoder.layer), len(lower.encoder.layer)) == (2, 1)
+    for name, value in lower.state_dict().items():
+        assert torch.equal(value, whole.state_dict()[name]), name
 
 
 def test_without_a_state_a_run_begins(reader, tmp_path):

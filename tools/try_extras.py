@@ -27,6 +27,8 @@ SMOKE = {
     "import transformers, sentence_transformers; print(torch.__version__)",
     "onnx": "import onnxruntime, tokenizers; print(onnxruntime.get_available_providers())",
     "reader": f"from unpoison.models import Reader; print(Reader().read('who wrote the letter', {PASSAGES})[0].answer)",
+    "reader-base": "from unpoison.models import load_generator; "
+    f"print(load_generator('reader-base').read('who wrote the letter', {PASSAGES})[0].answer)",
     "export": "import onnx, onnxruntime; print(onnx.__version__)",
     "offline": SCREEN.format("Grada(encoder='minilm')"),
     "openai": "from unpoison.models import OpenAIGenerator; print(OpenAIGenerator('m', api_key='k').name)",

@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.training.split import rows
-from unpoison.models.reader import Reader
+from unpoison.models import Reader, load_generator
+from unpoison.models.spans import cores
 from unpoison.text.languages import other_language
 from unpoison.text.normalisation import squad
 
@@ -45,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("xquad", type=Path, help="the folder of XQuAD's files")
     parser.add_argument("folder", type=Path, help="the shared data, for the texts in English")
-    parser.add_argument("--reader", help="a folder or checkpoint instead of the shipped reader")
+    parser.add_argument("--reader", default="reader", help="reader, reader-base or qa:FOLDER_OR_NAME")
     parser.add_argument("--most", type=int, default=150, help="questions of a language")
     options = parser.parse_args()
     print("| question | passage | n | before: right / wrong / refused | answered though none "
@@ -54,8 +55,7 @@ def main() -> None:
     items = {tag: _items(options.xquad / f"xquad.{tag}.json") for tag in LANGUAGES}
     chosen = sorted(set.intersection(*map(set, items.values())))
     chosen = chosen[:: max(1, len(chosen) // options.most)][: options.most]
-    after = Reader(options.reader)
-    before = Reader(options.reader)
+    after, before = (load_generator(f"{options.reader},threads={cores()}") for _ in "12")  # each with its own memory
     before._settings = replace(before._settings, languages=())
     cells = [("en", "en"), *((a, b) for tag in list(LANGUAGES)[1:] for a, b in ((tag, tag), (tag, "en"), ("en", tag)))]
     for asked, read in cells:

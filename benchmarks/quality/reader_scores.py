@@ -14,8 +14,8 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Callable
-from itertools import combinations
+from collections.abc import Callable, Mapping
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from benchmarks.training.reader_data import MEASURED, measured, poison_pairs, sp
 from benchmarks.training.reader_texts import Pair, scored, summary
 from unpoison.models import ExtractiveReader, LexicalNLI, load_generator
 from unpoison.models.prompts import atomic_answer_prompt, informative
-from unpoison.models.reader import Reader, load_reader
+from unpoison.models.reader import Reader
 from unpoison.text.answers import relation
 
 Read = Callable[[list[Pair]], list[str]]
@@ -40,8 +40,8 @@ def main() -> None:
     parser.add_argument("--also", action="append", default=[], help="a further reader, such as qa:FOLDER")
     parser.add_argument("--per-file", type=int, default=100)
     options = parser.parse_args()
-    readers: dict[str, Read] = {"extractive": _extractive, "reader": _model(load_reader())}
-    readers |= {name: _model(load_generator(name)) for name in options.also}  # type: ignore[arg-type]
+    models: dict[str, Reader] = {name: load_generator(name) for name in ("reader", *options.also)}  # type: ignore[misc]
+    readers: dict[str, Read] = {"extractive": _extractive, **{name: _model(model) for name, model in models.items()}}
     sets = {name: measured(options.folder, name, options.per_file) for name in MEASURED}
     mixed = _mixed(options.folder)
     print(
@@ -60,8 +60,8 @@ def main() -> None:
         }
         cells = [f"{a} / {b} | {c} / {d}" for a, b, c, d in (summary(scores) for scores in rows.values())]
         print(f"| {kind} | {len(next(iter(rows.values())))} | {' | '.join(cells)} |")
-    _print_relations(options.folder)
-    _print_time()
+    _print_relations(options.folder, models)
+    _print_time(models)
 
 
 def _mixed(folder: Path) -> list[Pair]:
@@ -85,7 +85,7 @@ def _model(reader: Reader) -> Read:
     return lambda pairs: [r.answer for r in reader.read_pairs([(pair.question, pair.text) for pair in pairs])]
 
 
-def _print_relations(folder: Path) -> None:
+def _print_relations(folder: Path, models: Mapping[str, Reader]) -> None:
     """Aliases that share words are the same, right and wrong answers rivals; "choice" puts one against the other."""
     rows: list[tuple[str, str, str, bool]] = []
     choices: list[tuple[str, str, str, str]] = []
@@ -101,7 +101,7 @@ def _print_relations(folder: Path) -> None:
                 (question, a, b, False) for a in right for b in wrong
             ]
             choices += [(question, a, b, c) for a, b in pairs for c in wrong]
-    reader, lexical = load_reader(), LexicalNLI()
+    lexical = LexicalNLI()
 
     def by_lexical(question: str, left: str, right: str) -> tuple[float, float]:
         made = lexical.judge([(f"Question: {question} Answer: {left}", f"Question: {question} Answer: {right}")])[0]
@@ -110,8 +110,7 @@ def _print_relations(folder: Path) -> None:
     judges = {
         "lexical judge": by_lexical,
         "rules": lambda q, a, b: relation(q, a, b)[:2],
-        "reader": lambda q, a, b: reader.relations(q, [(a, b)])[0][:2],
-    }
+    } | {name: _by_model(model) for name, model in models.items()}
     same = sum(row[3] for row in rows)
     print(f"\n| judge | same, of {same} | rival, of {len(rows) - same} | choice, of {len(choices)} |")
     print("|---|---|---|---|")
@@ -125,6 +124,10 @@ def _print_relations(folder: Path) -> None:
         print(f"| {name} | {' | '.join(f'{100 * value:.1f} %' for value in (*kinds, picked))} |")
 
 
+def _by_model(reader: Reader) -> Callable[[str, str, str], tuple[float, float]]:
+    return lambda question, left, right: reader.relations(question, [(left, right)])[0][:2]
+
+
 def _shares(left: str, right: str) -> bool:
     one, two = (set(text.lower().replace(",", " ").split()) - {"the", "a", "an", "of", "in"} for text in (left, right))
     return 2 * len(one & two) >= min(len(one), len(two)) > 0
@@ -134,7 +137,7 @@ def _odds(verdict: tuple[float, float]) -> float:
     return float(verdict[0]) - float(verdict[1])
 
 
-def _print_time() -> None:
+def _print_time(models: Mapping[str, Reader]) -> None:
     words = [
         "the",
         "reader",
@@ -158,15 +161,15 @@ def _print_time() -> None:
         "own",
     ]
     rng = np.random.default_rng(0)
-    print("\n| passages of 120 words | ms, best of 5 |\n|---|---|")
-    for count in (1, 10, 50):
+    print("\n| reader | passages of 120 words | ms, best of 5 |\n|---|---|---|")
+    for name, count in product(models, (1, 10, 50)):
         taken = []
         for _ in range(5):
             texts = [" ".join(rng.choice(words, 120)) for _ in range(count)]
             began = time.perf_counter()
-            load_reader().read("which words answer a question", texts)
+            models[name].read("which words answer a question", texts)
             taken.append(1000 * (time.perf_counter() - began))
-        print(f"| {count} | {min(taken):.0f} |")
+        print(f"| {name} | {count} | {min(taken):.0f} |")
     print(f"\nPeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -29,7 +29,6 @@ from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
 from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
-PER_FILE = 400
 AVERAGED = 3
 LANGUAGES = ("en",)
 
@@ -40,9 +39,11 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="where train_reader.py wrote its states")
     parser.add_argument("output", type=Path, help="where model.onnx, tokenizer.json and reader.json go")
     parser.add_argument("--start", type=Path, help="the checkpoint that the training started from; MiniLM unless given")
+    parser.add_argument("--layers", type=int, help="how many of its layers were trained; all unless given")
+    parser.add_argument("--most", type=int, default=400, help="pairs of a family that the calibration reads")
     options = parser.parse_args()
     start = options.start or minilm()
-    network = Network(start)
+    network = Network(start, options.layers)
     network.load_state_dict(_averaged(options.work))
     options.output.mkdir(parents=True, exist_ok=True)
     inputs = INPUTS if network.typed else INPUTS[:2]
@@ -51,7 +52,7 @@ def main() -> None:
     bounds = {"window": WINDOW, "question": LONGEST_QUESTION}
     write_settings(options.output, **bounds)
     reader = Reader(options.output)
-    slope, intercept = fit_line(*_odds(reader, options.folder))
+    slope, intercept = fit_line(*_odds(reader, options.folder, options.most))
     logits, classes, fitted = _relations(reader, options.folder)
     temperature = _temperature(logits[fitted], classes[fitted])
     figures = {"slope": slope, "intercept": intercept, "temperature": temperature}
@@ -79,12 +80,12 @@ class _Shipped(nn.Module):
         return start, end, relation
 
 
-def _odds(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _odds(reader: Reader, folder: Path, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of held-out passages: the reader's log-odds, whether they answer, and their family."""
     rows = [
         (name, pair)
-        for name, pairs in families(folder, PER_FILE).items()
-        for part in forms_of(pairs, PER_FILE // 3).values()
+        for name, pairs in families(folder, most).items()
+        for part in forms_of(pairs, most // 3).values()
         for pair in part
     ]
     readings = reader.read_pairs([(pair.question, pair.text) for _, pair in rows])

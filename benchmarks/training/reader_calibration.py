@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 
 from benchmarks.training.reader_data import FREE_FILES, MEASURED, measured, poison_pairs, span_pairs, unseen
 from benchmarks.training.reader_texts import Pair, cut
-from unpoison.models.passage_reader import PassageReader
+from unpoison.models import Reader, load_generator
 
 __all__ = ["FORMS", "calibration_error", "families", "fit_line", "forms_of"]
 
@@ -37,10 +37,10 @@ FORMS = ("short", "snippet", "long")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the shared data")
-    parser.add_argument("--reader", help="a folder or checkpoint instead of the shipped reader")
+    parser.add_argument("--reader", default="reader", help="reader, reader-base or qa:FOLDER_OR_NAME")
     parser.add_argument("--most", type=int, default=150, help="pairs of a family, and a third of it in other forms")
     options = parser.parse_args()
-    reader = PassageReader(options.reader)
+    reader: Reader = load_generator(options.reader)  # type: ignore[assignment]
     names, forms, odds, stated, answered = [], [], [], [], []
     for name, pairs in families(options.folder, options.most, licensed=False).items():
         for form, part in forms_of(pairs, options.most // 3).items():

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from benchmarks.training.reader_answers import CLASSES
 
-__all__ = ["Frame", "Reader", "minilm", "open_tokenizer", "translation"]
+__all__ = ["Frame", "Reader", "Window", "minilm", "open_tokenizer"]
 
 DROPPED = 0.1
 
@@ -22,14 +20,19 @@ DROPPED = 0.1
 class Reader(nn.Module):
     """An encoder with two heads: start and end of the answer per token, and the relation of two answers.
 
-    The word embeddings stay as they are: the data are too few to move words that they do not hold.
+    The word embeddings stay as they are: the data are too few to move words that they do not hold. With `layers`, only
+    that many of the checkpoint's are taken, from below (Sajjad et al. 2020, "top-layer dropping").
     """
 
-    def __init__(self, checkpoint: str | Path) -> None:
-        from transformers import AutoModel
+    def __init__(self, checkpoint: str | Path, layers: int | None = None) -> None:
+        from transformers import AutoConfig, AutoModel
 
         super().__init__()
-        self.body = AutoModel.from_pretrained(checkpoint, add_pooling_layer=False, attn_implementation="eager")
+        config = AutoConfig.from_pretrained(checkpoint)
+        config.num_hidden_layers = layers or config.num_hidden_layers
+        self.body = AutoModel.from_pretrained(
+            checkpoint, config=config, add_pooling_layer=False, attn_implementation="eager"
+        )
         self.typed = getattr(self.body.config, "type_vocab_size", 0) > 1
         size = self.body.config.hidden_size
         self.marks = nn.Linear(size, 2)
@@ -67,6 +70,17 @@ def _share_dropout(model: nn.Module) -> None:
                 setattr(module, name, SharedDropout())
         if hasattr(module, "dropout_prob"):
             module.dropout_prob = 0.0
+
+
+@dataclass
+class Window:
+    """One input: token ids, where the passage begins, and the token spans that answer (none: the first token)."""
+
+    ids: list[int]
+    passage: int
+    spans: list[tuple[int, int]]
+    offsets: list[tuple[int, int]]
+    relation: int = -1
 
 
 @dataclass(frozen=True)
@@ -109,21 +123,6 @@ def open_tokenizer(folder: Path) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def translation(source: Tokenizer, target: Tokenizer) -> NDArray[np.int64]:
-    """The target's id of each of the source's tokens, shape (tokens of the source,); 0 for marks that it lacks.
-
-    Raises:
-        ValueError: They do not cut words into the same pieces, so that one cannot teach the other token by token.
-    """
-    theirs, marks = target.get_vocab(), source.get_added_tokens_decoder()
-    table = np.zeros(source.get_vocab_size(), np.int64)
-    for token, i in source.get_vocab().items():
-        if token not in theirs and i not in marks:
-            raise ValueError(f"the teacher lacks the piece of a word {token!r}; take one of the same vocabulary")
-        table[i] = theirs.get(token, 0)
-    return table
 
 
 def minilm() -> Path:

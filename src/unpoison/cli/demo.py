@@ -53,6 +53,10 @@ def demo(
     html: Annotated[
         Path | None, option("FILE", "Also write a page with pictures: the catch, the miss, the tricks.")
     ] = None,
+    generator: Annotated[
+        str | None,
+        option("--generator -g GENERATOR", "With --all: what answers. [default: reader, where it is installed]"),
+    ] = None,
 ) -> None:
     """Attack and defend the built-in sample: no key, no download, a few seconds.
 
@@ -81,7 +85,7 @@ def demo(
     miss = max(attacked, key=lambda case: (len(case.missed_by), sum(map(case.poisons_left, case.missed_by))))
     tried = tricks(rows) if everything or html is not None else []
     if everything:
-        _show_all(rows, cases, written, catch, miss, tried)
+        _show_all(rows, cases, written, catch, miss, tried, generator)
     else:
         lines = (*_brief(cases, written), *brief_sources(), *agent_lines())
         print(*lines, sep="\n")  # noqa: T201  this is what the command line is for
@@ -114,6 +118,7 @@ def _show_all(
     catch: DemoCase,
     miss: DemoCase,
     tried: Sequence[Trick],
+    generator: str | None,
 ) -> None:
     """Every defense beside the others, with its reasons."""
     from unpoison.cli.demo_agent import agent_lines
@@ -140,10 +145,11 @@ def _show_all(
     show(*full_sources())
     show(*agent_lines())
     show(_figures(cases, written), "")
-    if best_reader() == "reader":
-        show(_answers({count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
-    else:
+    if generator is None and best_reader() == "extractive":
         show(ADDS, "")
+    else:
+        answered = {count: [(row, plant(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}
+        show(_answers(answered, generator or best_reader()), "")
 
 
 def _glance(cases: Sequence[DemoCase]) -> Table:
@@ -325,25 +331,27 @@ def _format_line(name: str, cells: Sequence[str]) -> str:
     return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS))
 
 
-def _answers(cases: Mapping[int, Sequence[tuple[Row, Sequence[Passage]]]]) -> Table:
+def _answers(cases: Mapping[int, Sequence[tuple[Row, Sequence[Passage]]]], generator: str) -> Table:
     """How many questions are answered rightly, and how many as the attacker wants.
 
     Args:
         cases: For each number of planted poisons every row with the passages that are read.
+        generator: What answers.
     """
     from rich.table import Table
     from rich.text import Text
 
     from unpoison.bench.evaluation import matcher
+    from unpoison.bench.evaluation.differences import in_words
     from unpoison.core import registry
 
-    table = Table(title=Text("What the small reader answers", style="bold"), title_justify="left")
+    table = Table(title=Text(f"What {in_words(generator)} answers", style="bold"), title_justify="left")
     for heading in ("poisons", "defense", "right", "the attacker's", "no answer"):
         table.add_column(heading, justify="left" if heading == "defense" else "right")
     judge = matcher()
     for count, rows in cases.items():
         for name, spec in ANSWERED_BY.items():
-            defense = registry.create("defenses", spec, generator="reader")
+            defense = registry.create("defenses", spec, generator=generator)
             right = wrong = silent = 0
             for row, passages in rows:
                 answer = defense.answer(row.query, passages)

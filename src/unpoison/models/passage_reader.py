@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import softmax
 from unpoison.models.lexical import judge_pairs
+from unpoison.models.loading import READERS
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
-from unpoison.utils.checks import at_least, within
+from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import require
 from unpoison.utils.lru_cache import LRUCache
 
@@ -66,17 +67,19 @@ class Reading:
 
 
 class PassageReader:
-    """Reads each passage by itself with an extractive question-answering model: the shipped one, or any checkpoint.
+    """Reads each passage by itself with an extractive question-answering model: a shipped one, or any checkpoint.
 
     Args:
         name_or_path: A folder with `model.onnx` and `tokenizer.json`, or a question-answering checkpoint of the
-            transformers library, by folder or by name; None for the shipped reader.
+            transformers library, by folder or by name; None for a shipped reader.
+        shipped: Which one: "reader", the small one, or "reader-base".
         threshold: From this probability of no answer on, none is given, in (0, 1].
         threads: Windows that are read at the same time; None for one on every core.
         device: For a transformers checkpoint: "cpu", "cuda", ...; None for a GPU if there is one.
 
     Raises:
-        MissingExtraError: The extra `reader` (or `torch`, for a transformers checkpoint) is not installed.
+        OptionError: No such reader is shipped.
+        MissingExtraError: The extra `reader`, `reader-base` or, for a transformers checkpoint, `torch` is missing.
         ModelError: The files are missing, cut, changed or of another kind.
     """
 
@@ -84,19 +87,20 @@ class PassageReader:
         self,
         name_or_path: str | Path | None = None,
         *,
+        shipped: str = "reader",
         threshold: float = THRESHOLD,
         threads: int | None = None,
         device: str | None = None,
     ) -> None:
         self.threshold = within("threshold", threshold, 1e-6, 1.0)
-        self.name = reader_name("reader" if name_or_path is None else f"qa:{name_or_path}", threshold)
+        self.name = reader_name(shipped if name_or_path is None else f"qa:{name_or_path}", threshold)
         threads = cores() if threads is None else at_least("threads", threads, 1)
-        folder = _package() if name_or_path is None else Path(name_or_path)
+        folder = _shipped_folder(shipped) if name_or_path is None else Path(name_or_path)
         self._model: SpanModel
         if any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "reader.json")):
             self._settings = Settings.of(folder, self.name)
             if name_or_path is None and {name for name, _ in self._settings.hashes} != {"model.onnx", "tokenizer.json"}:
-                raise ModelError("the reader's reader.json lacks the hashes of its files; install the package again")
+                raise ModelError(f"{shipped}'s reader.json lacks the hashes of its files; install the package again")
             self._model = OnnxSpans(folder, self.name, threads)
             source = (folder / "tokenizer.json").read_text("utf-8", "replace")
         else:
@@ -115,7 +119,7 @@ class PassageReader:
     def read(self, question: str, passages: Sequence[str], /) -> list[Reading]:
         """What each passage says to the question.
 
-        Ten passages of 120 words take about a tenth of a second on two cores with the shipped reader; time is linear
+        Ten passages of 120 words take about a tenth of a second on two cores with the small reader; time is linear
         in the windows. Two calls give the same bytes on the same machine.
 
         Raises:
@@ -208,7 +212,7 @@ class PassageReader:
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
         """Whether the two answers of each pair say the same, are rivals, or are compatible.
 
-        Rules decide where they can (`text.answers`); otherwise the shipped reader's model does, and a guess from
+        Rules decide where they can (`text.answers`); otherwise a shipped reader's model does, and a guess from
         the shared words does for other checkpoints. Symmetric.
         """
         related = [relation(question, left, right) for left, right in pairs]
@@ -258,9 +262,11 @@ def reader_name(name: str, threshold: float) -> str:
     return name if threshold == THRESHOLD else f"{name},threshold={threshold:g}"
 
 
-def _package() -> Path:
-    require("onnxruntime", "the reader", "reader")
-    return Path(str(require("unpoison_reader", "the reader").FOLDER))
+def _shipped_folder(name: str) -> Path:
+    package = READERS[among("shipped", name, tuple(READERS))]
+    for library in ("onnxruntime", "tokenizers"):
+        require(library, "the reader", name)
+    return Path(str(require(package, "the reader", name).FOLDER))
 
 
 def _between(guess: Relation, opinion: Relation | None) -> Relation:

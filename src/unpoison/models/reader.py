@@ -22,11 +22,11 @@ from unpoison.models.sentences import sentence_of
 from unpoison.text.answers import relation
 from unpoison.types import Reply
 
-__all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_reader"]
+__all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_base_reader", "load_reader"]
 
 
 class Reader(PassageReader):
-    """Reads with an extractive question-answering model: the shipped one, or any checkpoint. It is no language model.
+    """Reads with an extractive question-answering model: a shipped one, or any checkpoint. It is no language model.
 
     It copies words. It does not infer, compare, count or translate, and knows nothing that the passages do not say.
     Each passage is read by itself: what one says cannot change how another is read. Every task takes the same passages
@@ -110,15 +110,33 @@ def load_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> 
         MissingExtraError: The extra `reader` is not installed.
         ModelError: Its files were cut or changed.
     """
+    return _shipped("reader", threshold, threads)
+
+
+def load_base_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
+    """The larger reader, of the package unpoison-reader-base: it reads better, and takes several times as long.
+
+    Args:
+        threshold: As for `Reader`; with options a reader of its own is made.
+        threads: As for `Reader`.
+
+    Raises:
+        MissingExtraError: The extra `reader-base` is not installed.
+        ModelError: Its files were cut or changed.
+    """
+    return _shipped("reader-base", threshold, threads)
+
+
+def _shipped(name: str, threshold: float, threads: int | None) -> Reader:
     if threshold != THRESHOLD or threads is not None:
-        return Reader(threshold=threshold, threads=threads)
+        return Reader(shipped=name, threshold=threshold, threads=threads)
     with _LOADING:
-        if not _SHIPPED:
-            _SHIPPED.append(Reader())
-        return _SHIPPED[0]
+        if name not in _LOADED:
+            _LOADED[name] = Reader(shipped=name)
+        return _LOADED[name]
 
 
-_SHIPPED: list[Reader] = []
+_LOADED: dict[str, Reader] = {}
 _LOADING = Lock()
 
 

@@ -20,6 +20,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "tokenizers": "onnx",
     "unpoison_reader": "reader",
+    "unpoison_reader_base": "reader-base",
     "openai": "openai",
     "anthropic": "anthropic",
     "sklearn": "reference",

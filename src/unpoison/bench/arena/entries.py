@@ -98,9 +98,12 @@ def _retrievals(data: Data, file: str) -> list[dict[str, Any]]:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry("none", "vanilla", about="no defense"),
+    Entry("none-base", "vanilla", generator="reader-base", tracks=("answers",), about="with the larger reader"),
     Entry("guard", "guard", tracks=("screening", "answers", "injection"), seen=FITTED_ON, about="this package's"),
     Entry("guard-sources", "guard", sources="seen", tracks=("answers",), seen=FITTED_ON,
           about="Guard with a history of sources"),
+    Entry("guard-sources-base", "guard", generator="reader-base", sources="seen", tracks=("answers",), seen=FITTED_ON,
+          about="with the larger reader"),
     Entry("grada", "grada", about="Zheng et al., 2025; words"),
     Entry("grada-minilm", "grada:similarity=encoder", encoder="minilm", tracks=("screening",), about="with MiniLM"),
     Entry("ragdefender", "ragdefender", about="Kim et al., 2025; words"),

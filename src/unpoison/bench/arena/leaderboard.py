@@ -76,7 +76,8 @@ INTRODUCTION = """\
 # Arena
 
 A fixed set of tasks on which every defense is measured in the same way: clean retrievals of many kinds, poison that
-others published, attacks of ours, answers by the same reader, prompt injections, and poison that lies in a collection.
+others published, attacks of ours, answers by the same reader (entries in `-base`: by the larger one), prompt
+injections, and poison that lies in a collection.
 How it works, and how to take part: [evaluation](evaluation.md#the-arena). This page is generated from the result files
 by `unpoison arena table --page docs/arena.md`; the same as [JSON](arena.json).
 """

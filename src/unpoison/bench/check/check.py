@@ -26,7 +26,7 @@ from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
 from unpoison.io.journal import Journal, read_rows
-from unpoison.models.loading import best_reader, load_generator
+from unpoison.models.loading import load_best_reader
 from unpoison.models.protocols import Generator
 from unpoison.report.rendering import plain
 from unpoison.scan.documents import Document, Failure
@@ -136,13 +136,12 @@ class Check:
                 replace(document, passage=replace(document.passage, source=f"{roots[0]}/{document.id}"))
                 for document in documents
             ]
-        wanted = best_reader() == "reader" if reader is None else reader
         return cls(
             describe_source(source),
             documents,
             roots=roots,
             unread=len(failures),
-            reader=load_generator("reader") if wanted else None,
+            reader=load_best_reader(reader),
             **options,
         )
 

@@ -28,7 +28,7 @@ from unpoison.bench.redteam.secrets import Secrets
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.io.journal import write_json
-from unpoison.models.loading import best_reader, load_generator
+from unpoison.models.loading import load_best_reader
 from unpoison.scan.documents import Document
 from unpoison.scan.engine import describe_source
 
@@ -105,9 +105,7 @@ class SystemCheck(Check):
         if plant and state is not None:
             state.mkdir(mode=0o700, parents=True, exist_ok=True)
             planting = Planting(system, state / PLANTS, secrets, pace)
-        wanted = best_reader() == "reader" if reader is None else reader
-        generator = load_generator("reader") if wanted else None
-        return cls(system, documents, asked, planting, reader=generator, state=state, **options)
+        return cls(system, documents, asked, planting, reader=load_best_reader(reader), state=state, **options)
 
     @cached_property
     def retrieval(self) -> Retrieval:

@@ -90,6 +90,7 @@ def row_variants(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
     "reader": "the small reader",
+    "reader-base": "the larger reader",
     "lexical": "the lexical model",
     "bm25": "BM25",
 }
