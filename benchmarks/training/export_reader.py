@@ -24,6 +24,7 @@ from benchmarks.training.reader_answers import relation_rows
 from benchmarks.training.reader_calibration import families, fit_line, forms_of
 from benchmarks.training.reader_network import Reader as Network
 from benchmarks.training.reader_network import minilm
+from benchmarks.training.reader_weights import passes
 from benchmarks.training.split import share_of
 from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
 from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
@@ -65,8 +66,7 @@ def main() -> None:
 
 def _averaged(work: Path) -> dict[str, Tensor]:
     """The mean of the weights after each of the last passes, which reads somewhat better than the last alone."""
-    files = sorted(work.glob("pass-*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))[-AVERAGED:]
-    states = [load_file(file) for file in files]
+    states = [load_file(file) for file in passes(work)[-AVERAGED:]]
     return {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
 
 

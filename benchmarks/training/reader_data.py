@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.training import guard_data
-from benchmarks.training.reader_texts import Pair, blanked, occurrences
+from benchmarks.training.reader_texts import UNLABELLED, Pair, blanked, occurrences
 from benchmarks.training.reader_written import written
 from benchmarks.training.split import held_out, overlaps, rows, runs, words
 from unpoison.bench.evaluation import load_passages
 from unpoison.bench.evaluation.contexts import nearest
+from unpoison.core.passages import Passage
 
 __all__ = [
     "BLANKED",
@@ -34,6 +35,7 @@ __all__ = [
     "poison_pairs",
     "span_pairs",
     "training",
+    "unlabelled",
     "unseen",
 ]
 
@@ -52,6 +54,8 @@ MEASURED = (
 
 POISON_PER_QUESTION = 14
 NEAR_MISSES = 2
+NEAR = 3
+"""Passages of the corpus that a teacher reads for each question."""
 BLANKED = 4000
 WRITTEN = 1500
 
@@ -141,6 +145,21 @@ def blank_sources(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
+def unlabelled(folder: Path) -> list[Pair]:
+    """Training questions with the nearest free passages of the corpus, for a teacher to say what they hold."""
+    learnt = [pair for pairs in training(folder).values() for pair in pairs]
+    asked = list({words(pair.question): pair.question for pair in learnt}.values())
+    known = {(words(pair.question), pair.text) for pair in learnt}
+    sources = blank_sources(folder)
+    corpus = [Passage(id=str(i), text=titled(*source)) for i, source in enumerate(sources)]
+    return [
+        Pair(question, corpus[i].text, (), UNLABELLED)
+        for question, near in zip(asked, nearest(asked, corpus, NEAR), strict=True)
+        for i in near
+        if not known & {(words(question), corpus[i].text), (words(question), sources[i][1])}
+    ]
+
+
 def measured(folder: Path, name: str, most: int = 100, seed: int = 0) -> list[Pair]:
     """Single passages of one question file, unseen: about as many with an answer as without."""
     with_answer, without = [], []
@@ -206,8 +225,12 @@ def _read(name: str, row: dict[str, Any]) -> Iterator[tuple[Pair, str, str]]:
 
 
 def _text(passage: dict[str, Any]) -> str:
-    title = passage.get("title") or ""
-    return f"{title}\n{passage['text']}" if title and not passage["text"].startswith(title) else passage["text"]
+    return titled(passage.get("title") or "", passage["text"])
+
+
+def titled(title: str, text: str) -> str:
+    """A passage under its title, unless it begins with it."""
+    return f"{title}\n{text}" if title and not text.startswith(title) else text
 
 
 def _near_misses(folder: Path, spans: list[Pair]) -> list[Pair]:

@@ -74,13 +74,17 @@ def _share_dropout(model: nn.Module) -> None:
 
 @dataclass
 class Window:
-    """One input: token ids, where the passage begins, and the token spans that answer (none: the first token)."""
+    """One input: token ids, where the passage begins, and the token spans that answer (none: the first token).
+
+    Without `known`, only a teacher says what answers; `relation` is that of two answers, -1 for a passage.
+    """
 
     ids: list[int]
     passage: int
     spans: list[tuple[int, int]]
     offsets: list[tuple[int, int]]
     relation: int = -1
+    known: bool = True
 
 
 @dataclass(frozen=True)

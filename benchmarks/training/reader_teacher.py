@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from benchmarks.training.reader_network import Frame, Window, open_tokenizer
-from unpoison.models.loading import READERS
+from benchmarks.training.reader_weights import exported_folder
 from unpoison.models.spans import OnnxSpans, cores
 from unpoison.models.spans import Window as Input
 
@@ -34,7 +32,7 @@ class Teacher:
 
     @classmethod
     def of(cls, name: str, student: Tokenizer) -> Teacher:
-        folder = Path(import_module(READERS[name]).FOLDER) if name in READERS else Path(name)
+        folder = exported_folder(name)
         tokenizer = open_tokenizer(folder)
         return cls(OnnxSpans(folder, name, cores()), Frame.of(tokenizer), _translation(student, tokenizer))
 

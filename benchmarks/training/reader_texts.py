@@ -12,6 +12,7 @@ from unpoison.text.normalisation import squad
 
 __all__ = [
     "MONTHS",
+    "UNLABELLED",
     "Pair",
     "Score",
     "blanked",
@@ -32,6 +33,10 @@ __all__ = [
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-Z0-9])")
 NAME = re.compile(r"\b[A-Z][\w'\u2019.-]*(?:\s+(?:of|de|the|van|von|and)?\s?[A-Z][\w'\u2019.-]*){0,3}")
 NUMBER = re.compile(r"\b\d[\d,.]*\d\b|\b\d\b")
+
+
+UNLABELLED = "unlabelled"
+"""The source of pairs of which only a teacher says what they hold."""
 
 
 @dataclass(frozen=True)

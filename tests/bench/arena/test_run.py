@@ -45,6 +45,25 @@ def test_a_killed_run_goes_on_and_says_the_same(result, data, tmp_path, monkeypa
     assert 0 < len(measured) < len(tasks_of("screening"))
 
 
+def test_what_other_weights_answered_is_measured_again(result, data, tmp_path, monkeypatch) -> None:
+    assert result["made"]["weights"] == run.weights_of("reader")
+    measured = []
+    monkeypatch.setattr(run, "weights_of", lambda generator: "0123456789ab")
+    monkeypatch.setattr(run, "_measure", lambda task, *rest: measured.append(task.key) or {"absent": "asked"})
+    again = run_entry(Entry("none", "vanilla"), ["screening"], data, tmp_path / "runs", SIZE)
+    assert measured == [task.key for task in tasks_of("screening")]
+    assert again["made"]["weights"] == "0123456789ab"
+
+
+def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
+    pytest.importorskip("unpoison_reader")
+    pytest.importorskip("unpoison_reader_base")
+    small, larger = run.weights_of("reader"), run.weights_of("reader-base")
+    assert small != larger
+    assert len(small) == len(larger) == 12
+    assert run.weights_of("extractive") == run.weights_of("qa:folder") == ""
+
+
 def test_missing_data_are_named_with_the_command(data, folder, tmp_path) -> None:
     file = folder / "ramdocs.jsonl"
     held = file.read_bytes()

@@ -1,7 +1,8 @@
 """Runs entries through the tasks, into one folder that a killed run goes on in, and writes a result file an entry.
 
 A result file is what takes part in the leaderboard: `{"arena", "entry", "tracks", "digest", "absent", "made"}`. The
-digest is over the tracks, so that two results are the same where it is; who made it, when and on what stands apart.
+digest is over the tracks, so that two results are the same where it is; who made it, when, on what and with which
+weights of a shipped reader stands apart.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -23,8 +26,9 @@ from unpoison.bench.arena.entries import Entry
 from unpoison.bench.arena.tasks import VERSION, Task, Track, tasks_of
 from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError, clip
 from unpoison.io.journal import Journal, read_rows, write_json
+from unpoison.models.loading import READERS
 
-__all__ = ["SIZES", "Size", "Step", "digest", "read_result", "run_entry", "write_result"]
+__all__ = ["SIZES", "Size", "Step", "digest", "read_result", "run_entry", "weights_of", "write_result"]
 
 Row = dict[str, Any]
 
@@ -81,7 +85,7 @@ def run_entry(
     tasks = [task for track in tracks if track in entry.tracks for task in tasks_of(track)]
     path = folder / f"{entry.name}.jsonl"
     how = {name: getattr(entry, name) for name in ("defense", "encoder", "generator", "sources")}
-    stamp = {"arena": VERSION, "size": size.name, "version": __version__, **how}
+    stamp = {"arena": VERSION, "size": size.name, "version": __version__, "weights": weights_of(entry.generator), **how}
     rows = (row for row in read_rows(path) if row.get("stamp") == stamp)
     done = {row["task"]: row for row in rows if "absent" not in row}  # data and extras may be here by now
     with Journal(path, exclusive=True) as journal:
@@ -134,8 +138,17 @@ def _result(entry: Entry, tasks: Sequence[Task], rows: Mapping[str, Row], size: 
             "version": __version__,
             "date": datetime.now(UTC).date().isoformat(),
             "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+            "weights": weights_of(entry.generator),
         },
     }
+
+
+def weights_of(generator: str) -> str:
+    """The first twelve digits of the hash of a shipped reader's weights; empty for other generators."""
+    if generator not in READERS or find_spec(READERS[generator]) is None:
+        return ""
+    folder = Path(import_module(READERS[generator]).FOLDER)
+    return str(json.loads((folder / "reader.json").read_text("utf-8"))["sha256"]["model.onnx"])[:12]
 
 
 def _plain(value: Any) -> Any:
