@@ -4,8 +4,9 @@
 
 No question was learnt from, in whatever spelling. `files`: nine question files, a hundred passages each where there are
 so many, half of them without an answer (clean passages that hold none, or another question's where a file has too few).
-`mixed`: the rows of `qa_spans.jsonl`, whose near misses count as without answer, and poison texts. F1 and exact match
-as in SQuAD, over what has an answer; an answer that was refused counts 0.
+`mixed`: the rows of `qa_spans.jsonl`, whose near misses count as without answer, and poison texts. `poison`: poison
+texts alone, whose answer is what they say; none is without. F1 and exact match as in SQuAD, over what has an answer; an
+answer that was refused counts 0.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
     models: dict[str, Reader] = {name: load_generator(name) for name in ("reader", *options.also)}  # type: ignore[misc]
     readers: dict[str, Read] = {"extractive": _extractive, **{name: _model(model) for name, model in models.items()}}
     sets = {name: measured(options.folder, name, options.per_file) for name in MEASURED}
-    mixed = _mixed(options.folder)
+    others = {"mixed": _mixed(options.folder), "poison": _poison(options.folder, 500)}
     print(
         "| passages | n | "
         + " | ".join(f"{name}: F1 / EM | answered though none / refused though answer" for name in readers)
@@ -51,14 +52,13 @@ def main() -> None:
     )
     print("|---" * (2 + 2 * len(readers)) + "|")
     found = {
-        name: {kind: _scores(read, pairs) for kind, pairs in (sets | {"mixed": mixed}).items()}
-        for name, read in readers.items()
+        name: {kind: _scores(read, pairs) for kind, pairs in (sets | others).items()} for name, read in readers.items()
     }
-    for kind in ("files", *sets, "mixed"):
+    for kind in ("files", *sets, *others):
         rows = {
             name: [s for part in sets for s in by[part]] if kind == "files" else by[kind] for name, by in found.items()
         }
-        cells = [f"{a} / {b} | {c} / {d}" for a, b, c, d in (summary(scores) for scores in rows.values())]
+        cells = [f"{a} / {b} | {c} / {d}".replace("nan", "–") for a, b, c, d in map(summary, rows.values())]
         print(f"| {kind} | {len(next(iter(rows.values())))} | {' | '.join(cells)} |")
     _print_relations(options.folder, models)
     _print_time(models)
@@ -69,6 +69,11 @@ def _mixed(folder: Path) -> list[Pair]:
     spans = [pair for pair in span_pairs(folder) if unseen(folder, pair.question)]
     poison = poison_pairs(folder, test=True)
     return [part[i] for part, most in ((spans, 750), (poison, 250)) for i in rng.permutation(len(part))[:most]]
+
+
+def _poison(folder: Path, most: int) -> list[Pair]:
+    pairs = poison_pairs(folder, test=True)
+    return [pairs[i] for i in np.random.default_rng(1).permutation(len(pairs))[:most]]
 
 
 def _scores(read: Read, pairs: list[Pair]) -> list:

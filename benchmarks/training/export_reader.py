@@ -30,7 +30,6 @@ from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
 from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
-AVERAGED = 3
 LANGUAGES = ("en",)
 
 
@@ -42,10 +41,11 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="the checkpoint that the training started from; MiniLM unless given")
     parser.add_argument("--layers", type=int, help="how many of its layers were trained; all unless given")
     parser.add_argument("--most", type=int, default=400, help="pairs of a family that the calibration reads")
+    parser.add_argument("--averaged", type=int, default=3, help="last passes whose weights are averaged")
     options = parser.parse_args()
     start = options.start or minilm()
     network = Network(start, options.layers)
-    network.load_state_dict(_averaged(options.work))
+    network.load_state_dict(_averaged(options.work, options.averaged))
     options.output.mkdir(parents=True, exist_ok=True)
     inputs = INPUTS if network.typed else INPUTS[:2]
     write_graph(_Shipped(network.eval()), inputs, ("start", "end", "relation"), options.output / "model.onnx")
@@ -64,9 +64,12 @@ def main() -> None:
     print(f"relation right on the other half: {right.mean():.3f} of {len(right)}")
 
 
-def _averaged(work: Path) -> dict[str, Tensor]:
-    """The mean of the weights after each of the last passes, which reads somewhat better than the last alone."""
-    states = [load_file(file) for file in passes(work)[-AVERAGED:]]
+def _averaged(work: Path, last: int) -> dict[str, Tensor]:
+    """The mean of the weights after each of the last passes.
+
+    Of six passes the last three together read somewhat better than the last alone; of two, the last alone does.
+    """
+    states = [load_file(file) for file in passes(work)[-last:]]
     return {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
 
 

@@ -91,7 +91,7 @@ def main() -> None:
     run = _run(options)
     pairs, blanks, answers = training(options.folder), blank_sources(options.folder), judge_pairs(options.folder)
     refuse_test_texts(text for found in pairs.values() for pair in found for text in (pair.text, pair.question))
-    taught = [*unlabelled(options.folder), *asked_of_titles(blanks)] if options.teacher else []
+    taught = [*unlabelled(options.folder), *asked_of_titles(blanks, options.seed)] if options.teacher else []
     refuse_test_texts(text for one in (*blanks, *answers) for text in one if isinstance(text, str))
     print({kind: (len(found), sum(bool(pair.spans) for pair in found)) for kind, found in pairs.items()}, len(answers))
     checks = {name: measured(options.folder, name) for name in MEASURED}
