@@ -58,7 +58,7 @@ def main() -> None:
         rows = {
             name: [s for part in sets for s in by[part]] if kind == "files" else by[kind] for name, by in found.items()
         }
-        cells = [f"{a} / {b} | {c} / {d}".replace("nan", "–") for a, b, c, d in map(summary, rows.values())]
+        cells = [f"{a} / {b} | {c} / {d}".replace("nan", "-") for a, b, c, d in map(summary, rows.values())]
         print(f"| {kind} | {len(next(iter(rows.values())))} | {' | '.join(cells)} |")
     _print_relations(options.folder, models)
     _print_time(models)

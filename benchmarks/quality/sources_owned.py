@@ -22,14 +22,14 @@ OWNED = (0, 1, 2, 3, 5)
 SUCCESSES = {
     "no defense": (40,) * 5,
     "Guard, sources unread": (33,) * 5,
-    "Guard with a history of sources": (1, 5, 6, 7, 16),
+    "Guard with a history of sources": (1, 6, 7, 9, 19),
 }
 """Of 46 answers, by the number of known sources owned; who does not read sources has the same at any number."""
 
 TITLE = (
     "Attack success against the number of known sources owned: without a defense 87 %, Guard without sources 72 %, "
-    "whatever the sources; Guard with a history 2 % where none is owned, 11 % with one, 13 % with two, 15 % with "
-    "three, 35 % with five"
+    "whatever the sources; Guard with a history 2 % where none is owned, 13 % with one, 15 % with two, 20 % with "
+    "three, 41 % with five"
 )
 
 NAMES_AT = (76, 210, 400)
