@@ -13,6 +13,7 @@ from unpoison.models import (
     load_generator,
     load_nli,
 )
+from unpoison.models.loading import weights_of
 
 
 def test_built_in_forms() -> None:
@@ -49,3 +50,13 @@ def test_keys_come_from_the_environment_only() -> None:
 def test_forms_that_do_not_exist(spec: str) -> None:
     with pytest.raises(OptionError, match="use reader, reader-base, qa:NAME_OR_PATH, extractive, openai:MODEL"):
         load_generator(spec)
+
+
+def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
+    pytest.importorskip("unpoison_reader")
+    pytest.importorskip("unpoison_reader_base")
+    small, larger = weights_of("reader"), weights_of("reader-base")
+    assert small != larger
+    assert len(small) == len(larger) == 12
+    assert weights_of("reader,threshold=0.75") == small
+    assert weights_of("extractive") == weights_of("qa:folder") == weights_of(None) == ""

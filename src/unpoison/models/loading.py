@@ -7,6 +7,7 @@ forms of their own by an entry point in `unpoison.encoders`, `unpoison.generator
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = [
     "load_generator",
     "load_injection_model",
     "load_nli",
+    "weights_of",
 ]
 
 T = TypeVar("T")
@@ -169,6 +171,18 @@ def load_best_reader(wanted: bool | None = None) -> Generator | None:
     if wanted is False or (wanted is None and name == "extractive"):
         return None
     return load_generator("reader" if name == "extractive" else name)
+
+
+def weights_of(model: str | None) -> str:
+    """The first twelve digits of the hash of a shipped reader's weights; empty for everything else.
+
+    What was measured with other weights is not what the same string of a model would say now.
+    """
+    package = READERS.get((model or "").partition(",")[0])
+    if package is None or find_spec(package) is None:
+        return ""
+    settings = Path(import_module(package).FOLDER) / "reader.json"
+    return str(json.loads(settings.read_text("utf-8"))["sha256"]["model.onnx"])[:12]
 
 
 def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:

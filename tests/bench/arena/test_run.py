@@ -55,15 +55,6 @@ def test_what_other_weights_answered_is_measured_again(result, data, tmp_path, m
     assert again["made"]["weights"] == "0123456789ab"
 
 
-def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
-    pytest.importorskip("unpoison_reader")
-    pytest.importorskip("unpoison_reader_base")
-    small, larger = run.weights_of("reader"), run.weights_of("reader-base")
-    assert small != larger
-    assert len(small) == len(larger) == 12
-    assert run.weights_of("extractive") == run.weights_of("qa:folder") == ""
-
-
 def test_missing_data_are_named_with_the_command(data, folder, tmp_path) -> None:
     file = folder / "ramdocs.jsonl"
     held = file.read_bytes()

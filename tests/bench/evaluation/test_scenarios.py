@@ -42,6 +42,17 @@ def test_the_identifier_follows_the_content_not_the_path():
     assert one.identifier(["digest"]) != Scenario("a.jsonl", k=6).identifier(["digest"])
 
 
+def test_what_a_reader_said_with_other_weights_is_not_taken_for_what_it_says_now(monkeypatch):
+    pytest.importorskip("unpoison_reader")
+    read, silent = Scenario("sample", generator="reader"), Scenario("sample", generator="extractive")
+    before, silent_before = read.identifier(), silent.identifier()
+    monkeypatch.setattr(
+        "unpoison.bench.evaluation.scenarios.weights_of", lambda name: "0123456789ab" if name == "reader" else ""
+    )
+    assert read.identifier() != before
+    assert silent.identifier() == silent_before
+
+
 def test_a_scenario_survives_json():
     scenario = Scenario(
         "sample", attack="pia", poisons=2, policy="replace-at", positions=(1, 9), generator="extractive"

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib import import_module
-from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -26,9 +24,9 @@ from unpoison.bench.arena.entries import Entry
 from unpoison.bench.arena.tasks import VERSION, Task, Track, tasks_of
 from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError, clip
 from unpoison.io.journal import Journal, read_rows, write_json
-from unpoison.models.loading import READERS
+from unpoison.models.loading import weights_of
 
-__all__ = ["SIZES", "Size", "Step", "digest", "read_result", "run_entry", "weights_of", "write_result"]
+__all__ = ["SIZES", "Size", "Step", "digest", "read_result", "run_entry", "write_result"]
 
 Row = dict[str, Any]
 
@@ -141,14 +139,6 @@ def _result(entry: Entry, tasks: Sequence[Task], rows: Mapping[str, Row], size: 
             "weights": weights_of(entry.generator),
         },
     }
-
-
-def weights_of(generator: str) -> str:
-    """The first twelve digits of the hash of a shipped reader's weights; empty for other generators."""
-    if generator not in READERS or find_spec(READERS[generator]) is None:
-        return ""
-    folder = Path(import_module(READERS[generator]).FOLDER)
-    return str(json.loads((folder / "reader.json").read_text("utf-8"))["sha256"]["model.onnx"])[:12]
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.models.loading import weights_of
 from unpoison.models.prompts import Style
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
@@ -205,7 +206,7 @@ class Scenario:
         return self.k if self.policy == "pool" else None
 
     def identifier(self, digests: Iterable[str] = ()) -> str:
-        """A short hash of what is measured, of the data's digests, and of this package's version.
+        """A short hash of what is measured, the digests of the data, a reader's weights and this package's version.
 
         The file names of data and corpus do not count where digests are given: a moved folder is the same data.
         """
@@ -214,6 +215,8 @@ class Scenario:
         code = [*filter(None, (_code(self.custom), own_code(self.attack), own_code(self.defense)))]
         if code:
             content["code"] = code  # of one's own: what was measured with another text of it is not measured again
+        if any(weights := [weights_of(self.generator), weights_of(self.nli)]):
+            content["weights"] = weights
         if of_data:
             del content["data"], content["corpus"]
         text = json.dumps([__version__, of_data, content], sort_keys=True, ensure_ascii=True)
