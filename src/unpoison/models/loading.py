@@ -174,15 +174,22 @@ def load_best_reader(wanted: bool | None = None) -> Generator | None:
 
 
 def weights_of(model: str | None) -> str:
-    """The first twelve digits of the hash of a shipped reader's weights; empty for everything else.
+    """The first twelve digits of the hash of an exported reader's weights, shipped or `qa:FOLDER`; empty where none is.
 
-    What was measured with other weights is not what the same string of a model would say now.
+    What was measured with other weights is not what the same string of a model would say now. A folder whose settings
+    cannot be read has none: loading the reader says what is wrong with it.
     """
-    package = READERS.get((model or "").partition(",")[0])
-    if package is None or find_spec(package) is None:
+    name = (model or "").partition(",")[0]
+    if name in READERS and find_spec(READERS[name]) is not None:
+        folder = Path(import_module(READERS[name]).FOLDER)
+    elif name.startswith("qa:"):
+        folder = Path(name.removeprefix("qa:"))
+    else:
         return ""
-    settings = Path(import_module(package).FOLDER) / "reader.json"
-    return str(json.loads(settings.read_text("utf-8"))["sha256"]["model.onnx"])[:12]
+    try:
+        return str(json.loads((folder / "reader.json").read_text("utf-8"))["sha256"]["model.onnx"])[:12]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:
