@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unpoison.utils.lazy import lazy_names
-from unpoison.utils.old_imports import answer_old_imports
 
 if TYPE_CHECKING:
     from unpoison.architectures.rag import Rag
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Span, Verdict
 
 __version__ = "0.1.0"
-
-answer_old_imports()
 
 _HOMES = {
     "Answer": "types",

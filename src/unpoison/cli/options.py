@@ -22,7 +22,6 @@ from typer.core import TyperCommand
 
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.utils.checks import new_name
 
 __all__ = [
     "Against",
@@ -84,17 +83,6 @@ class Command(TyperCommand):
     Typer draws panels with rich only, whose help is twice as long; and it adds the type to an argument whose name
     already says what it is.
     """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        parameters = self.get_params(ctx)
-        known = {option for parameter in parameters for option in parameter.opts}
-        for option in (arg.partition("=")[0] for arg in args):
-            if not option.startswith("-") or option in known:
-                continue
-            existing = None if "--defense" in known else ()
-            if answer := new_name(option, ctx.command_path, existing, flag="-d NAME:"):
-                raise OptionError(answer)
-        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments, sections = list[tuple[str, str]](), dict[str, list[tuple[str, str]]]()

@@ -25,7 +25,6 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, clip, nearest
-from unpoison.utils.checks import ATTACKS, new_name
 
 __all__ = [
     "BUILT_IN",
@@ -143,7 +142,6 @@ def find(kind: str, name: str) -> Any:
         UnknownNameError: No such name; the message suggests the nearest.
         OptionError: A wrapper where an attack is wanted.
     """
-    name = ATTACKS.get(name, name) if kind == "attacks" else name
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
         return _attribute(target)
@@ -296,8 +294,6 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     existing = {option.name: option for option in options(target)}
     for key in texts:
         if key not in existing:
-            if answer := new_name(key, owner, existing):
-                raise OptionError(answer)
             hint, known = nearest(key, existing), ", ".join(existing) or "none"
             raise OptionError(f"{owner} has no option {clip(key)}; {hint}it has: {known}")
     return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}

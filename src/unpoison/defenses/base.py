@@ -40,7 +40,7 @@ from unpoison.runtime.driver import Limits, arun, run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
-from unpoison.utils.checks import among, answers_old_names, flag
+from unpoison.utils.checks import among, flag
 from unpoison.utils.tracing import Mark, span
 
 __all__ = [
@@ -118,7 +118,6 @@ class Defense(ABC):
         super().__init_subclass__(**given)
         if "__init__" in vars(cls):
             state_common_options(cls, Defense.__init__)
-            cls.__init__ = answers_old_names(cls.__init__)  # type: ignore[method-assign]
 
     def admit(self, query: object, passages: Any) -> Flow[Admitted]:
         """What this defense reads of what the caller passes (`defenses.admission`)."""
@@ -381,6 +380,3 @@ def _language_model(spec: str) -> LogProbabilities:
     if not isinstance(model, LogProbabilities):
         raise OptionError(f"language_model {clip(spec)} gives no log-probabilities; use hf:NAME_OR_PATH")
     return model
-
-
-Defense.__init__ = answers_old_names(Defense.__init__)  # type: ignore[method-assign]
