@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unpoison import Answer, Contest, Evidence, Passage, Query, Rival, Screening, Verdict
+from unpoison import Answer, Passage, Query, Screening, Verdict
 from unpoison.core.passages import MAX_PASSAGES, as_passages, as_query
 from unpoison.errors import InputError
+from unpoison.types import Contest, Evidence, Rival
 
 
 @dataclass

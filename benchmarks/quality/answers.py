@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.training.reader_data import unseen
-from unpoison import Defense, Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, TrustRag, Vanilla
+from unpoison import Defense, Guard, Passage, Radar, TrustRag, Vanilla
 from unpoison.bench.evaluation import (
     Context,
     Example,
@@ -30,6 +30,9 @@ from unpoison.bench.evaluation import (
     replace_at,
     wilson,
 )
+from unpoison.defenses.madam import Madam
+from unpoison.defenses.reliabilityrag import ReliabilityRag
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.models import load_generator
 from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Generator

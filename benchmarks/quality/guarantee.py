@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.breaking import breaks
-from unpoison import Guard, RobustRag, Vote
+from unpoison import Guard, Vote
 from unpoison.defenses.base import Defense
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.models import load_generator
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator

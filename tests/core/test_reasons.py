@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison import Evidence, Guard, Passage, Query, Screening
+from unpoison import Guard, Passage, Query, Screening
 from unpoison.core.reason_words import OTHER_FATE, WORDS
 from unpoison.core.reasons import Reason, as_reason
-from unpoison.types import Verdict
+from unpoison.types import Evidence, Verdict
 
 JARGON = re.compile(
     r"\d|\{(?!clauses\})|%|\b(cosine|rouge|cluster|embedding|vector|node|graph|probability|perplexity|threshold|token|"

@@ -3,10 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison import Grada, NoRag, Perplexity, Reply, Vanilla
-from unpoison.defenses.perplexity import perplexity
+from unpoison import Grada, Vanilla
+from unpoison.defenses.perplexity import Perplexity, perplexity
+from unpoison.defenses.vanilla import NoRag
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeLanguageModel, ScriptedGenerator
+from unpoison.types import Reply
 
 TEXTS = ["a", "b", "c"]
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from unpoison import Discern
-from unpoison.defenses.discern import Discriminator, Labelled, _loss, parse_reply
+from unpoison.defenses.discern import Discern, Discriminator, Labelled, _loss, parse_reply
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, LexicalEncoder, ScriptedGenerator
 

@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, RobustRagDecoding, Vote
+from unpoison import Guard, Radar, Vote
 from unpoison.defenses.base import Defense
+from unpoison.defenses.madam import Madam
+from unpoison.defenses.reliabilityrag import ReliabilityRag
+from unpoison.defenses.robustrag import RobustRag
+from unpoison.defenses.robustrag_decoding import RobustRagDecoding
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.text.answer_forms import form

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison import Contest, Grada, Guard, Screening
+from unpoison import Grada, Guard, Screening
 from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_READ_PASSAGES, MAX_SHOWN_CHARS, ReadAnswers, contests
 from unpoison.errors import ModelError
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -21,6 +21,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.answers import Relation, relation
+from unpoison.types import Contest
 
 QUESTION = "what is the refund window"
 SHOP = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import AstuteRag, InstructRag
 from unpoison.core.registry import create
-from unpoison.defenses.instructrag import Demonstration
+from unpoison.defenses.astuterag import AstuteRag
+from unpoison.defenses.instructrag import Demonstration, InstructRag
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.baseline_prompts import extract_tagged

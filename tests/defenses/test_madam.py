@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from meeting import Meeting
-from unpoison import Madam
-from unpoison.defenses.madam import _is_same_answer, agents_answer, all_correct_answers
+from unpoison.defenses.madam import Madam, _is_same_answer, agents_answer, all_correct_answers
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from unpoison import Paraphrasing, Passage
-from unpoison.defenses.paraphrase import read_paraphrases
+from unpoison import Passage
+from unpoison.defenses.paraphrase import Paraphrasing, read_paraphrases
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import Passage, RaRag, Sources
+from unpoison import Passage, Sources
+from unpoison.defenses.ra_rag import RaRag
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt

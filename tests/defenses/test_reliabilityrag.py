@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison import Query, ReliabilityRag, SampledReliabilityRag
+from unpoison import Query
 from unpoison.core.passages import as_passages
-from unpoison.defenses.reliabilityrag import rank_weights
+from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag, rank_weights
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt

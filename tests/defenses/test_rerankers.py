@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import Grada, Hlatr, Rerank
+from unpoison import Grada
 from unpoison.core import registry
+from unpoison.defenses.rerank import Hlatr, Rerank
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeCrossEncoder, ScriptedGenerator
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison import Query, RobustRag
+from unpoison import Query
 from unpoison.core.passages import as_passages
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.defenses.voices import voices_of
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison import Passage, RobustRagDecoding, Sources
-from unpoison.defenses.robustrag_decoding import secure_token
+from unpoison import Passage, Sources
+from unpoison.defenses.robustrag_decoding import RobustRagDecoding, secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt

@@ -9,20 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison import (
-    AstuteRag,
-    Madam,
-    Passage,
-    Query,
-    Radar,
-    ReliabilityRag,
-    RobustRag,
-    SampledReliabilityRag,
-    Sources,
-    Vote,
-)
+from unpoison import Passage, Query, Radar, Sources, Vote
 from unpoison.core.passages import as_passages
+from unpoison.defenses.astuterag import AstuteRag
+from unpoison.defenses.madam import Madam
 from unpoison.defenses.radar_static import one_voice_agreement
+from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.defenses.voices import Hearing, Voice, select_passages, those_that_count, voices_of, votes_of
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator

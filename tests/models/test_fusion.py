@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from checkpoints import WORDS, save_tokenizer
-from unpoison import Discern, Vanilla
+from unpoison import Vanilla
+from unpoison.defenses.discern import Discern
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FusionInDecoder, load_generator
 from unpoison.models.baseline_prompts import discern_prompt

@@ -18,7 +18,10 @@ pytest.importorskip("onnxruntime")
 
 from unpoison_reader import FOLDER
 
-from unpoison import Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, Vanilla, Vote
+from unpoison import Guard, Passage, Radar, Vanilla, Vote
+from unpoison.defenses.madam import Madam
+from unpoison.defenses.reliabilityrag import ReliabilityRag
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli, loading
 from unpoison.models import reader as reader_module

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison import RobustRag, TrustRag
+from unpoison import TrustRag
+from unpoison.defenses.robustrag import RobustRag
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator

@@ -10,11 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import Cuts, Marked, Serving, body
-from unpoison import Contest, Guard, Passage, Query, Rival
+from unpoison import Guard, Passage, Query
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
 from unpoison.serve.bounds import MAX_WINDOWS, cut, merge_screenings, rounds
+from unpoison.types import Contest, Rival
 
 LONG = "clean " * 3334  # 20,004 characters
 ENDLESS = "clean " * 20_000

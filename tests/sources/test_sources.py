@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import Passage, Reply, Sources
+from unpoison import Passage, Sources
 from unpoison.errors import InputError, OptionError
 from unpoison.sources.trust import FRESH, trust
+from unpoison.types import Reply
 
 DAY = date(2026, 3, 1)
 
