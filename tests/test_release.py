@@ -104,7 +104,7 @@ def test_every_extra_is_tried():
 def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
     files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     workflows = {path.stem: yaml.safe_load(path.read_text()) for path in files}
-    assert list(workflows) == ["arena", "check", "extras", "image", "release"]
+    assert list(workflows) == ["check", "extras", "image", "release"]
     for document in workflows.values():
         assert document["permissions"] == {"contents": "read"}
         assert all("uses" in step or "run" in step for job in document["jobs"].values() for step in job["steps"])

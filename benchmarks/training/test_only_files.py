@@ -15,13 +15,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.training.arena_questions import LEARNT
-from benchmarks.training.reader_data import TEST_SHARE
+from benchmarks.training.reader_data import FREE_FILES, TEST_SHARE
 from benchmarks.training.split import held_out, rows, share_of, words
 from unpoison.bench.data.git_mirrors import Mirror
 from unpoison.bench.evaluation.examples import Example, FieldError
 
 Row = dict[str, Any]
+
+LEARNT = {*FREE_FILES, "nq_retrieved", "clean_faq_answers", "clean_science", "clean_wiki_en"}
+"""Files that Guard or the reader learnt from."""
 
 MOST = 60
 

@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`,
-`quarantine`, `audit`, `trace`, `incident`, `arena`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`,
+`quarantine`, `audit`, `trace`, `incident`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`,
 `redteam`, `questions`, `sources`, `schema`, `verify` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
@@ -21,7 +21,6 @@ from typer.core import TyperGroup
 
 from unpoison import __version__
 from unpoison.cli import (
-    arena,
     ask,
     attack,
     audit,
@@ -121,7 +120,6 @@ COMMANDS: dict[ModuleType, str | None] = {
     trace: None,
     incident: "Prove which documents are behind a wrong answer, take them out.",
     defenses: "List the defenses: options, needs and sources.",
-    arena: None,
     beliefs: None,
     data: None,
     guard: None,
