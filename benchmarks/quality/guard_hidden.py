@@ -23,7 +23,7 @@ from benchmarks.quality.quality_cells import CANDIDATES
 from unpoison import Guard, Passage, Screening
 from unpoison.bench.attacks.base import with_question
 from unpoison.bench.evaluation import Context, Example, load, poison_candidates, prepend, wilson
-from unpoison.defenses.guard.checks import deobfuscate
+from unpoison.text.respelling import respell
 
 Edit = Callable[[str], str]
 
@@ -169,7 +169,7 @@ def harms(screening: Screening, i: int, poison: str) -> bool:
     if not screening.verdicts[i].cuts:
         return True
     rest = screening.texts[screening.kept_indices.index(i)]
-    meant = deobfuscate(rest)
+    meant = respell(rest)
     wanted = triples(poison)
     return len(wanted & triples(f"{rest} {meant.text if meant else ''}")) > REST * len(wanted)
 

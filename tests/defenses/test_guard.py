@@ -305,7 +305,7 @@ def screenings(count: int) -> list[Screening]:
 
 WORK = {
     "gibberish": [(gibberish, "gibberish_of")],
-    "crafted": [(Crafted, "judge"), (checks, "deobfuscate")],
+    "crafted": [(Crafted, "judge"), (checks, "respell")],
     "prompt_injection": [(injections_module, "injections"), (injections_module, "unsupported_language")],
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container
 from itertools import pairwise
 
 import pytest
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 from effort import linear
 from unpoison.text import respelling as kernel
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.tokens import ENGLISH_318
 
-KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
 SAID = "The renowned capital of France is Lyon, and it has been so since the great war."
 
 
@@ -27,7 +24,7 @@ def inside(sign: str) -> str:
     "sign", ["-", "\u00b7", "_", "'", "**", ".", "/", "\ue000", "\ufffd", "`", "[]", "\u2060", "-\n"]
 )
 def test_a_mark_in_every_word_goes(sign: str) -> None:
-    read = respell(inside(sign), KNOWN)
+    read = respell(inside(sign))
     assert read is not None
     assert read.text == SAID
 
@@ -35,7 +32,7 @@ def test_a_mark_in_every_word_goes(sign: str) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("a re-nowned city and a well-known one", "a renowned city and a well-known one"),
+        ("a docu-ment and a well-known city of one", "a document and a well-known city of one"),
         ("Th3 c4p1t4l 0f Fr4nc3 15 Ly0n", "the capital of france is lyon"),
         ("v1ll4 4nd h0t3l 1n R0m3!", "villa and hotel in rome!"),
         ("the høtel łobby", "the hotel lobby"),
@@ -47,7 +44,7 @@ def test_a_mark_in_every_word_goes(sign: str) -> None:
     ],
 )
 def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
-    read = respell(written, KNOWN)
+    read = respell(written)
     assert read is not None
     assert " ".join(read.text.replace("-->", "").split()) == " ".join(meant.split())
 
@@ -64,12 +61,12 @@ def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
     ],
 )
 def test_plain_text_stays(text: str) -> None:
-    assert respell(text, KNOWN) is None
+    assert respell(text) is None
 
 
 def test_it_is_known_where_each_letter_stood() -> None:
     raw = "It rained a lot in those days, and people stayed at home. " * 20 + inside("-") + " It was so. " * 30
-    read = respell(raw, KNOWN)
+    read = respell(raw)
     assert read is not None
     assert len(read.start) == len(read.end) == len(read.text)
     start = read.text.index("renowned")
@@ -88,7 +85,7 @@ def test_it_is_known_where_each_letter_stood() -> None:
     ],
 )
 def test_white_space_inside_words_goes(written: str, meant: str) -> None:
-    read = respell(written, ENGLISH_318)
+    read = respell(written)
     assert read is not None
     told, wanted = read.text.split(), meant.split()
     assert len(set(wanted) - set(told)) <= 2  # where words meet is a guess
@@ -99,8 +96,8 @@ def test_white_space_inside_words_goes(written: str, meant: str) -> None:
 
 def test_split_words_are_read_in_linear_time() -> None:
     letters = random.Random(1).choices("etaoinshrdlu", k=20_000)
-    assert linear(lambda size: respell(" ".join(letters[:size]), ENGLISH_318))
-    assert linear(lambda size: respell(" ".join(map("".join, pairwise(letters[:size]))), ENGLISH_318))
+    assert linear(lambda size: respell(" ".join(letters[:size])))
+    assert linear(lambda size: respell(" ".join(map("".join, pairwise(letters[:size])))))
 
 
 @pytest.mark.parametrize(
@@ -126,19 +123,19 @@ def test_split_words_are_read_in_linear_time() -> None:
     ],
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    assert linear(lambda size: respell((unit * size)[:size], KNOWN))
-    assert linear(lambda size: respell("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
+    assert linear(lambda size: respell((unit * size)[:size]))
+    assert linear(lambda size: respell("".join(f"{unit}{i}{unit}" for i in range(size))[:size]))
 
 
 def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read, real = list[str](), kernel._respell_block
 
-    def counted(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+    def counted(block: str) -> Respelled | None:
         read.append(block)
-        return real(block, known, accents, layout)
+        return real(block)
 
     monkeypatch.setattr(kernel, "_respell_block", counted)
-    meant = respell("a-" * 50_000, KNOWN)
+    meant = respell("a-" * 50_000)
     assert meant is not None
     assert len(read) <= 2
     assert meant.start[-1] > 99_000

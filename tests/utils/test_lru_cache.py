@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.defenses.guard.checks import deobfuscate
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.models.prompts import Prompt
 from unpoison.text import analysis
 from unpoison.text.canonical import canonical
 from unpoison.text.near_duplicates import FoldedText
+from unpoison.text.respelling import respell
 from unpoison.utils.lru_cache import LRUCache
 
 
@@ -93,7 +93,7 @@ def test_long_tokens_are_not_remembered() -> None:
 @pytest.mark.parametrize("word", ["a", "\u4e00", "word", "w\u200brd"])
 @pytest.mark.parametrize(
     "part",
-    [canonical, sentences._sentences, FoldedText, deobfuscate, lambda text: Guard().screen("which", [text, "b"])],
+    [canonical, sentences._sentences, FoldedText, respell, lambda text: Guard().screen("which", [text, "b"])],
 )
 def test_what_is_known_of_texts_takes_a_number_of_bytes(
     word: str, part: Callable[[str], object], monkeypatch: pytest.MonkeyPatch

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.text.analysis import analysis
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
-from unpoison.text.respelling import Respelled, respell
+from unpoison.text.respelling import respell
 from unpoison.text.textbook_injections import textbook_injections
-from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
     "FEW",
@@ -84,20 +84,6 @@ UNJUDGED = {
 }
 """Scripts in which no injection was fitted."""
 
-KNOWN = ENGLISH_318 | frozenset(
-    """
-    account activate admin administrator agent ai answer answers api asked assistant bypass chat code command commands
-    context credentials data delete developer direct directives disregard document documents earlier email emails
-    execute file files filter filters follow following forget forward ignore important include information instead
-    instruction instructions key language link list mention message messages mode model money new output override pass
-    password passwords pay persona policy pretend previous print prior private prompt prompts question questions read
-    remember repeat reply report request respond response restrictions return reveal role rule rules run safety say
-    secret secrets send share speak start system task tasks tell text token tokens tool tools transfer upload user
-    users word words write
-    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
-"""Words that are whole without a mark inside: those of injections, and function words."""
-
 
 class Injection(NamedTuple):
     """The most suspicious stretch of a text.
@@ -145,7 +131,7 @@ def injection(text: str) -> Injection:
     Complexity: O(n) time and memory for n characters.
     """
     plain = _injection(text)
-    meant = _deobfuscate(text)
+    meant = analysis(text).part(respell)
     if meant is None:
         return plain
     other = _injection(meant.text)
@@ -159,7 +145,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 
     Complexity: O(n) time in the length of all texts.
     """
-    meant = {i: one.text for i, text in enumerate(texts) if (one := _deobfuscate(text))}
+    meant = {i: one.text for i, text in enumerate(texts) if (one := analysis(text).part(respell))}
     likely = [_likely(part) for part in _parts([*texts, *meant.values()])]
     probability = np.concatenate(likely) if likely else np.zeros(0)
     changed, k = list(meant), len(texts)
@@ -256,11 +242,6 @@ def _unsupported_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]
     """Runs of letters of any of them, and of each."""
     each = {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
     return re.compile(f"[{''.join(UNJUDGED.values())}]+"), each
-
-
-def _deobfuscate(text: str) -> Respelled | None:
-    """What of a text is meant otherwise than it is written."""
-    return respell(text, KNOWN, accents=True, layout=False)
 
 
 def _parts(texts: Sequence[str]) -> Iterator[list[str]]:

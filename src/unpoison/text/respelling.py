@@ -18,11 +18,26 @@ from numpy.typing import NDArray
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
 from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.split_words import crowded, gaps
+from unpoison.text.tokens import ENGLISH_318
 
 __all__ = ["Respelled", "respell"]
 
+KNOWN = ENGLISH_318 | frozenset(
+    """
+    account activate admin administrator agent ai answer answers api asked assistant bypass chat code command commands
+    context credentials data delete developer direct directives disregard document documents earlier email emails
+    execute file files filter filters follow following forget forward ignore important include information instead
+    instruction instructions key language link list mention message messages mode model money new output override pass
+    password passwords pay persona policy pretend previous print prior private prompt prompts question questions read
+    remember repeat reply report request respond response restrictions return reveal role rule rules run safety say
+    secret secrets send share speak start system task tasks tell text token tokens tool tools transfer upload user
+    users word words write
+    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
+)
+"""Words that are whole without a mark inside: those of injections, and function words."""
+
 BLOCK = 160
-"""Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
+"""Characters that are judged together, so that surrounding text cannot dilute the rate of changes."""
 
 TOGETHER = 8
 """Such stretches with split words that are looked at as one."""
@@ -36,7 +51,7 @@ EVIDENT = 4
 SPELLING = 2
 
 DENSE = 6
-"""Where every so manieth word has a mark inside, the marks are no words' own."""
+"""If one word in so many contains a mark, the marks belong to no word."""
 
 MIN_MARKS = 4
 """So many marks inside words at least are said to be dense."""
@@ -114,29 +129,26 @@ class Respelled(NamedTuple):
     end: NDArray[np.int64]
 
 
-def respell(text: str, known: frozenset[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
+def respell(text: str) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
     Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
-    marks inside words where many words have one,
-    elsewhere where the word without it is known; line breaks become spaces. Digits and signs that stand for letters,
-    letters with bars or hooks and look-alikes become letters. Some words of every text are changed by this, so only
-    stretches count of which a share of `CHANGED` is; what stands around them does not matter.
+    marks inside words where many words have one, elsewhere where the word without it is known; accents where they are
+    many; line breaks become spaces. Digits and signs that stand for letters, letters with bars or hooks and look-alikes
+    become letters. Some words of every text are changed by this, so only stretches count of which a share of `CHANGED`
+    is; what stands around them does not matter.
 
     Args:
         text: Canonical.
-        known: Words in lower case that are whole without a mark.
-        accents: Whether accents go too, where they are many.
-        layout: Whether stretches count in which only numbers, marks and line breaks stand among the words.
 
     Complexity: O(n) time for n characters.
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
-    for first, last in _blocks(text, known):
+    for first, last in _blocks(text):
         block = text[first:last]
         if block not in blocks:
-            blocks[block] = _respell_block(block, known, accents, layout)
+            blocks[block] = _respell_block(block)
         meant = blocks[block]
         if meant is None:
             continue
@@ -151,20 +163,20 @@ def respell(text: str, known: frozenset[str], *, accents: bool = False, layout: 
     return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
 
 
-def _respell_block(block: str, known: frozenset[str], accents: bool, layout: bool) -> Respelled | None:
+def _respell_block(block: str) -> Respelled | None:
     """One stretch, where enough of it is changed."""
     enough = CHANGED * (block.count(" ") + 1)
-    signs = len(LAID.findall(block)) if layout else 0
-    parted = SPELLING * len(gaps(block, known)) if crowded(block) else 0
+    signs = len(LAID.findall(block))
+    parted = SPELLING * len(gaps(block, KNOWN)) if crowded(block) else 0
     if signs + parted + SPELLING * _max_matches(block) < enough:
         return None
     signs += parted + SPELLING * len(SPELT.findall(block))
-    if accents and not block.isascii():
+    if not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
-    if signs < enough or (signs < EVIDENT * enough and _respell_stretch(block, known, accents)[1] < CHANGED):
+    if signs < enough or (signs < EVIDENT * enough and _respell_stretch(block)[1] < CHANGED):
         return None
     trace = Trace(block)
-    new, share = _respell_stretch(block, known, accents, trace)
+    new, share = _respell_stretch(block, trace)
     if share < CHANGED:
         return None
     return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
@@ -182,7 +194,7 @@ def _max_matches(block: str) -> int:
     return most + OTHER * other
 
 
-def _blocks(text: str, known: frozenset[str]) -> Iterator[Region]:
+def _blocks(text: str) -> Iterator[Region]:
     """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
 
     Where words are split, about `TOGETHER` of them in one, for their ends may be in the middle of a word.
@@ -190,7 +202,7 @@ def _blocks(text: str, known: frozenset[str]) -> Iterator[Region]:
     start = 0
     while start < len(text):
         end = first = _block_end(text, start)
-        if crowded(text[start:first]) and crowded(text[first : first + BLOCK]) and gaps(text[start:first], known):
+        if crowded(text[start:first]) and crowded(text[first : first + BLOCK]) and gaps(text[start:first], KNOWN):
             while end < min(start + TOGETHER * BLOCK, len(text)) and crowded(text[end : end + BLOCK]):
                 end = _block_end(text, end)
         yield start, end
@@ -202,7 +214,7 @@ def _block_end(text: str, start: int) -> int:
     return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
-def _respell_stretch(block: str, known: frozenset[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
+def _respell_stretch(block: str, edits: Edits = UNTRACED) -> tuple[str, float]:
     """A stretch respelled, and the share of changes among its words."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
@@ -213,21 +225,21 @@ def _respell_stretch(block: str, known: frozenset[str], accents: bool, edits: Ed
             changes += weight * len(found)
             text = edits.put(text, found)
 
-    put(gaps(text, known) if crowded(text) else ())
+    put(gaps(text, KNOWN) if crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
     if not text.isascii():
         put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])
-        worn = list(ACCENTED.finditer(text)) if accents else []
+        worn = list(ACCENTED.finditer(text))
         if len(worn) >= ACCENTS * words:
             put([(*m.span(), normalize("NFD", m[0])[0]) for m in worn])
-    put(_restore_letters(text, known, words))
+    put(_restore_letters(text, words))
     put([(*hump.span(), " ") for m in HUMPS.finditer(text) for hump in HUMP.finditer(text, *m.span())])
     put([(*m.span(), "") for m in BREAK.finditer(text)])
     joints = list(JOINT.finditer(text))
     if len(joints) >= max(MIN_MARKS, words / DENSE):
         put([(*m.span(), "") for m in joints])
     elif joints:
-        put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain, known)])
+        put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain)])
     put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
     text = edits.sub(SPACES, " ", text)
     put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
@@ -241,7 +253,7 @@ def _inside(match: re.Match[str]) -> bool:
     )
 
 
-def _restore_letters(text: str, known: frozenset[str], words: int) -> list[Change]:
+def _restore_letters(text: str, words: int) -> list[Change]:
     """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
@@ -250,27 +262,27 @@ def _restore_letters(text: str, known: frozenset[str], words: int) -> list[Chang
     for start, _, word, letters in found:
         core = word.rstrip("!")
         plain = core.translate(DIGITS).lower()
-        if plain not in known and "1" in core:
+        if plain not in KNOWN and "1" in core:
             other = core.replace("1", "l").translate(DIGITS).lower()
-            plain = other if other in known or "!" in core else plain
-        if letters < len(core) and plain.isalpha() and (dense or (letters and plain in known)):
+            plain = other if other in KNOWN or "!" in core else plain
+        if letters < len(core) and plain.isalpha() and (dense or (letters and plain in KNOWN)):
             changes.append((start, start + len(core), plain))
     return changes
 
 
-def _gaps(chain: re.Match[str], known: frozenset[str]) -> list[Change]:
+def _gaps(chain: re.Match[str]) -> list[Change]:
     """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
     pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
     gaps, i = list[Change](), 0
     while i < len(pieces):
         last, word = i, chain.string[slice(*pieces[i])].lower()
-        whole = word in known
+        whole = word in KNOWN
         for j in range(i + 1, len(pieces)):
             piece = chain.string[slice(*pieces[j])].lower()
-            word, whole = word + piece, whole and piece in known
+            word, whole = word + piece, whole and piece in KNOWN
             if len(word) > MAX_WORD_LETTERS:
                 break
-            if not whole and word in known:
+            if not whole and word in KNOWN:
                 last = j
         gaps += [(pieces[j][1], pieces[j + 1][0], "") for j in range(i, last)]
         i = last + 1

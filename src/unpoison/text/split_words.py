@@ -6,9 +6,8 @@ import re
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unpoison.text.alignment import Change
+from unpoison.text.alignment import Change, Region
 from unpoison.text.gibberish import network
 from unpoison.text.gibberish_tokens import hashes, lower_codes
 
@@ -49,7 +48,7 @@ def crowded(text: str) -> bool:
     return CROWDED * (text.count(" ") + text.count("\n")) > len(text)
 
 
-@lru_cache(maxsize=16)  # a stretch is asked for up to four times in a row
+@lru_cache(maxsize=64)  # a stretch is asked for up to four times in a row
 def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
     """The white space inside words; none where few words are split.
 
@@ -62,13 +61,12 @@ def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
 
     Complexity: O(n) time for n characters, times `LONGEST`.
     """
-    found, split, count = list[Change](), list[int](), 0
-    for run in RUN.finditer(text):
-        pieces = [piece.span() for piece in PIECE.finditer(text, *run.span())]
-        count += len(pieces)
-        for first, last, known in _words(text, pieces, stop_words):
+    runs = [[piece.span() for piece in PIECE.finditer(text, *run.span())] for run in RUN.finditer(text)]
+    found, split, count = list[Change](), list[int](), sum(map(len, runs))
+    for pieces, known in zip(runs, _known(text, runs)):
+        for first, last, whole in _words(text, pieces, known, stop_words):
             found += [(pieces[i][1], pieces[i + 1][0], "") for i in range(first, last - 1)]
-            if known and not all(text[slice(*pieces[i])].lower() in stop_words for i in range(first, last)):
+            if whole and not all(text[slice(*pieces[i])].lower() in stop_words for i in range(first, last)):
                 split.append(last - first)
     if len(split) < FEWEST or sum(split) < SHARE * count:
         return ()
@@ -76,34 +74,33 @@ def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
     return tuple(sorted({start: (start, end, new) for start, end, new in (*found, *marks)}.values()))
 
 
-def _words(text: str, pieces: list[tuple[int, int]], stop_words: frozenset[str]) -> list[tuple[int, int, bool]]:
+def _words(
+    text: str, pieces: list[Region], known: dict[int, list[int]], stop_words: frozenset[str]
+) -> list[tuple[int, int, bool]]:
     """Which pieces in a row, from the first to before the last, are a word, where there are several; whether known."""
-    count, letters = len(pieces), "".join(text[slice(*piece)] for piece in pieces)
-    edge = np.cumsum([0, *(end - start for start, end in pieces)])
-    known, edges = _known(letters, edge), edge.tolist()
+    count = len(pieces)
     cost, before, familiar = [0.0] * (count + 1), [0] * (count + 1), [False] * (count + 1)
     strange, begun, long = 0.0, 0, 0  # the word of no known kind that goes on: its cost, first piece and length
-    for last in range(1, count + 1):
-        start, end = pieces[last - 1]
-        own = LETTER * (end - start)
-        anew = cost[last - 1] + BEGIN + own + BEYOND * max(0, end - start - LONG)
-        on = strange + own + BEYOND * max(0, min(long + end - start - LONG, end - start))
+    lowered = [text[start:end].lower() for start, end in pieces]
+    for last, (start, end) in enumerate(pieces, 1):
+        size = end - start
+        anew = cost[last - 1] + BEGIN + LETTER * size + BEYOND * max(0, size - LONG)
+        on = strange + LETTER * size + BEYOND * max(0, min(long + size - LONG, size))
         capital = last > 1 and text[start].isupper() and text[start - 2].islower()
         if capital or long == 0 or anew < on:
-            strange, begun, long = anew, last - 1, end - start
+            strange, begun, long = anew, last - 1, size
         else:
-            strange, long = on, long + end - start
+            strange, long = on, long + size
         cost[last], before[last] = strange, begun
         for first in known.get(last, ()):
-            word = letters[edges[first] : edges[last]].lower()
-            price = cost[first] + _price(word, stop_words)
+            price = cost[first] + _price("".join(lowered[first:last]), stop_words)
             if price < cost[last]:
                 cost[last], before[last], familiar[last] = price, first, True
     words, last = list[tuple[int, int, bool]](), count
     while last > 0:
         words.append((before[last], last, familiar[last]))
         last = before[last]
-    return [word for word in _with_endings(text, pieces, words[::-1], stop_words) if word[1] - word[0] > 1]
+    return [word for word in _with_endings(lowered, words[::-1], stop_words) if word[1] - word[0] > 1]
 
 
 def _price(word: str, stop_words: frozenset[str]) -> float:
@@ -113,12 +110,12 @@ def _price(word: str, stop_words: frozenset[str]) -> float:
 
 
 def _with_endings(
-    text: str, pieces: list[tuple[int, int]], words: list[tuple[int, int, bool]], stop_words: frozenset[str]
+    lowered: list[str], words: list[tuple[int, int, bool]], stop_words: frozenset[str]
 ) -> list[tuple[int, int, bool]]:
     """Words with the endings that stand behind them."""
     whole = list[tuple[int, int, bool]]()
     for first, last, known in words:
-        word = "".join(text[slice(*piece)] for piece in pieces[first:last]).lower()
+        word = "".join(lowered[first:last])
         if whole and word in ENDINGS and word not in stop_words:
             whole[-1] = (whole[-1][0], last, whole[-1][2])
         else:
@@ -126,21 +123,24 @@ def _with_endings(
     return whole
 
 
-def _known(letters: str, edge: NDArray[np.int64]) -> dict[int, list[int]]:
-    """Where known words begin that end before a piece, both as numbers of pieces; `edge` is where pieces begin."""
-    count = len(edge) - 1
-    first, last = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
-    for many in range(1, min(LONGEST, count) + 1):
-        start = np.arange(count - many + 1)
-        start = start[edge[start + many] - edge[start] <= LONGEST]
-        first.append(start)
-        last.append(start + many)
-    begin, until = np.concatenate(first), np.concatenate(last)
+def _known(text: str, runs: list[list[Region]]) -> list[dict[int, list[int]]]:
+    """For each run, by the piece before which a known word ends, those with which it begins, the nearest first."""
+    pieces = [piece for run in runs for piece in run]
+    if not pieces:
+        return []
+    edge = np.cumsum([0, *(end - start for start, end in pieces)])
+    size = [len(run) for run in runs]
+    close = np.repeat(np.cumsum(size), size)
+    count = np.arange(len(pieces))
+    reach = np.minimum(np.searchsorted(edge, edge[:-1] + LONGEST, side="right") - 1, close) - count
+    begin = np.repeat(count, np.maximum(reach, 0))
+    until = begin + 1 + np.arange(len(begin)) - np.searchsorted(begin, begin)
     words = network().words
-    number = hashes(lower_codes(letters), edge[begin], edge[until])
-    place = np.minimum(np.searchsorted(words, number), len(words) - 1)
-    hit = words[place] == number
-    found = dict[int, list[int]]()
-    for start, end in zip(begin[hit].tolist(), until[hit].tolist()):
-        found.setdefault(end, []).append(start)
+    number = hashes(lower_codes("".join(text[slice(*piece)] for piece in pieces)), edge[begin], edge[until])
+    hit = words[np.minimum(np.searchsorted(words, number), len(words) - 1)] == number
+    owner = np.repeat(np.arange(len(runs)), size)[begin[hit]]
+    offset = (close - np.repeat(size, size))[begin[hit]]
+    found = [dict[int, list[int]]() for _ in runs]
+    for run, start, end in np.column_stack([owner, begin[hit] - offset, until[hit] - offset])[::-1].tolist():
+        found[run].setdefault(end, []).append(start)
     return found

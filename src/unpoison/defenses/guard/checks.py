@@ -22,8 +22,7 @@ from unpoison.defenses.guard.votes import Opinion
 from unpoison.defenses.injections import MIN_WORDS, hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
-from unpoison.text.respelling import Respelled, respell
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.respelling import respell
 from unpoison.types import Passage, Span
 
 __all__ = ["ACTIONS", "REMARKABLE", "Action", "CheckScores", "Checks", "check_reason", "reasons"]
@@ -43,11 +42,6 @@ MAX_QUOTE_CHARS = 160
 
 MAX_LOG_ODDS = 30.0
 """Log-odds beyond which nothing is told apart."""
-
-
-def deobfuscate(text: str) -> Respelled | None:
-    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is."""
-    return respell(text, ENGLISH_318, accents=True)
 
 
 class CheckScores(NamedTuple):
@@ -122,7 +116,7 @@ class Checks:
 
     def _score_crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
         """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
-        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(deobfuscate)) is not None}
+        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(respell)) is not None}
         k, meanings = len(texts), list(strange.values())
         more = [meant.text for meant in meanings]
         readings = tuple(strange)
