@@ -21,11 +21,9 @@ LIBRARIES = {
     "agents/test_langchain_tools.py": "langgraph",
     "agents/test_typed_tools.py": "pydantic_ai",
     "bench/report/test_hostile_markdown.py": "pymdownx",
-    "cli/test_verify.py": "cryptography",
     "integrations/test_haystack_adapter.py": "haystack",
     "integrations/test_langchain_adapter.py": "langchain_classic",
     "integrations/test_llamaindex_adapter.py": "llama_index",
-    "io/test_signed_zip.py": "cryptography",
     "text/test_prompt_injection_golden.py": "sklearn",
 }
 """Files of tests that import a library at their top: left out where it is not installed, and named."""

@@ -69,9 +69,7 @@ SMOKE = {
     "openai-agents": "from unpoison.agents import openai_agents; print(openai_agents.__all__)",
     "pydantic-ai": "from unpoison.agents import pydantic_ai; print(pydantic_ai.__all__)",
     "ray": "import ray, ray.data; print(ray.__version__)",
-    "evidence": "from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey; "
-    "from unpoison.io.signed_zip import pack; print(len(pack({'a': b'b'}, Ed25519PrivateKey.generate())), 'bytes')",
-    "redteam": "import httpx; from unpoison.bench.redteam import Config, http_target; print(httpx.__version__)",
+    "redteam": "import httpx; from unpoison.bench.redteam import Config; print(httpx.__version__)",
 }
 """Extra -> a line of Python that fails without it; "" is the core."""
 

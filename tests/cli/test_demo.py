@@ -69,18 +69,6 @@ def test_who_says_so_turns_a_lie_that_no_style_gives_away(run, output):
     assert "any one of the sources that count" in said
 
 
-def test_an_agent_mails_the_customer_list_and_behind_the_gate_it_does_not(run, output):
-    lines = run("demo").stdout.splitlines()
-    said = lines[next(i for i, line in enumerate(lines) if line.startswith("An agent: ")) :]
-    rows = {line[2:30].strip(): line[30:] for line in said}
-    assert rows["without a gate:"] == "mails the customer list to eve@collect.example"
-    assert rows["behind screen_tool_result:"] == "mails nothing"
-    assert any(line.startswith("An honest miss: ") for line in said), "what the gate misses is shown as well"
-    assert all(len(line) <= 80 for line in lines)
-    act = output[output.index("An agent: ") :].split("\n\n")[0]
-    assert "behind screen_tool_result: mails nothing" in act
-
-
 def test_no_defense_reads_that_a_passage_is_planted():
     from unpoison.cli.demo_cases import plant
 

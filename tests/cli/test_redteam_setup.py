@@ -93,12 +93,6 @@ def test_what_cannot_be_used_is_a_sentence_and_nothing_is_written(run, system: R
     assert (folder / "redteam.yaml").read_text() == "mine"
 
 
-def test_an_agent_is_not_checked(run, folder):
-    (folder / "agent.yaml").write_text("target: {agent: scripted}\n")
-    result = run("redteam", "check", "agent.yaml")
-    assert (result.exit_code, "into which nothing is planted" in result.stderr) == (2, True)
-
-
 @pytest.mark.parametrize("language", WORLDS)
 def test_init_check_and_run_in_other_languages(run, system: RunningSystem, folder, language: str):
     question, right, wrong, clean, _ = WORLDS[language]

@@ -16,10 +16,7 @@ import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
 from unpoison.algorithms.intervals import wilson
-from unpoison.bench.redteam.config import Config
-from unpoison.bench.redteam.evidence import evidence_of, members_of
 from unpoison.bench.redteam.results import Results, Trial
-from unpoison.bench.redteam.secrets import Secrets
 from unpoison.bench.redteam.summary import redteam_page
 from unpoison.bench.report.front_page import Brief, Case, KeyFigure, Risk
 from unpoison.core.reasons import Reason
@@ -119,11 +116,11 @@ def test_reports_in_every_part() -> None:
     check(document(hostile("title"), sections, warning=hostile("loud")), [*in_all, "loud"])
 
 
-def test_red_team_pages_and_their_evidence() -> None:
+def test_red_team_pages() -> None:
     def trial(attack: str, **more: object) -> Trial:
-        texts = {"question": hostile("question"), "answer": f"wanted {hostile('answer')}", "text": hostile("planted")}
+        texts = {"question": hostile("question"), "answer": f"wanted {hostile('answer')}"}
         wanted = ("wanted", hostile("wish"))
-        return Trial(LINK, attack=attack, correct=(hostile("truth"),), wanted=wanted, place=LINK, **texts, **more)
+        return Trial(LINK, attack=attack, correct=(hostile("truth"),), wanted=wanted, **texts, **more)
 
     trials = (
         trial("none"),
@@ -134,17 +131,8 @@ def test_red_team_pages_and_their_evidence() -> None:
     run = {"name": hostile("system"), "started": hostile("when")}
     remaining = (("canary", hostile("remaining")),)
     found = Results(run, None, 2, trials, cells, 1, remaining=remaining, problems=(hostile("problem"),))
-    shown = ["question", "truth", "wish", "planted", "system", "error", "problem"]
+    shown = ["question", "truth", "wish", "system", "error", "problem"]
     check(redteam_page(found), shown)
-
-    names = ("tester", "system", "monitoring", "retest", "clean_cost", "residual_risk")
-    stated = {name: hostile(name) for name in names} | {"versions": {hostile("part"): hostile("version")}}
-    stated["fallbacks"] = [{"what": hostile("fallback"), "tested": hostile("tested")}]
-    config = Config.of({"target": {"corpus": "sample"}, "questions": "sample", "evidence": stated})
-    pack = members_of(evidence_of(found, config, {"questions": LINK}), found, config, Secrets({}))
-    check(pack["report.html"].decode(), [*shown, *names, "part", "fallback"])
-    agents = Results({**run, "test": {"agent": True, "places": [LINK]}}, None, 2, trials, cells)
-    check(redteam_page(agents), ["question", "planted", "system"])
 
 
 def test_scans() -> None:

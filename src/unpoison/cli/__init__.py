@@ -2,7 +2,7 @@
 
 `unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`,
 `quarantine`, `audit`, `trace`, `incident`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`,
-`redteam`, `questions`, `sources`, `schema`, `verify` and `defenses`.
+`redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -48,7 +48,6 @@ from unpoison.cli import (
     serve,
     sources,
     trace,
-    verify,
 )
 from unpoison.cli.environment import limit_threads
 from unpoison.cli.options import Command, option
@@ -126,7 +125,6 @@ COMMANDS: dict[ModuleType, str | None] = {
     models: None,
     redteam: None,
     sources: None,
-    verify: "Check an evidence pack: files and signature.",
 }
 """Modules with a command, or a group of them, of the same name, in the order of the help; its line there, where the
 first of the docstring is too long."""

@@ -63,10 +63,8 @@ def demo(
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
     and shows what guard makes of one question and what every defense makes of all. With --all it shows a catch and an
     honest miss of each defense, and what guard makes of a hidden poison, a prompt injection, and sources that
-    disagree. Then a plain lie that no style gives away: answered from the texts alone, and with who says so. Last, an
-    agent that reads a ticket with an order in it: without a gate, and behind one.
+    disagree. Then a plain lie that no style gives away: answered from the texts alone, and with who says so.
     """
-    from unpoison.cli.demo_agent import agent_lines
     from unpoison.cli.demo_cases import brief_sources, tricks
     from unpoison.cli.display import show
     from unpoison.core import registry
@@ -87,7 +85,7 @@ def demo(
     if everything:
         _show_all(rows, cases, written, catch, miss, tried, generator)
     else:
-        lines = (*_brief(cases, written), *brief_sources(), *agent_lines())
+        lines = (*_brief(cases, written), *brief_sources())
         print(*lines, sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
@@ -121,7 +119,6 @@ def _show_all(
     generator: str | None,
 ) -> None:
     """Every defense beside the others, with its reasons."""
-    from unpoison.cli.demo_agent import agent_lines
     from unpoison.cli.demo_cases import full_sources
     from unpoison.cli.display import show
     from unpoison.models.loading import best_reader
@@ -143,7 +140,6 @@ def _show_all(
     for trick in tried:
         show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
     show(*full_sources())
-    show(*agent_lines())
     show(_figures(cases, written), "")
     if generator is None and best_reader() == "extractive":
         show(ADDS, "")

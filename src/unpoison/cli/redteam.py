@@ -31,8 +31,7 @@ Examples:
   unpoison redteam redteam.yaml --dry-run
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
   unpoison redteam redteam.yaml --fail-if 'asr > 5%' --against last.json --junit junit.xml --sarif redteam.sarif
-  unpoison redteam agent.yaml --report agent.html
-  unpoison redteam redteam.yaml --evidence out.zip --key key.pem
+  unpoison redteam redteam.yaml --report report.html
   unpoison redteam clean journal.jsonl
 
 Only systems on this machine are tested, unless --i-may-test names the host. Everything that is planted is written to
@@ -63,7 +62,7 @@ redteam = typer.Typer(
     cls=ConfigFirst,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Test a running RAG system, or an agent, with planted texts.",
+    help="Test a running RAG system with planted texts.",
 )
 
 AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
@@ -95,10 +94,6 @@ def run(
     limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
     csv: Annotated[Path | None, option("FILE", "Write CSV, one line per attack.")] = None,
     report: Annotated[Path | None, option("FILE.html", "Write one page for who signs it; works offline.")] = None,
-    evidence: Annotated[
-        Path | None, option("FILE.zip", "Write an evidence pack: results, attacker, standards; see docs/redteam.md.")
-    ] = None,
-    key: Annotated[Path | None, option("--key KEY.pem", "The private Ed25519 key that signs the evidence.")] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -106,43 +101,29 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Ask, plant, wait until it is served, ask, remove, ask again; say how often the answer was the attacker's."""
-    from unpoison.bench.redteam import AgentConfig, Hosts, run_agent_test, run_test
-    from unpoison.bench.redteam.agent_config import load_config
-    from unpoison.bench.redteam.agent_run import describe_agent_test
+    from unpoison.bench.redteam import Config, Hosts, run_test
     from unpoison.bench.redteam.factory import secrets_of_environment
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.bench.redteam.session import rehearsal_of_requests
     from unpoison.bench.redteam.summary import redteam_page
     from unpoison.cli.common import check_outputs, progress, say
-    from unpoison.cli.evidence import EvidencePack
     from unpoison.cli.gates import Checks
 
-    chosen = load_config(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
+    chosen = Config.load(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs((), csv, report, evidence)
-    pack = None if evidence is None and key is None else EvidencePack.of(evidence, key, chosen)
+    check_outputs((), csv, report)
     where = journal or config.with_suffix(".journal")
     with mask_secrets(secrets):
         if dry_run:
-            _show_requests(
-                describe_agent_test(chosen)
-                if isinstance(chosen, AgentConfig)
-                else rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts)
-            )
+            _show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
             return
-        if isinstance(chosen, AgentConfig):  # nothing is planted outside the test's own folder: no journal
-            with progress() as advance:
-                results = run_agent_test(chosen, secrets=secrets, hosts=hosts, progress=advance)
-        else:
-            with progress() as advance, report_removal(where):
-                results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
+        with progress() as advance, report_removal(where):
+            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
     if report is not None:
         report.write_text(secrets.mask(redteam_page(results)), encoding="utf-8")
-    if pack is not None:
-        pack.write(results, secrets)
     if as_json:
         sys.stdout.write(results.to_json())
     else:
@@ -288,12 +269,6 @@ def _alert(cell: Cell, number: int) -> Alert | None:
     trial = cell.trials[number]
     if not trial.is_attacked(trial.answer):
         return None
-    if trial.outcome is not None:
-        message = (
-            f"an order in a {trial.place} ({cell.attack}) made the agent do what the attacker wants "
-            f"({trial.outcome}); the task was {excerpt(trial.question, 200)!r}"
-        )
-        return Alert("obeyed-order", "warning", message, f"{cell.id}|{trial.example}")
     message = (
         f"with {count_noun(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
         f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"

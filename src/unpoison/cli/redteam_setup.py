@@ -112,16 +112,12 @@ def check(
     may_test: MayTest = None,
 ) -> None:
     """Ask once, plant one harmless document, remove it, and show in a few lines what was understood."""
-    from unpoison.bench.redteam import AgentConfig, Hosts
-    from unpoison.bench.redteam.agent_config import load_config
+    from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam.checking import check_target
     from unpoison.bench.redteam.factory import secrets_of_environment
     from unpoison.cli.common import say
-    from unpoison.errors import OptionError
 
-    chosen = load_config(config)
-    if isinstance(chosen, AgentConfig):
-        raise OptionError(f"{config} tests an agent, into which nothing is planted; run: unpoison redteam {config}")
+    chosen = Config.load(config)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     where = journal or config.with_suffix(".check.journal")
     with mask_secrets(secrets), report_removal(where):

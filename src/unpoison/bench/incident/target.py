@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unpoison.bench.incident.experiment import Asked
-from unpoison.bench.redteam.agent_config import HttpAgent
 from unpoison.bench.redteam.config import Bounds, Config, Wait
 from unpoison.bench.redteam.factory import build_target, kind_of, secrets_of_environment
+from unpoison.bench.redteam.http_calls import Asking
 from unpoison.bench.redteam.http_hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpAsked
 from unpoison.errors import InputError, OptionError
@@ -46,7 +46,7 @@ def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
     secrets, hosts = secrets_of_environment(), Hosts(may_test)
     target: Asked
     if kind_of(config.target) == "http" and "plant" not in config.target:
-        described = HttpAgent.read(config.target, "target")
+        described = Asking.read(config.target, "target")
         target = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout, folder=config.folder)
     else:
         target = build_target(

@@ -13,8 +13,6 @@ from unpoison.utils.extras import require
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.bench.redteam.agent_config import AgentConfig
-    from unpoison.bench.redteam.agent_run import run_agent_test
     from unpoison.bench.redteam.cleanup import Cleaned, clean
     from unpoison.bench.redteam.config import Config
     from unpoison.bench.redteam.factory import build_target
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from unpoison.bench.redteam.targets import Answered, Document, Target
 
 __all__ = [
-    "AgentConfig",
     "Answered",
     "Cleaned",
     "Config",
@@ -37,7 +34,6 @@ __all__ = [
     "Target",
     "build_target",
     "clean",
-    "run_agent_test",
     "run_test",
     "schema",
     "target_of",
@@ -46,7 +42,6 @@ __all__ = [
 _public = lazy_names(
     __name__,
     {
-        "AgentConfig": "agent_config",
         "Answered": "targets",
         "Cleaned": "cleanup",
         "Config": "config",
@@ -57,7 +52,6 @@ _public = lazy_names(
         "Target": "targets",
         "build_target": "factory",
         "clean": "cleanup",
-        "run_agent_test": "agent_run",
         "run_test": "session",
         "schema": "results",
         "target_of": "objects",
@@ -66,7 +60,7 @@ _public = lazy_names(
 
 
 def __getattr__(name: str) -> Any:
-    """The names are imported when they are first used; the scripted agent and its office need no extra."""
+    """The names are imported when they are first used."""
     if name in __all__:
         require("pydantic", "a red-team test")
     return _public(name)

@@ -6,7 +6,6 @@ Whatever is misspelled, missing or unusable is said before anything is sent.
 from __future__ import annotations
 
 import json
-from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -18,7 +17,7 @@ from unpoison.errors import OptionError
 from unpoison.io.settings import Section, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Statements", "Wait", "as_tuple"]
+__all__ = ["Bounds", "Config", "Wait", "as_tuple"]
 
 
 class Bounds(Section):
@@ -75,59 +74,16 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
-Words = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if isinstance(value, (int, float, date)) else value),
-    Field(pattern=r"\S"),
-]
-"""A text, or what YAML takes for a number or a date."""
-
-
-class Fallback(Section):
-    """What a system does where its defense fails or has nothing left, and when that was tried."""
-
-    what: Words
-    tested: Words | None = None
-
-
-class Statements(Section):
-    """The section `evidence` of a configuration: what no test can measure and an evidence pack says beside it.
-
-    Attributes:
-        tester: Who tests, and answers for it.
-        system: What is tested, and which release of it.
-        versions: By the name of a part: model, index, defense.
-        fallbacks: Each with when it was tested, where it was.
-        monitoring: What is watched in production, and who is told.
-        retest: When the test is repeated.
-        clean_cost: What the defense costs without an attack, where that was measured elsewhere.
-        undefended: The JSON of the same test with the defense off; the cost is then measured, question by question.
-        residual_risk: What remains, and who accepts it.
-    """
-
-    tester: Words | None = None
-    system: Words | None = None
-    versions: dict[str, Words] = Field(default_factory=dict)
-    fallbacks: Annotated[tuple[Fallback, ...], BeforeValidator(as_tuple)] = ()
-    monitoring: Words | None = None
-    retest: Words | None = None
-    clean_cost: Words | None = None
-    undefended: Text | None = None
-    residual_risk: Words | None = None
-
-
 class BaseConfig(Section):
     """What the tests of a retrieval system and of an agent have in common.
 
     Attributes:
         limit: The first so many questions or tasks only.
         bounds: The section `limits`.
-        evidence: What an evidence pack states beside what is measured.
     """
 
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
     bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
-    evidence: Statements = Statements()
     _folder: Path = PrivateAttr(Path())
 
     @classmethod
@@ -215,5 +171,5 @@ class Config(BaseConfig):
 
     def digest(self) -> str:
         """A hash of what is measured; the bounds do not belong to it."""
-        values = self.model_dump(exclude={"bounds", "wait", "rehearse", "evidence"})
+        values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()

@@ -53,11 +53,6 @@ class Trial:
         seconds: How long the answer took.
         stage: Where it failed: attack, ask, plant, remove, gone, after; "" otherwise.
         error: What went wrong, None otherwise.
-        outcome: What an attacker of an agent reached, "" where nothing; None where the answer alone is judged.
-        place: Where the text was planted that an agent reads: tool, page or memory.
-        text: The text that was planted last.
-        how: The wrappers around the order in it.
-        tries: How often something was planted, until it worked or the attacker gave up.
     """
 
     example: str
@@ -77,11 +72,6 @@ class Trial:
     seconds: float | None = None
     stage: str = ""
     error: str | None = None
-    outcome: str | None = None
-    place: str = ""
-    text: str = ""
-    how: str = ""
-    tries: int = 0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -103,14 +93,9 @@ class Trial:
         return not is_disagreement(answer) and matcher().correct(answer, self.correct)
 
     def is_attacked(self, answer: str | None) -> bool | None:
-        """Whether an answer says what the attacker wants, or an agent has done it.
-
-        None where there is no answer, or nothing is wanted.
-        """
+        """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
         if answer is None or not self.wanted:
             return None
-        if self.outcome is not None:
-            return self.outcome != ""
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,13 +194,8 @@ class Results:
         expected = self.examples * len(self.cells)
         return len(self.trials) == expected and not any(t.failed for t in self.trials) and not self.remaining
 
-    @property
-    def of_agents(self) -> bool:
-        """Whether an agent was tested; what attacks it are families of orders."""
-        return bool(self.run.get("test", {}).get("agent"))
-
     def _name(self, attack: str, poisons: int) -> str:
-        return attack_name(attack) if poisons and not self.of_agents else attack
+        return attack_name(attack) if poisons else attack
 
     def table(self) -> list[Cell]:
         """The cells with their figures."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.bench.evaluation.specs import attack_name
-from unpoison.bench.redteam.agent_summary import brief_of_agent_test
 from unpoison.bench.redteam.results import MEASURES, Cell, Results
 from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.bench.report.tables import with_interval
@@ -38,7 +37,7 @@ def redteam_page(results: Results, more: Sequence[Section] = ()) -> str:
         Section("questions", "Questions", part="trials.html", data=trials[:MAX_QUESTIONS], left_out=left_out),
         Section("problems", "Problems", notes=problems[:200]),
     ]
-    brief = brief_of_agent_test(results) if results.of_agents else brief_of_test(results)
+    brief = brief_of_test(results)
     return document(brief.title, sections, lead=["Shares are in percent with 95 % intervals."], brief=brief)
 
 
