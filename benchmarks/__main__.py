@@ -1,6 +1,6 @@
 """Run a benchmark by its name: `python -m benchmarks NAME ...`; without a name, the list of all.
 
-`evaluation-data` and `evaluation-data/NAME.jsonl` are the folder that `unpoison data get` fills, and a file in it.
+`evaluation-data` and `evaluation-data/NAME.jsonl` are the folder that `data get` fills, and a file in it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import runpy
 import sys
 from pathlib import Path
 
-from unpoison.bench.data.store import BUILT, data_folder
+from unpoison.bench.data_files import BUILT, data_folder
 
-FOLDERS = ("training", "quality", "speed")
+FOLDERS = ("data", "training", "quality", "speed")
 
 
 def scripts() -> dict[str, Path]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-from unpoison.bench.data.store import BUILT, data_folder
+from unpoison.bench.data_files import BUILT, data_folder
 from unpoison.errors import InputError
 
 __all__ = ["BUILT", "evaluation_folder"]
 
 
 def evaluation_folder(spec: str) -> Path:
-    """The folder that an argument means: a path, or `evaluation-data` for what `unpoison data get` built.
+    """The folder that an argument means: a path, or `evaluation-data` for what `python -m benchmarks data get` built.
 
     Raises:
         ArgumentTypeError: There is no such folder, or nothing was built yet.
@@ -22,5 +22,7 @@ def evaluation_folder(spec: str) -> Path:
     except InputError as error:
         raise ArgumentTypeError(str(error)) from None
     if folder is None:
-        raise ArgumentTypeError(f"{spec} is no folder; {BUILT} stands for the files that 'unpoison data get' built")
+        raise ArgumentTypeError(
+            f"{spec} is no folder; {BUILT} stands for the files that 'python -m benchmarks data get' built"
+        )
     return folder

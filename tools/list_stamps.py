@@ -1,7 +1,7 @@
 """List what keeps each preset from the stamp "same setting": `python tools/list_stamps.py [--full]`, as Markdown.
 
-It supposes that everything which can be had is at hand: the released data (`unpoison data get replay_...`), the paper's
-encoder, retriever and judge, and one of its language models. `--full` prints the differences in their own words.
+It supposes that everything which can be had is at hand: the released data, the paper's encoder, retriever and judge,
+and one of its language models. `--full` prints the differences in their own words.
 """
 
 from __future__ import annotations

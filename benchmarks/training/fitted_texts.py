@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.data_option import BUILT, evaluation_folder
-from unpoison.bench.data.disjoint import check_disjoint, refuse_test_texts, save_hashes, text_hashes
+from benchmarks.training.disjoint import check_disjoint, refuse_test_texts, save_hashes, text_hashes
 
 OUTPUT = Path(__file__).with_name("fitted-on.npz")
 

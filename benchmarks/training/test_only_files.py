@@ -3,7 +3,7 @@
     python -m benchmarks test_only_files evaluation-data MIRRORS OUTPUT
 
 Of every family at most 60 questions, in the order of a hash, on which nothing shipped was fitted. Their clean passages
-are those that the authors give; `corpus` fills the rest. `tools/build_data_recipes.py` then makes the recipes.
+are those that the authors give; `corpus` fills the rest.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data.sources import find_mirror, read_mirror
 from benchmarks.training.reader_data import FREE_FILES, TEST_SHARE
 from benchmarks.training.split import held_out, rows, share_of, words
-from unpoison.bench.data.git_mirrors import Mirror
 from unpoison.bench.evaluation.examples import Example, FieldError
 
 Row = dict[str, Any]
@@ -56,8 +56,8 @@ class Sources:
         self.learnt = {words(row["question"]) for name in LEARNT for row in rows(data / f"{name}.jsonl")}
 
     def read(self, repository: str, path: str) -> Any:
-        mirror = Mirror.find(self.mirrors, repository)
-        content = mirror and mirror.read("HEAD", path)
+        mirror = find_mirror(self.mirrors, repository)
+        content = mirror and read_mirror(mirror, "HEAD", path)
         if content is None:
             raise SystemExit(f"{path} of {repository} is not in {self.mirrors}")
         return json.loads(content)

@@ -26,9 +26,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.data_option import BUILT, evaluation_folder
+from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.guard_data import Sample, training_samples
 from benchmarks.training.guard_manuals import harmless_texts, manual_samples
-from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, neighbor_features
 from unpoison.text.analysis import canonical_word, word_hash, words_of
 from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, root, run_codes

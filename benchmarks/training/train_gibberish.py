@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.gibberish_flips import Encoder
 from benchmarks.training.gibberish_made import Maker, questions_of, read_flips
 from benchmarks.training.gibberish_texts import (
@@ -38,7 +39,6 @@ from benchmarks.training.gibberish_texts import (
     redone,
     translations,
 )
-from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.text import gibberish as kernel
 from unpoison.text import gibberish_tokens as tokens
 

@@ -26,8 +26,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.data_option import BUILT, evaluation_folder
+from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.text.ngram_hashes import hash_ngrams
 from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.text.textbook_injections import textbook_injections

@@ -36,6 +36,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.reader_answers import judge_pairs
 from benchmarks.training.reader_asked import asked_of_titles
 from benchmarks.training.reader_data import (
@@ -54,7 +55,6 @@ from benchmarks.training.reader_network import Frame, Reader, Window, minilm, op
 from benchmarks.training.reader_teacher import Teacher, soft_loss
 from benchmarks.training.reader_texts import UNLABELLED, Pair, scored, summary, varied
 from benchmarks.training.reader_weights import earlier_weights
-from unpoison.bench.data.disjoint import refuse_test_texts
 
 WINDOW = 256
 """Tokens of question and passage together, in training and at work."""

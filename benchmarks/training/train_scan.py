@@ -21,9 +21,9 @@ from scipy.optimize import minimize
 
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.scan import CELLS, corpus_of, poisons_of, rows, shuffled
+from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.guard_data import TEST_SHARE
 from benchmarks.training.split import held_out
-from unpoison.bench.data.disjoint import refuse_test_texts
 from unpoison.scan.collection import collect_documents
 from unpoison.scan.engine import Engine
 from unpoison.scan.scanner import judge_documents

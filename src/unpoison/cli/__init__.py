@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`,
-`quarantine`, `audit`, `trace`, `incident`, `beliefs`, `data`, `guard`, `models`, `attack`, `evaluate`,
+`quarantine`, `audit`, `trace`, `incident`, `beliefs`, `guard`, `models`, `attack`, `evaluate`,
 `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
@@ -27,7 +27,6 @@ from unpoison.cli import (
     batch,
     beliefs,
     check,
-    data,
     defenses,
     demo,
     doctor,
@@ -120,7 +119,6 @@ COMMANDS: dict[ModuleType, str | None] = {
     incident: "Prove which documents are behind a wrong answer, take them out.",
     defenses: "List the defenses: options, needs and sources.",
     beliefs: None,
-    data: None,
     guard: None,
     models: None,
     redteam: None,

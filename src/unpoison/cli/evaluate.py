@@ -60,9 +60,9 @@ def evaluate(
         list[str] | None,
         argument(
             "DATA",
-            "Names of 'unpoison data list', files in the shared format, sample (built in), poisonedrag:FILE, "
+            "Names of evaluation files, files in the shared format, sample (built in), poisonedrag:FILE, "
             "robustrag:FILE, radar:FILE, ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets "
-            "(evaluation-data: those that 'unpoison data get' built), or one data set.",
+            "(evaluation-data: those that 'python -m benchmarks data get' built), or one data set.",
         ),
     ] = None,
     defense: Annotated[

@@ -181,7 +181,7 @@ def built_data(value: str) -> str:
     """A callback of arguments that take a file: the path of an evaluation file where its name is given."""
     if value == "-" or "/" in value or os.sep in value:
         return value
-    from unpoison.bench.data.store import data_path, is_name
+    from unpoison.bench.data_files import data_path, is_name
 
     return str(data_path(value)) if is_name(value) else value
 
@@ -190,7 +190,7 @@ RowsFile = Annotated[
     str,
     argument(
         "FILE",
-        "A name of 'unpoison data list', or JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' "
+        "The name of an evaluation file, or JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' "
         "in every row; - reads JSON Lines from standard input.",
         callback=built_data,
     ),

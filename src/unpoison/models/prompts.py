@@ -72,7 +72,8 @@ class Style:
         question: Whether the question stands before or after the passages; safe prompts have it last.
         paper: Whose rules plain RAG is asked by (`data/wordings.yaml`), in our words: the form of the reply, and when
             it may abstain. "" for our own.
-        replay: Ask plain RAG in the very words of the paper's released code, which `unpoison data get replay` fetches.
+        replay: Ask plain RAG in the very words of the paper's released code, which
+            `python -m benchmarks data get replay` fetches.
         template: Those words, with `{question}` and `{context}`; whoever evaluates puts them in.
 
     Raises:

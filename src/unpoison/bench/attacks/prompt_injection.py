@@ -16,7 +16,7 @@ from typing import Any, Literal, Unpack
 
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.bench.attacks.options import DirectOptions
-from unpoison.bench.data.replay import fill, released_text
+from unpoison.bench.data_files import fill, released_text
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import wording
 from unpoison.utils.checks import among, at_least
@@ -159,8 +159,8 @@ class Pia(_RepeatedOrder):
             section and faked instruction tags around the order (RobustRAG's and RADAR's biographies); `link`,
             recommend a link (after Clop and Teglia, 2024).
         repeat: How often the order stands in one passage; None takes the style's published number, 10, 1, 3 or 1.
-        replay: Whose released code's very words are planted, which `unpoison data get replay` fetches: `trustrag` or
-            `radar` (`qa`), `radar` (`long`), `grada` (`dos`). "" for ours.
+        replay: Whose released code's very words are planted, which `python -m benchmarks data get replay` fetches:
+            `trustrag` or `radar` (`qa`), `radar` (`long`), `grada` (`dos`). "" for ours.
         prefix: Put the question in front, as GRADA does to have the passage retrieved.
         seed: Kept in the ids only; nothing is drawn, and all texts of one target are the same.
 

@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.bench.attacks.claims import claim_failure, template_claim
 from unpoison.bench.attacks.options import DirectOptions
-from unpoison.bench.data.replay import fill, released_text
+from unpoison.bench.data_files import fill, released_text
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import among, at_least
 
@@ -34,7 +34,7 @@ class Published(DirectAttack):
         form: `text` as it is; `prompt` between faked ends and beginnings of the prompt, as RADAR's released code plants
             it in biographies: `repeat` faked sections and the beginning of one more.
         replay: `radar` plants its first text as its released code does, in every place the same, with the very words
-            around it that `unpoison data get replay` fetches. "" for ours.
+            around it that `python -m benchmarks data get replay` fetches. "" for ours.
         prefix: Put the question in front; published files hold the texts without it.
         seed: Kept in the ids only; nothing is drawn.
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from unpoison.bench.data.store import data_path
+from unpoison.bench.data_files import data_path
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.bench.evaluation.formats import FORMATS, recognise
 from unpoison.core.passages import TEXT_FIELDS
@@ -45,8 +45,8 @@ def load(spec: str | Path) -> Loaded:
     """Read a data set.
 
     Args:
-        spec: `sample` or `timeline`; an evaluation file that `unpoison data get` built, such as `nq_poisoned`; a path
-            to a file in the documented row format (`docs/data.md`); or
+        spec: `sample` or `timeline`; an evaluation file that `python -m benchmarks data get` built, such as
+            `nq_poisoned`; a path to a file in the documented row format (`docs/data.md`); or
             `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`,
             `hub:NAME`. Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
             Parquet also packed with gzip.

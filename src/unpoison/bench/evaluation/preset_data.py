@@ -15,9 +15,7 @@ from typing import Any
 
 import yaml
 
-from unpoison.bench.data.catalogue import catalogue, data_file
-from unpoison.bench.data.replay import has_replay
-from unpoison.bench.data.store import Store, data_folder
+from unpoison.bench.data_files import built_folder, data_folder, has_released_texts
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.errors import UnknownNameError
 
@@ -115,13 +113,11 @@ class PaperData:
 
     def _replay(self, alias: str, folder: Path) -> str:
         """The released data set in the folder of built files, "" where it was not fetched."""
-        store, name = Store(), f"replay_{alias}"
-        if name not in catalogue() or not has_replay() or folder.resolve() != store.folder.resolve():
-            return ""
-        if not store.has(data_file(name)):
+        file = built_folder() / f"replay_{alias}.jsonl"
+        if not has_released_texts() or folder.resolve() != built_folder().resolve() or not file.is_file():
             return ""
         self.replayed.add(alias)
-        return str(store.verify(data_file(name)))
+        return str(file)
 
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
         first, *others = wanted

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from unpoison.architectures.replug import Replug
 from unpoison.architectures.self_rag import SelfRag
 from unpoison.bench.attacks.base import Attack, Target
-from unpoison.bench.data.replay import released_text
-from unpoison.bench.data.store import data_path
+from unpoison.bench.data_files import data_path, released_text
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unpoison.bench.data.catalogue import catalogue, licences
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.evaluation.specs import attack_name
 from unpoison.bench.evaluation.workbench import style_of
@@ -24,7 +23,6 @@ def methods_tables(report: Report) -> list[Table]:
 
 def data_table(report: Report) -> Table:
     """Every file that was read: what it is, its terms, how many of its questions were asked, and its hash."""
-    known = {f"sha256:{file.sha256}": file for file in catalogue().values()}
     asked: dict[str, int] = {}
     for summary in report.summaries:
         data = summary.scenario.data
@@ -37,24 +35,20 @@ def data_table(report: Report) -> Table:
     }
     for spec, source in sources.items():
         digest = str(source["digest"])
-        file = known.get(digest)
-        terms = ", ".join(licences()[slug].title for slug in file.licences) if file else ""
         rows.append(
             (
                 short_name(spec),
-                file.what if file else "built in" if spec in ("sample", "timeline") else "the user's own",
-                terms or "-",
+                "built in" if spec in ("sample", "timeline") else "a file",
                 str(source.get("questions", "-")),
                 str(len(source["left_out"])) if "left_out" in source else "-",
                 str(asked.get(spec, "-")),
                 digest.removeprefix("sha256:")[:16],
             )
         )
-    columns = ("data", "what it is", "licence", "questions", "rows left out", "asked", "SHA-256")
+    columns = ("data", "what it is", "questions", "rows left out", "asked", "SHA-256")
     hints = (
         "",
         "",
-        "as 'unpoison data list' states it",
         "usable",
         "malformed; Problems lists them",
         "at most",
@@ -184,8 +178,8 @@ def _corrections(report: Report) -> Iterator[str]:
 
 def _splits() -> Iterator[str]:
     yield (
-        "All questions are test questions; nothing is fitted during a run. 'unpoison data check --training' compares "
-        "what the shipped coefficients were fitted on with the texts that are only tested on."
+        "All questions are test questions; nothing is fitted during a run, and nothing shipped was fitted on the texts "
+        "that are only tested on."
     )
 
 

@@ -11,7 +11,6 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,8 @@ __all__ = [
 ]
 
 Hashes = NDArray[np.uint64]
+
+FITTED = Path(__file__).with_name("fitted-on.npz")
 
 _WORD = re.compile(r"\w+")
 
@@ -63,27 +64,12 @@ def load_hashes(content: bytes) -> dict[str, Hashes]:
 
 def test_hashes() -> dict[str, Hashes]:
     """The texts that are only ever tested on, by the family that their authors published."""
-    return load_hashes(files("unpoison").joinpath("data", "test-only.npz").read_bytes())
+    return load_hashes(Path(__file__).with_name("test-only.npz").read_bytes())
 
 
-def fitted_hashes(path: Path | None = None) -> dict[str, Hashes]:
-    """What each shipped file of numbers was fitted on, by the file's name.
-
-    Args:
-        path: By default `benchmarks/training/fitted-on.npz` of the checkout that this package is imported from; the
-            package itself does not have it, for its users have nothing of it.
-
-    Raises:
-        InputError: There is no such file.
-    """
-    file = path or Path(__file__).parents[4] / "benchmarks" / "training" / "fitted-on.npz"
-    try:
-        return load_hashes(file.read_bytes())
-    except OSError:
-        raise InputError(
-            f"{file} is not there: the hashes of what was fitted on stand in the repository, not in the package; give "
-            "the path of its benchmarks/training/fitted-on.npz"
-        ) from None
+def fitted_hashes(path: Path = FITTED) -> dict[str, Hashes]:
+    """What each shipped file of numbers was fitted on, by the file's name."""
+    return load_hashes(path.read_bytes())
 
 
 def refuse_test_texts(texts: Iterable[str]) -> None:
@@ -117,15 +103,8 @@ class Overlap(NamedTuple):
     shared: int
 
 
-def check_disjoint(path: Path | None = None) -> list[Overlap]:
-    """Compare what every shipped file of numbers was fitted on with all texts that are only tested on.
-
-    Args:
-        path: As for `fitted_hashes`.
-
-    Raises:
-        InputError: As for `fitted_hashes`.
-    """
+def check_disjoint(path: Path = FITTED) -> list[Overlap]:
+    """Compare what every shipped file of numbers was fitted on with all texts that are only tested on."""
     tested = np.unique(np.concatenate(list(test_hashes().values())))
     return [
         Overlap(name, len(hashes), len(tested), int(np.isin(hashes, tested).sum()))
