@@ -24,7 +24,7 @@ help: ## show the targets
 	@touch $@
 
 .venv/dev.stamp: .venv/core.stamp $(READERS:%=%/pyproject.toml)
-	$(PIP) $(READERS:%=--editable %) --editable '.[torch,onnx,reader,reader-base,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,lancedb,milvus,elasticsearch,opensearch,weaviate,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
+	$(PIP) $(READERS:%=--editable %) --editable '.[torch,onnx,reader,reader-base,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
 	@touch $@
 
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models

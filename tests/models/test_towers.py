@@ -17,7 +17,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.models import load_encoder
 from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers
-from unpoison.retrieval import DenseRetriever, FaissRetriever
+from unpoison.retrieval import DenseRetriever, StoreRetriever
 
 pytestmark = pytest.mark.torch
 
@@ -131,8 +131,10 @@ def test_an_index_of_raw_vectors_is_saved_and_read(tmp_path) -> None:
 
 def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
     pytest.importorskip("faiss")
+    from unpoison.retrieval.faiss import FaissStore
+
     with pytest.raises(OptionError, match="dot product"):
-        FaissRetriever(Towers(), ["a"])
+        StoreRetriever(FaissStore(), Towers())
 
 
 def test_evaluation_searches_with_both_towers() -> None:

@@ -9,28 +9,21 @@ import sys
 import numpy as np
 import pytest
 
-from retrieval.stores import open_empty
+from retrieval.stores import STORES
 from unpoison import Rag, Screening, Sources
 from unpoison.errors import InputError, MissingExtraError, OptionError
-from unpoison.retrieval import (
-    BM25Retriever,
-    DenseRetriever,
-    FaissRetriever,
-    HybridRetriever,
-    PgvectorRetriever,
-    QdrantRetriever,
-    Retriever,
-    StoreRetriever,
-)
+from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever, LangChainStore, Retriever, StoreRetriever
+from unpoison.retrieval.faiss import FaissStore
+from unpoison.retrieval.pgvector import PgvectorStore
 from unpoison.scan.stores import open_vector_store
 from unpoison.types import Passage, Query
 
-KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector", "faiss:", "chroma:", "lancedb:")
+KINDS = ("bm25", "dense", "hybrid", "chroma", "faiss", "qdrant", "pgvector", "langchain")
 QUESTION = "text number 13"  # BM25 leaves single characters out
 
 
 @pytest.fixture(params=KINDS)
-def retriever(request, encoder, passages) -> Retriever:
+def retriever(request, encoder, passages, tmp_path) -> Retriever:
     match request.param:
         case "bm25":
             return BM25Retriever(passages)
@@ -38,21 +31,19 @@ def retriever(request, encoder, passages) -> Retriever:
             return DenseRetriever(encoder, passages)
         case "hybrid":
             return HybridRetriever(BM25Retriever(passages), DenseRetriever(encoder, passages))
-        case "faiss":
-            pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
-            return FaissRetriever(encoder, passages)
-        case "qdrant":
-            qdrant = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
-            client = qdrant.QdrantClient(":memory:")
-            request.addfinalizer(client.close)
-            size = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSINE)
-            client.create_collection("wiki", vectors_config=size)
-            retrieved = QdrantRetriever(client, "wiki", encoder)
-        case "faiss:" | "chroma:" | "lancedb:" as prefix:
-            retrieved = StoreRetriever(open_empty(prefix, request.getfixturevalue("tmp_path")), encoder)
-            request.addfinalizer(retrieved.store.close)
-        case _:
-            retrieved = PgvectorRetriever(request.getfixturevalue("connection"), "passages", encoder)
+        case "langchain":
+            pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
+            from langchain_core.embeddings import DeterministicFakeEmbedding
+            from langchain_core.vectorstores import InMemoryVectorStore
+
+            retrieved = LangChainStore(InMemoryVectorStore(DeterministicFakeEmbedding(size=32)))
+        case "pgvector":
+            store = PgvectorStore("", "passages", connection=request.getfixturevalue("connection"))
+            retrieved = StoreRetriever(store, encoder)
+        case kind:
+            store = STORES[kind](tmp_path)("made", new=True)
+            request.addfinalizer(store.close)
+            retrieved = StoreRetriever(store, encoder)
     retrieved.add(passages)
     return retrieved
 
@@ -141,21 +132,16 @@ def test_nothing_of_the_passages_is_shown(retriever):
 @pytest.mark.parametrize(
     ("module", "extra", "make"),
     [
-        ("faiss", "faiss", FaissRetriever),
-        ("qdrant_client", "qdrant", lambda encoder: QdrantRetriever(None, "wiki", encoder)),
-        ("psycopg", "postgres", lambda encoder: PgvectorRetriever(None, "passages", encoder)),
-        ("chromadb", "chroma", lambda encoder: StoreRetriever(open_vector_store("chroma:a#docs"), encoder)),
-        ("lancedb", "lancedb", lambda encoder: StoreRetriever(open_vector_store("lancedb:a#docs"), encoder)),
-        ("pymilvus", "milvus", lambda encoder: StoreRetriever(open_vector_store("milvus:a#docs"), encoder)),
-        ("elasticsearch", "elasticsearch", lambda encoder: open_vector_store("elasticsearch:http://a#docs")),
-        ("weaviate", "weaviate", lambda encoder: open_vector_store("weaviate:http://a#Docs")),
-        ("opensearchpy", "opensearch", lambda encoder: open_vector_store("opensearch:http://a#docs")),
+        ("faiss", "faiss", FaissStore),
+        ("qdrant_client", "qdrant", lambda: open_vector_store("qdrant:a#docs")),
+        ("psycopg", "postgres", lambda: open_vector_store("postgresql://a/b#docs")),
+        ("chromadb", "chroma", lambda: open_vector_store("chroma:a#docs")),
     ],
 )
-def test_a_missing_library_is_named_with_its_extra(monkeypatch, encoder, module, extra, make):
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, module, extra, make):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'unpoison\[{extra}\]'"):
-        make(encoder)
+        make()
 
 
 def test_importing_them_imports_no_library():

@@ -34,36 +34,7 @@ def folder_pair(folder: Path) -> Pair:
     return open_store(str(folder / "wiki")), open_store(str(folder / "held"), new=True)
 
 
-def qdrant_pair(folder: Path) -> Pair:
-    library = pytest.importorskip("qdrant_client", reason="QDRANT CLIENT ABSENT: pip install 'unpoison[qdrant]'")
-    from unpoison.retrieval.qdrant import QdrantStore
-
-    client = library.QdrantClient(":memory:")
-    sizes = library.models.VectorParams(size=4, distance=library.models.Distance.COSINE)
-    client.create_collection("docs", vectors_config=sizes)
-    points = [
-        library.models.PointStruct(id=i, vector=[1.0, i, 0.5, 0.0], payload={**d, "author": "a"})
-        for i, d in enumerate(towns(6))
-    ]
-    client.upsert("docs", points)
-    return QdrantStore("", "docs", client=client), QdrantStore("", "held", new=True, client=client)
-
-
-def faiss_pair(folder: Path) -> Pair:
-    library = pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
-    import numpy as np
-
-    index = library.IndexFlatIP(4)
-    index.add(np.eye(6, 4, dtype=np.float32))
-    library.write_index(index, str(folder / "a.index"))
-    (folder / "a.jsonl").write_bytes(b"".join(map(json_line, towns(6))))
-    return (
-        open_store(f"faiss:{folder / 'a.index'},{folder / 'a.jsonl'}"),
-        open_store(f"faiss:{folder / 'b.index'},{folder / 'b.jsonl'}", new=True),
-    )
-
-
-PAIRS = [rows_pair, folder_pair, qdrant_pair, faiss_pair]
+PAIRS = [rows_pair, folder_pair]
 
 
 def documents(store: Store) -> list[Document]:
@@ -254,13 +225,3 @@ def test_a_row_that_a_scan_reads_can_be_moved(tmp_path: Path) -> None:
     assert ids(here) == ["a", "b"]
     assert move(["a"], here, there, tmp_path / "journal.jsonl").moved == ("a",)
     assert there.fetch(["a"])["a"]["title"] == 5
-
-
-def test_an_empty_line_among_the_texts_of_an_index_is_no_row(tmp_path: Path) -> None:
-    here, there = faiss_pair(tmp_path)
-    before = [(d.id, _vector(d)) for d in documents(here)]
-    texts = tmp_path / "a.jsonl"
-    texts.write_bytes(b"\n" + texts.read_bytes())
-    assert move([IDS[1]], here, there, tmp_path / "journal.jsonl").moved == (IDS[1],)
-    assert [(d.id, _vector(d)) for d in documents(here)] == [row for row in before if row[0] != IDS[1]]
-    assert [(d.id, _vector(d)) for d in documents(there)] == [row for row in before if row[0] == IDS[1]]

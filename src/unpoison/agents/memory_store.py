@@ -19,7 +19,6 @@ from uuid import uuid4
 
 from unpoison.beliefs.store import check_namespace
 from unpoison.errors import InputError, clip
-from unpoison.scan.memories import APPLICATION
 from unpoison.sources.trust import Level, trust
 from unpoison.utils.sqlite import Connected, connect, explain_errors, transaction
 
@@ -33,6 +32,9 @@ MAX_JOURNAL = 100_000
 
 TRIM_EVERY = 1_000
 """Entries after which the oldest of a store of keys are dropped."""
+
+APPLICATION = int.from_bytes(b"unpm")
+"""SQLite's own mark of files with an agent's memories."""
 
 BUSY = 10.0
 """Seconds to wait for another process that holds the file."""

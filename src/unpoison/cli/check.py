@@ -68,8 +68,8 @@ def check(
         argument(
             "DOCS",
             "A folder of text, Markdown, HTML, PDF, DOCX and XLSX files; JSON Lines, .csv, .tsv or .parquet with one "
-            "document a row; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input; "
-            "the address of a running RAG, or a target file (.yaml) that describes one.",
+            "document a row; chroma:FOLDER#COLLECTION; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard "
+            "input; the address of a running RAG, or a target file (.yaml) that describes one.",
             callback=built_data,
         ),
     ],

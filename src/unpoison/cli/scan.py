@@ -53,8 +53,8 @@ def scan(
         argument(
             "SOURCE",
             "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF, "
-            "DOCX and XLSX files; a vector store: chroma:FOLDER#COLLECTION, lancedb:FOLDER#TABLE, faiss:INDEX,ROWS, "
-            "qdrant:URL#COLLECTION, postgresql://...#TABLE; the memory.db of an agent; - for standard input.",
+            "DOCX and XLSX files; a vector store: chroma:FOLDER#COLLECTION, qdrant:URL#COLLECTION, "
+            "postgresql://...#TABLE; - for standard input.",
             callback=built_data,
         ),
     ],

@@ -16,13 +16,13 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
 from unpoison.models.requests import encode
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.driver import Limits, run
 from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 
 __all__ = [
-    "BATCH", "Collection", "Retriever", "VectorRetriever", "aembed_query", "aretrieve_passages", "by_trust",
-    "check_count", "check_encoder", "depth", "embed_query", "unit_rows", "vectors_of",
+    "BATCH", "Collection", "Retriever", "VectorRetriever", "aretrieve_passages", "by_trust", "check_count",
+    "check_encoder", "depth", "embed_query", "unit_rows", "vectors_of",
 ]  # fmt: skip
 
 
@@ -69,19 +69,9 @@ class VectorRetriever(Retriever):
         question, vector = embed_query(query, self.encoder)
         return by_trust(self.sources, question.text, self._nearest(vector, depth(self.sources, count)), count)
 
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        count = check_count(k)
-        question, vector = await aembed_query(query, self.encoder)
-        candidates = await self._anearest(vector, depth(self.sources, count))
-        return by_trust(self.sources, question.text, candidates, count)
-
     @abstractmethod
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         """The passages whose vectors are nearest."""
-
-    async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
-        """`_nearest` for asyncio; on a thread, unless the store has something better."""
-        return await on_thread(lambda: self._nearest(vector, count))
 
 
 async def aretrieve_passages(retriever: Retriever, query: str | Query, k: int) -> Iterable[Any]:
@@ -134,15 +124,6 @@ def embed_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
     question = as_query(query)
     if question.embedding is None:
         (vector,), _ = run(encode([question.text], "query", queries=True), Models(encoder=encoder))
-        question = Query(question.text, vector)
-    return question, question.embedding  # type: ignore[return-value]
-
-
-async def aembed_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
-    """`embed_query` for asyncio."""
-    question = as_query(query)
-    if question.embedding is None:
-        (vector,), _ = await arun(encode([question.text], "query", queries=True), Models(encoder=encoder))
         question = Query(question.text, vector)
     return question, question.embedding  # type: ignore[return-value]
 

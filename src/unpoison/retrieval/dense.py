@@ -1,4 +1,4 @@
-"""Exact search by cosine similarity over a matrix in memory, which is saved to one file.
+"""Exact search over a matrix in memory, which is saved to one file.
 
 The file is an uncompressed zip, readable by `numpy.load`, with vectors as npy and passages as JSON Lines:
 
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from io import TextIOWrapper
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, Self
+from typing import Any, Self
 from uuid import uuid4
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -40,6 +40,9 @@ Matrix = NDArray[np.float32]
 
 BLOCK_CELLS = 2**22
 """Numbers that are compared in double precision at once: 32 MB."""
+
+FORMAT = 1
+"""Of the file; one of another format is refused."""
 
 
 class DenseRetriever(VectorRetriever):
@@ -129,14 +132,12 @@ class DenseRetriever(VectorRetriever):
             OSError: The file cannot be read.
         """
         retriever = cls(encoder, sources=sources)
-        name, matrix, passages = read_index(path, unit=not retriever._dot)
+        name, matrix, collection = read_index(path, unit=not retriever._dot)
         if name != retriever.encoder.name:
             raise InputError(
                 f"{clip(str(path), 200)} was made with the encoder {clip(name)} and cannot be searched with "
                 f"{clip(retriever.encoder.name)}; give that encoder, or index the passages anew"
             )
-        collection = Collection()
-        collection.extend(collection.prepare(passages))
         retriever._state = collection, matrix
         return retriever
 
@@ -149,7 +150,11 @@ class DenseRetriever(VectorRetriever):
                 f"the query's embedding has {vector.size} dimensions and the index {matrix.shape[1]}; "
                 f"encode the query with the encoder {clip(self.encoder.name)}"
             )
-        positions, scores = (largest if self._dot else nearest)(matrix, vector, count)
+        if self._dot:
+            positions, scores = nearest(matrix, vector, count, float(np.linalg.norm(matrix, axis=1).max()))
+        else:
+            positions, scores = nearest(matrix, unit_rows(vector[None])[0], count)
+            scores = scores.clip(-1.0, 1.0)
         return tuple(
             replace(collection[i], score=score, embedding=matrix[i])
             for i, score in zip(positions.tolist(), scores.tolist())
@@ -162,70 +167,42 @@ class DenseRetriever(VectorRetriever):
         return f"DenseRetriever({len(self):,} passages, encoder={self.encoder.name!r})"
 
 
-def nearest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The rows with the highest cosine similarity to a vector, best first; ties go to the lower row.
+def nearest(
+    matrix: Matrix, vector: Vector, count: int, longest: float = 1.0
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The rows with the largest dot product with a vector, best first; ties go to the lower row.
 
     One pass in single precision finds all rows that can be among the best whatever the rounding; only these are
     compared in double precision. So the result is that of comparing all of them so.
 
     Args:
-        matrix: Shape (n, d), rows of length 1 or 0.
-        vector: Shape (d,), any length; not checked.
-        count: How many, at least 1.
-
-    Returns:
-        Row numbers and similarities, each shape (min(count, n),).
-    """
-    target = unit_rows(vector[None])[0]
-    rough = matrix @ target
-    near = np.arange(rough.size)
-    if count < rough.size:
-        bound = np.partition(rough, rough.size - count)[rough.size - count]
-        near = np.flatnonzero(rough >= bound - 2 * _rounding(vector.size))
-    exact = np.empty(near.size)
-    step = max(1, BLOCK_CELLS // vector.size)
-    for start in range(0, near.size, step):
-        rows = matrix[near[start : start + step]].astype(np.float64)
-        exact[start : start + step] = np.einsum("ij,j->i", rows, target.astype(np.float64))
-    best = best_first(exact, count)
-    return near[best], np.clip(exact[best], -1.0, 1.0)
-
-
-def largest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The rows with the largest dot product with a vector, best first; ties go to the lower row.
-
-    Args:
         matrix: Shape (n, d).
         vector: Shape (d,).
         count: How many, at least 1.
+        longest: The length of the longest row, or more.
 
     Returns:
-        Row numbers and products, each shape (min(count, n),). O(n d) time, in double precision, block by block.
+        Row numbers and products, each shape (min(count, n),). O(n d) time.
     """
-    products = np.empty(len(matrix))
+    rough = matrix @ vector
+    near = np.arange(rough.size)
+    if count < rough.size:
+        rounding = (vector.size + 4) * float(np.finfo(np.float32).eps)  # Higham, 2002, Section 3.1
+        doubt = 2 * rounding * longest * float(np.linalg.norm(vector))
+        near = np.flatnonzero(rough >= np.partition(rough, rough.size - count)[rough.size - count] - doubt)
+    exact = np.empty(near.size)
     step = max(1, BLOCK_CELLS // vector.size)
-    for start in range(0, len(matrix), step):
-        products[start : start + step] = matrix[start : start + step].astype(np.float64) @ vector.astype(np.float64)
-    best = best_first(products, count)
-    return best, products[best]
+    for start in range(0, near.size, step):
+        exact[start : start + step] = matrix[near[start : start + step]].astype(np.float64) @ vector.astype(np.float64)
+    best = best_first(exact, count)
+    return near[best], exact[best]
 
 
-def _rounding(dimensions: int) -> float:
-    """How far a product of two unit vectors in single precision can be off (Higham, 2002, Section 3.1)."""
-    return (dimensions + 4) * float(np.finfo(np.float32).eps)
-
-
-FORMAT = 1
-"""Of the file; one of another format is refused."""
 NAMES = ("index.json", "vectors.npy", "passages.jsonl")
-MAX_HEADER_BYTES = 10_000
-"""Bytes of `index.json`; it holds a format and a name."""
 
 
 def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passages: Iterable[Passage]) -> None:
-    """Write an index beside its place, see it on the disk, and only then put it there.
-
-    Equal indexes make equal bytes.
+    """Write an index beside its place, see it on the disk, and only then put it there. Equal indexes make equal bytes.
 
     Raises:
         OSError: The file cannot be written.
@@ -240,7 +217,7 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
                 with archive.open(vectors, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.ascontiguousarray(matrix), allow_pickle=False)
                 with archive.open(texts, "w", force_zip64=True) as member:
-                    member.writelines(_line(passage) for passage in passages)
+                    member.writelines(map(_line, passages))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)
@@ -249,7 +226,7 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
             draft.unlink()
 
 
-def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Matrix, list[Passage]]:
+def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Matrix, Collection]:
     """The encoder's name, the vectors and the passages.
 
     The file is hostile: members must be stored as they are, so that none is larger than the file, and the vectors'
@@ -265,82 +242,41 @@ def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Ma
     """
     with Path(path).open("rb") as file:
         try:
-            return _members(file, unit)
-        except (_UnusableError, InputError, BadZipFile, ValueError, KeyError, EOFError, RuntimeError, OSError) as error:
-            problem = " ".join(str(error).split())
+            with ZipFile(file) as archive:
+                if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
+                    raise ValueError("it is compressed")
+                header, vectors, texts = map(archive.read, NAMES)
+            about = json.loads(header)
+            if about["format"] != FORMAT:
+                raise ValueError(f"its format is {clip(about['format'])}, and this version knows {FORMAT}")
+            matrix, collection = _matrix(vectors, unit), Collection()
+            collection.extend(collection.prepare(map(json.loads, texts.splitlines())))
+            if len(collection) != len(matrix):
+                raise ValueError(f"it holds {len(matrix):,} vectors and {len(collection):,} passages")
+            return str(about["encoder"]), matrix, collection
+        except (InputError, BadZipFile, ValueError, KeyError, TypeError, EOFError, RuntimeError, OSError) as error:
             raise InputError(
-                f"{clip(str(path), 200)} is no saved index: {clip(problem, 200)}; index the passages anew"
+                f"{clip(str(path), 200)} is no saved index: {clip(' '.join(str(error).split()), 200)}; index the "
+                "passages anew"
             ) from None
 
 
-def _members(file: IO[bytes], unit: bool) -> tuple[str, Matrix, list[Passage]]:
-    with ZipFile(file) as archive:
-        if sorted(archive.namelist()) != sorted(NAMES):
-            raise _UnusableError(f"it holds {clip(archive.namelist())}")
-        if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
-            raise _UnusableError("it is compressed")
-        encoder = _header(archive)
-        with archive.open(NAMES[1]) as member:
-            matrix = _vectors(member, archive.getinfo(NAMES[1]).file_size, unit)
-        with archive.open(NAMES[2]) as member:
-            passages = list(_passages(member))
-    if len(passages) != len(matrix):
-        raise _UnusableError(f"it holds {len(matrix):,} vectors and {len(passages):,} passages")
-    return encoder, matrix, passages
-
-
-class _UnusableError(Exception):
-    """What is wrong with the file."""
+def _matrix(content: bytes, unit: bool) -> Matrix:
+    stream = BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    shape, by_column, kind = np.lib.format.read_array_header_1_0(stream)
+    usable = version == (1, 0) and len(shape) == 2 and not by_column and kind == np.dtype("<f4")
+    if not usable or shape[0] * shape[1] * 4 != len(content) - stream.tell() or (shape[0] and not shape[1]):
+        raise ValueError(f"vectors.npy holds {kind}, shape {shape}, in {len(content):,} bytes")
+    matrix = np.frombuffer(content, kind, offset=stream.tell()).reshape(shape)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(matrix, axis=1)
+    if not np.isfinite(lengths).all() or (unit and not ((np.abs(lengths - 1) < 1e-3) | (lengths == 0)).all()):
+        raise ValueError(f"its vectors are not {'of length 1' if unit else 'finite'}")
+    return matrix.astype(np.float32, copy=False)
 
 
 def _line(passage: Passage) -> bytes:
     fields = {name: getattr(passage, name) for name in ("id", "text", "title", "source")}
     fields["metadata"] = dict(passage.metadata) or None
     return json.dumps({name: value for name, value in fields.items() if value is not None}).encode("ascii") + b"\n"
-
-
-def _header(archive: ZipFile) -> str:
-    with archive.open(NAMES[0]) as member:
-        header: Any = json.loads(member.read(MAX_HEADER_BYTES))
-    if not isinstance(header, dict) or not isinstance(header.get("encoder"), str):
-        raise _UnusableError("index.json names no encoder")
-    if header.get("format") != FORMAT:
-        raise _UnusableError(f"its format is {clip(header.get('format'))}, and this version knows {FORMAT}")
-    return str(header["encoder"])
-
-
-def _vectors(member: IO[bytes], size: int, unit: bool) -> Matrix:
-    version = np.lib.format.read_magic(member)
-    if version != (1, 0):
-        raise _UnusableError(f"vectors.npy has version {version}")
-    shape, by_column, kind = np.lib.format.read_array_header_1_0(member)
-    if len(shape) != 2 or by_column or kind != np.dtype("<f4"):
-        raise _UnusableError(f"vectors.npy holds {kind}, shape {shape}")
-    if min(shape) < 0 or (shape[0] and not shape[1]):  # rows of nothing fit in no bytes and take memory all the same
-        raise _UnusableError(f"vectors.npy has the shape {shape}")
-    if shape[0] * shape[1] * kind.itemsize != size - member.tell():
-        raise _UnusableError(f"vectors.npy has {size:,} bytes, which is not what shape {shape} takes")
-    content = member.read()
-    matrix = np.frombuffer(content, kind).reshape(shape)
-    with np.errstate(over="ignore"):
-        lengths = np.linalg.norm(matrix, axis=1)
-    if not unit and not np.isfinite(lengths).all():
-        raise _UnusableError("its vectors are not finite")
-    if unit and not (np.isclose(lengths, 1.0, atol=1e-3) | (lengths == 0)).all():
-        raise _UnusableError("its vectors are not of length 1")
-    return matrix.astype(np.float32, copy=False)
-
-
-def _passages(member: IO[bytes]) -> Iterator[Passage]:
-    seen = set[str]()
-    for number, line in enumerate(TextIOWrapper(member, "ascii"), 1):
-        row = json.loads(line)
-        fields = row.keys() if isinstance(row, dict) else set()
-        if not {"id", "text"} <= fields <= {"id", "text", "title", "source", "metadata"} or not isinstance(
-            row["id"], str
-        ):
-            raise _UnusableError(f"line {number} of passages.jsonl is no passage")
-        if row["id"] in seen:
-            raise _UnusableError(f"line {number} of passages.jsonl has the id {clip(row['id'])} again")
-        seen.add(row["id"])
-        yield Passage(**row)

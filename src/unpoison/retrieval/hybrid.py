@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import Retriever, aembed_query, aretrieve_passages, by_trust, check_count, embed_query
+from unpoison.retrieval.base import Retriever, by_trust, check_count, embed_query
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.checks import at_least
 
@@ -58,15 +57,6 @@ class HybridRetriever(Retriever):
             question,
             count,
         )
-
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """`retrieve`, with all of them at the same time."""
-        count = check_count(k)
-        question = (await aembed_query(query, self.encoder))[0] if self.encoder else self._plain(query)
-        lists = await asyncio.gather(
-            *(aretrieve_passages(retriever, question, max(self.depth, count)) for retriever in self.retrievers)
-        )
-        return self._fuse(lists, question, count)
 
     def _plain(self, query: str | Query) -> Query:
         """A given embedding is in nobody's space, or in one of several."""

@@ -15,7 +15,6 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, Failure, unique_name
 from unpoison.scan.hidden_text import read_page
-from unpoison.scan.memories import is_memory_file, memory_rows
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
@@ -30,8 +29,8 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, DOCX or
-            XLSX file, or a folder of them; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`);
-            a SQLite file of an agent's memories, or `sqlite-memory:FILE`; or `-` for JSON Lines from standard input.
+            XLSX file, or a folder of them; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`); or `-`
+            for JSON Lines from standard input.
         failed: Called for every row and file that is not read; the others are not lost.
         ignore: Patterns of files in a folder that are no documents.
 
@@ -56,8 +55,6 @@ def open_documents(
     elif source != "-" and Path(source).is_dir():
         _refuse_store(Path(source))
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
-    elif source != "-" and is_memory_file(source):
-        yield (unique_name(Document.of_row(row), taken) for row in memory_rows(source))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         yield _of_records(table_rows(source), failed, taken)
     elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
@@ -191,8 +188,8 @@ def _refuse_store(folder: Path) -> None:
         raise InputError(f"{folder} is a Chroma store; write chroma:{folder}#{held[0]}{more}")
     if (folder / "index.faiss").is_file():
         raise InputError(
-            f"{folder} is a FAISS index; write faiss:{folder}/index.faiss,ROWS with a file of one row for each vector, "
-            "in their order (pickled rows are never opened)"
+            f"{folder} is a FAISS index, whose texts are pickled, and those are never opened; write its documents to a "
+            "JSON Lines file, one object with id and text on each line"
         )
 
 

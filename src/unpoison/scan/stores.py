@@ -2,15 +2,10 @@
 
 documents.jsonl                          rows of a file, or
 wiki/                                    files of a folder
-faiss:INDEX,ROWS                         an index file, and a JSON Lines file with the text of each vector
 chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
-elasticsearch:http://localhost:9200#INDEX  a server (its key in ELASTICSEARCH_API_KEY), and an index or an alias
-lancedb:FOLDER#TABLE                     a table with the columns id, text and a vector, and perhaps others
-milvus:FILE#COLLECTION                   of Milvus Lite; or milvus:http://localhost:19530#... (token: MILVUS_TOKEN)
-opensearch:https://localhost:9200#INDEX  a server (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD), and an index or an alias
 qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
-weaviate:http://localhost:8080#COLLECTION  a server (its key in WEAVIATE_API_KEY); gRPC at WEAVIATE_GRPC=HOST:PORT
 postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
+langchain:MODULE:STORE                   a LangChain vector store of your Python code; it cannot be scanned
 """
 
 from __future__ import annotations
@@ -25,6 +20,7 @@ from uuid import uuid4
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
+from unpoison.retrieval.langchain import LangChainStore
 from unpoison.retrieval.store import Store, VectorStore
 from unpoison.scan.documents import Document, unique_name
 
@@ -45,44 +41,24 @@ class StoreKind(NamedTuple):
 
     Attributes:
         form: As a person writes it.
-        mark: What stands between its two parts.
         module: Where its class is.
         type: The class's name.
-        whole: Whether the prefix is part of the address.
-        files: Whether both parts are files.
-        remote: Whether it is always a server, and the first part its URL.
     """
 
     form: str
-    mark: str
     module: str
     type: str
-    whole: bool = False
-    files: bool = False
-    remote: bool = False
 
 
 KINDS = {
-    "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.chroma", "ChromaStore"),
-    "elasticsearch:": StoreKind(
-        "elasticsearch:URL#INDEX", "#", "unpoison.retrieval.elasticsearch", "ElasticsearchStore", remote=True
-    ),
-    "faiss:": StoreKind("faiss:INDEX,ROWS", ",", "unpoison.scan.faiss_store", "FaissStore", files=True),
-    "lancedb:": StoreKind("lancedb:FOLDER#TABLE", "#", "unpoison.retrieval.lancedb", "LanceStore"),
-    "milvus:": StoreKind("milvus:FILE-OR-URL#COLLECTION", "#", "unpoison.retrieval.milvus", "MilvusStore"),
-    "opensearch:": StoreKind(
-        "opensearch:URL#INDEX", "#", "unpoison.retrieval.opensearch", "OpenSearchStore", remote=True
-    ),
-    "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "#", "unpoison.retrieval.qdrant", "QdrantStore"),
-    "weaviate:": StoreKind("weaviate:URL#COLLECTION", "#", "unpoison.retrieval.weaviate", "WeaviateStore", remote=True),
-    "postgresql://": StoreKind(
-        "postgresql://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
-    ),
-    "postgres://": StoreKind(
-        "postgres://user@host/database#TABLE", "#", "unpoison.retrieval.pgvector", "PgvectorStore", whole=True
-    ),
+    "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "unpoison.retrieval.chroma", "ChromaStore"),
+    "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "unpoison.retrieval.qdrant", "QdrantStore"),
+    "postgresql://": StoreKind("postgresql://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
+    "postgres://": StoreKind("postgres://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
 }
 """The vector stores, by what their strings begin with."""
+
+LANGCHAIN = "langchain:"
 
 _PREFIX = re.compile(r"[a-z][a-z0-9+.-]{1,31}:")
 
@@ -215,12 +191,9 @@ def refuse_unknown_prefix(source: str) -> None:
     if colon and host and port.partition("/")[0].isdigit() and not Path(source).exists():
         raise OptionError(f"{source} looks like an address; write http://{source}")
     prefix = _PREFIX.match(source)
-    if prefix and not is_store(source) and not Path(source).exists():
+    if prefix and not source.startswith((*KINDS, LANGCHAIN)) and not Path(source).exists():
         forms = ", ".join(kind.form for kind in KINDS.values())
-        raise OptionError(
-            f"no store is written as {prefix[0]}...; name a file, a folder, sqlite-memory:FILE (to be read only), or "
-            f"one of {forms}"
-        )
+        raise OptionError(f"no store is written as {prefix[0]}...; name a file, a folder, or one of {forms}")
 
 
 def open_store(source: str, *, new: bool = False) -> Store:
@@ -238,6 +211,8 @@ def open_store(source: str, *, new: bool = False) -> Store:
     """
     if is_store(source):
         return open_vector_store(source, new=new)
+    if source.startswith(LANGCHAIN):
+        return LangChainStore.of_name(source.removeprefix(LANGCHAIN))
     path = Path(source)
     if not path.suffix:  # else a folder of this name would be made
         refuse_unknown_prefix(source)
@@ -261,11 +236,11 @@ def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) 
         folder: Where relative paths begin.
     """
     prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
-    address, mark, name = (source if kind.whole else source.removeprefix(prefix)).rpartition(kind.mark)
-    if not mark or not address or not name or (kind.remote and "://" not in address):
+    address, mark, name = (source if "://" in prefix else source.removeprefix(prefix)).rpartition("#")
+    if not mark or not address or not name:
         raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
     if "://" not in address:
-        address, name = str(folder / address), str(folder / name) if kind.files else name
+        address = str(folder / address)
     opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
     return opened
 

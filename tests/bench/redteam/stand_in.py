@@ -20,7 +20,8 @@ from fastapi.responses import JSONResponse, Response
 from unpoison.core.passages import Passage
 from unpoison.models import ExtractiveReader, FakeEncoder
 from unpoison.models.prompts import answer_prompt
-from unpoison.retrieval import BM25Retriever, QdrantRetriever
+from unpoison.retrieval import BM25Retriever, StoreRetriever
+from unpoison.retrieval.qdrant import QdrantStore as QdrantCollection
 
 
 class MemoryStore:
@@ -75,7 +76,7 @@ class QdrantStore(MemoryStore):
 
         self.client = qdrant_client.QdrantClient(":memory:")
         self.client.create_collection("wiki", vectors_config=VectorParams(size=32, distance=Distance.COSINE))
-        self.index_found = QdrantRetriever(self.client, "wiki", FakeEncoder())
+        self.index_found = StoreRetriever(QdrantCollection("", "wiki", client=self.client), FakeEncoder())
         super().__init__(folder)
         self.index_found.add([self._passage(name) for name in self.documents])
         self.save()

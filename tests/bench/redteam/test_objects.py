@@ -110,14 +110,14 @@ def test_a_function_and_a_store(tmp_path):
 
 
 def test_a_function_and_the_string_of_a_vector_store(tmp_path, monkeypatch):
-    pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+    pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
     encoder = FakeEncoder()
     texts = [{"text": text, "id": name} for name, text in world(tmp_path).items()]
-    retriever = StoreRetriever(open_vector_store("faiss:a.index,a.jsonl", new=True, folder=tmp_path), encoder)
+    retriever = StoreRetriever(open_vector_store("chroma:store#docs", new=True, folder=tmp_path), encoder)
     retriever.add(texts)
     monkeypatch.setitem(sys.modules, "vector_app", SimpleNamespace(ask=lambda question: "nothing"))
     monkeypatch.setattr("unpoison.retrieval.base.load_encoder", lambda name: encoder)
-    described = {"python": "vector_app:ask", "store": "faiss:a.index,a.jsonl", "encoder": "fake"}
+    described = {"python": "vector_app:ask", "store": "chroma:store#docs", "encoder": "fake"}
 
     def build(values):
         return build_target(values, secrets=Secrets({}), hosts=Hosts(), folder=tmp_path)
@@ -127,10 +127,10 @@ def test_a_function_and_the_string_of_a_vector_store(tmp_path, monkeypatch):
     assert planted in {row["id"] for row in retriever.store.rows()}
     target.remove([planted])
     assert sorted(row["id"] for row in retriever.store.rows()) == sorted(text["id"] for text in texts)
-    with pytest.raises(OptionError, match="faiss takes vectors; name the encoder"):
+    with pytest.raises(OptionError, match="chroma takes vectors; name the encoder"):
         build({**described, "encoder": None})
     with pytest.raises(OptionError, match="no store is written as faise:"):
-        build({**described, "store": "faise:a.index#b"})
+        build({**described, "store": "faise:a.index#docs"})
 
 
 def test_a_function_that_tells_no_passages(tmp_path):
