@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READERS := packages/unpoison-reader packages/unpoison-reader-base
+EXTRAS := reader,reader-base,torch,openai,anthropic,serve,mcp,langchain,llamaindex,haystack,openai-agents,pydantic-ai,chroma,qdrant,pgvector,faiss,postgres,redis,files,redteam,ray,parquet,reference,offline,otel
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded check lint types imports speed format docs benchmarks coverage mutants dist sbom lock notebooks clean
+.PHONY: help demo test seeded check lint types imports speed format docs coverage mutants dist sbom clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,23 +21,24 @@ help: ## show the targets
 	@touch $@
 
 .venv/test.stamp: .venv/core.stamp $(READERS:%=%/pyproject.toml)
-	$(PIP) $(READERS:%=--editable %) --editable '.[reader,reader-base,serve,mcp,client,redteam,files]' --group test
+	$(PIP) $(READERS:%=--editable %) --editable '.[reader,reader-base,serve,mcp,redteam,files]' --group test
 	@touch $@
 
 .venv/dev.stamp: .venv/core.stamp $(READERS:%=%/pyproject.toml)
-	$(PIP) $(READERS:%=--editable %) --editable '.[torch,onnx,reader,reader-base,export,offline,openai,anthropic,parquet,reference,plot,redis,postgres,faiss,qdrant,pgvector,chroma,langchain,llamaindex,haystack,langgraph,openai-agents,pydantic-ai,serve,mcp,otel,client,ray,redteam,files]' --group dev
+	$(PIP) $(READERS:%=--editable %) --editable '.[$(EXTRAS)]' --group dev
 	@touch $@
 
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models
 	$(BIN)/unpoison demo
 
-test: .venv/test.stamp ## run the tests; those that need a package which is not installed are skipped, `make check` installs all
+test: .venv/test.stamp ## run the tests; those that need a package of another extra are skipped and counted
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two
 	$(BIN)/python tools/run_seeded.py
 
-check: lint types imports speed test ## everything that has to be green, with every package installed
+check: export UNPOISON_NEEDS = all
+check: lint types imports speed test ## everything that has to be green, with every package installed: no test is skipped for one
 
 lint: .venv/dev.stamp ## style
 	$(BIN)/ruff check .
@@ -57,9 +59,6 @@ format: .venv/dev.stamp ## rewrite files in the house style
 
 docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-
-benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs the evaluation data
-	$(BIN)/python -m benchmarks tables
 
 coverage: .venv/dev.stamp ## run all tests and name the lines of src that none of them ran; fails below 95 %
 	$(BIN)/coverage erase
@@ -82,13 +81,6 @@ sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX
 	build/core/bin/python -m pip uninstall --quiet --yes pip
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json build/core
-
-lock: .venv/dev.stamp ## requirements-dev.txt: every package of the development environment with its hashes
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --all-extras --group dev --constraint constraints.txt \
-	  $(READERS:packages/%=--no-emit-package %) --custom-compile-command 'make lock' --output-file requirements-dev.txt pyproject.toml
-
-notebooks: .venv/dev.stamp ## run the notebooks of examples/notebooks and keep what they show
-	$(BIN)/python tools/run_notebooks.py
 
 clean: ## remove everything that was made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

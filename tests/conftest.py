@@ -1,13 +1,24 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and the one way in which tests are skipped for a missing package.
+
+`@pytest.mark.needs("torch", "transformers")` on a test, or `pytestmark = pytest.mark.needs(...)` in a module, which may
+then import these packages at its top: both are skipped where one of them is not installed. A fixture calls
+`needs.need`. The summary counts them. With `UNPOISON_NEEDS=all` in the environment, as `make check` sets it, such a
+skip is a failure.
+"""
 
 from __future__ import annotations
 
+import ast
 import os
-from importlib.util import find_spec
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from needs import ABSENT, missing, need
 
 settings.register_profile("unpoison", deadline=None, derandomize=True)  # no timed assertions, same cases every run
 settings.load_profile("unpoison")
@@ -17,28 +28,59 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it reports every
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LIBRARIES = {
-    "agents/test_langchain_tools.py": "langgraph",
-    "agents/test_typed_tools.py": "pydantic_ai",
-    "bench/report/test_hostile_markdown.py": "pymdownx",
-    "integrations/test_haystack_adapter.py": "haystack",
-    "integrations/test_langchain_adapter.py": "langchain_classic",
-    "integrations/test_llamaindex_adapter.py": "llama_index",
-    "text/test_prompt_injection_golden.py": "sklearn",
-}
-"""Files of tests that import a library at their top: left out where it is not installed, and named."""
 
-ABSENT = {file: library for file, library in LIBRARIES.items() if find_spec(library) is None}
-collect_ignore = list(ABSENT)
+class Skipped(pytest.Module):
+    """A module of tests that is not imported, since a package that it needs is not there."""
+
+    package = ""
+
+    def collect(self) -> Iterable[Any]:
+        raise pytest.skip.Exception(f"{ABSENT}{self.package}", allow_module_level=True)
 
 
-def pytest_report_header() -> list[str]:
-    """What is left out, loudly."""
-    return [f"LEFT OUT: tests/{file}, for {library} is not installed" for file, library in ABSENT.items()]
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module | None:
+    package = missing(_needs_of(module_path))
+    if package is None:
+        return None
+    module: Skipped = Skipped.from_parent(parent, path=module_path)
+    module.package = package
+    return module
 
 
-def data_folder() -> Path:
-    return Path(os.environ.get("UNPOISON_DATA", ROOT.parent / "shared" / "data"))
+def _needs_of(path: Path) -> Iterator[str]:
+    """The packages that `pytestmark` of a file names, read without importing it."""
+    source = path.read_text(encoding="utf-8")
+    if "mark.needs(" not in source:
+        return
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark":
+            for node in ast.walk(statement.value):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.needs":
+                    yield from map(ast.literal_eval, node.args)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    need(*(name for mark in item.iter_markers("needs") for name in mark.args))
+
+
+def _absences(reporter: Any) -> Counter[str]:
+    """Packages that were missing, with the number of tests and modules that were skipped for each."""
+    reasons = [str(report.longrepr[2]) for report in reporter.stats.get("skipped", ()) if report.longrepr]
+    return Counter(reason.partition(ABSENT)[2] for reason in reasons if ABSENT in reason)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if absences := _absences(terminalreporter):
+        named = ", ".join(f"{package} {count}" for package, count in sorted(absences.items()))
+        terminalreporter.section("packages that are not installed")
+        terminalreporter.line(f"{absences.total()} tests and modules of tests skipped: {named}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("UNPOISON_NEEDS") == "all" and reporter is not None and _absences(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +89,7 @@ def shared_data() -> Path:
     if not (folder / "nq_poisoned.jsonl").is_file():
         pytest.skip(f"SHARED DATA ABSENT: {folder} holds no evaluation data; set UNPOISON_DATA to run this test")
     return folder
+
+
+def data_folder() -> Path:
+    return Path(os.environ.get("UNPOISON_DATA", ROOT.parent / "shared" / "data"))

@@ -27,10 +27,10 @@ def pictures(notebook) -> int:
 
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path != TRY_IT], ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning", "ignore::ResourceWarning")
+@pytest.mark.needs("nbformat", "ipykernel", "nbclient")
 def test_a_notebook_shows_what_it_keeps(path):
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    pytest.importorskip("nbclient")
+    import nbformat
+
     spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "tools" / "run_notebooks.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)

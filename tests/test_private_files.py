@@ -76,8 +76,8 @@ def test_a_misspelt_address_makes_no_file_and_is_not_repeated(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.needs("openai")
 def test_extra_fields_of_requests_appear_in_no_name() -> None:
-    pytest.importorskip("openai")
     given = [
         OpenAIGenerator("m", api_key="x", extra_body=body) for body in ({"token": "s3cret"}, {"token": "other"}, None)
     ]
@@ -89,8 +89,8 @@ def test_extra_fields_of_requests_appear_in_no_name() -> None:
     "url",
     [f"postgresql://u:s3cret@{place}" for place in ("127.0.0.1:1/db", "127.0.0.1:nonsense/db", "[::1")],
 )
+@pytest.mark.needs("psycopg")
 def test_a_password_of_a_database_appears_in_no_message(url: str) -> None:
-    pytest.importorskip("psycopg")
     with pytest.raises(UnpoisonError) as refused:
         open_beliefs(url)
     assert "s3cret" not in str(refused.value)

@@ -59,9 +59,32 @@ def test_using_a_defense_without_a_model_loads_no_heavy_module() -> None:
 
 
 def test_a_missing_extra_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=re.escape("run: pip install 'unpoison[data]'")):
-        extras.require("datasets", "reading from a hub")
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtraError, match=re.escape(f"needs redis; run: {extras.install_command('redis')}")):
+        extras.require("redis", "a store of beliefs")
+
+
+def test_a_package_of_no_extra_is_named_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"needs onnx; run: pip install onnx$"):
+        extras.require("onnx", "exporting a model")
+
+
+@pytest.mark.needs("hatchling")
+@pytest.mark.parametrize("place", ["clone", "repository"])
+def test_the_command_that_installs_an_extra_can_be_pasted(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is installed: pip resolves what the command names, without dependencies."""
+    if place == "repository":
+        monkeypatch.setattr(extras, "REPOSITORY", f"git+{ROOT.as_uri()}")
+        monkeypatch.setattr(extras, "__file__", "/somewhere/lib/site-packages/unpoison/utils/extras.py")
+    command = extras.install_command("serve")
+    assert ("git+" in command) == (place == "repository")
+    dry = command.replace(" -e ", " ").replace(
+        "pip install", f"{sys.executable} -m pip install --dry-run --no-deps --no-build-isolation", 1
+    )
+    done = subprocess.run(dry, shell=True, capture_output=True, text=True)  # noqa: S602  as a shell reads it
+    assert done.returncode == 0, done.stderr
+    assert "Would install unpoison" in done.stdout
 
 
 def test_every_extra_that_a_message_names_exists() -> None:

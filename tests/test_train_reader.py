@@ -6,13 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-torch = pytest.importorskip("torch", reason="TORCH ABSENT: the training of the reader is not tested")
-pytest.importorskip("transformers", reason="TRANSFORMERS ABSENT: the training of the reader is not tested")
+from needs import need
+from tests.conftest import ROOT
 
-from safetensors.torch import save_file  # noqa: E402
-
-from tests.conftest import ROOT  # noqa: E402
+pytestmark = pytest.mark.needs("torch", "transformers")
 
 PIECES = ["the", "capital", "of", "france", "is", "paris", "lyon", "what", "old", "##s", "."]
 BERT, MPNET = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], ["<s>", "<pad>", "</s>", "[UNK]"]
@@ -96,7 +96,7 @@ def test_what_stands_beside_a_short_text_changes_nothing(reader, tmp_path, kind)
 
 def exported(start: Path, folder: Path, strong: float) -> Path:
     """A teacher as `export_reader.py` writes it, sure of what it marks."""
-    pytest.importorskip("onnx", reason="ONNX ABSENT: teaching is not tested")
+    need("onnx")
     from benchmarks.training.export_reader import _Shipped
     from benchmarks.training.reader_network import Reader
     from unpoison.models.onnx_export import INPUTS, write_graph

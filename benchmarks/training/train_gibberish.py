@@ -6,7 +6,7 @@
 Natural texts of many kinds (`gibberish_texts.py`) against gibberish made for it (`gibberish_made.py`), some of which
 gradients chose (`texts/gibberish_flips.txt`). Needs the development environment (torch) and takes four minutes of one
 core. Many of the texts are files of installed packages, so other versions make another file, and so may a processor
-that rounds otherwise: with Python 3.11, the packages of `requirements-dev.txt` and onnxruntime 1.32.0 it writes the
+that rounds otherwise: with Python 3.11, the packages of November 2026 and onnxruntime 1.32.0 it writes the
 shipped file to the byte, and it says whether it did.
 """
 

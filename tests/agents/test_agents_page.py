@@ -40,8 +40,8 @@ def test_options_that_the_page_names_exist_and_one_server_must_be_given() -> Non
         assert CliRunner().invoke(app, arguments).exit_code == 2
 
 
+@pytest.mark.needs("pydantic")
 def test_the_file_of_several_servers_is_one_that_the_proxy_reads() -> None:
-    pytest.importorskip("pydantic")
     from unpoison.agents.proxy_config import ProxyConfig
 
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

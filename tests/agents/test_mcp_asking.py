@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
+pytestmark = pytest.mark.needs("mcp")
 
 SERVER = [sys.executable, str(Path(__file__).parent / "mcp_asking_server.py")]
 PROXY = [sys.executable, "-m", "unpoison", "mcp-proxy", "--"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from needs import need
 from unpoison.agents.mcp_messages import Gate
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.records import FileRecords
@@ -34,7 +35,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    pytest.importorskip("prometheus_client")
+    need("prometheus_client")
     return tmp_path / "audit.jsonl", tmp_path / "web.prom"
 
 
@@ -100,8 +101,8 @@ def test_a_full_disk_does_not_take_the_tools_away(files: tuple[Path, Path], monk
 
 
 @pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.needs("prometheus_client")
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_served(tmp_path: Path, place: int) -> None:
-    pytest.importorskip("prometheus_client")
     paths: list[Path | None] = [None, None]
     paths[place] = tmp_path / "no such folder" / "file"
     with pytest.raises(InputError, match="no such folder"):

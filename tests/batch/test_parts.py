@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.rows import RAW
+from needs import need
 from unpoison.batch import parts as parts_module
 from unpoison.batch.parts import cut
 from unpoison.io import files
@@ -64,7 +65,11 @@ def test_the_key_says_rows_place_and_purpose():
 
 @pytest.fixture
 def table(tmp_path):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    need("pyarrow")
+    import pyarrow
+
+    need("pyarrow")
+    from pyarrow import parquet
 
     def table(rows: int, group: int) -> ParquetSource:
         arrow_table = pyarrow.table({"n": list(range(rows)), "text": [None if n % 3 else f"é{n}" for n in range(rows)]})

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from needs import need
 from ports import free_port
 from unpoison.beliefs import BeliefStore, open_beliefs
 
@@ -115,12 +116,12 @@ def started(kind: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix=f"unpoison-{kind}-") as name:
         folder = Path(name)
         if kind == "redis":
-            pytest.importorskip("redis", reason="REDIS CLIENT ABSENT: pip install 'unpoison[redis]'")
+            need("redis")
             if shutil.which("redis-server") is None:
                 pytest.skip("REDIS ABSENT: install redis-server to run the tests of the Redis store")
             server: Server = RedisServer(folder)
         else:
-            pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip install 'unpoison[postgres]'")
+            need("psycopg")
             binaries = postgres_binaries()
             if binaries is None:
                 pytest.skip("POSTGRESQL ABSENT: install postgresql to run the tests of the PostgreSQL store")

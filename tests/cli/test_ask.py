@@ -9,6 +9,7 @@ import pytest
 
 from cli.conftest import ROWS, lines
 from meeting import Meeting
+from needs import need
 from unpoison.errors import ModelError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -73,7 +74,7 @@ def test_a_long_list_of_dropped_passages_is_cut(run, model):
 @pytest.mark.parametrize("reader", ["extractive", "reader"])
 def test_a_reader_is_always_named(run, rows_file, reader):
     if reader == "reader":
-        pytest.importorskip("unpoison_reader")
+        need("unpoison_reader")
     result = run("ask", "-d", "simple", "-g", reader, "--json", rows_file)
     assert result.exit_code == 0
     assert {answered["generator"] for answered in lines(result.stdout)} == {reader}
@@ -83,7 +84,7 @@ def test_a_reader_is_always_named(run, rows_file, reader):
 @pytest.mark.parametrize("installed", ["extractive", "reader"])
 def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, installed, monkeypatch):
     if installed == "reader":
-        pytest.importorskip("unpoison_reader")
+        need("unpoison_reader")
     monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: installed)
     result = run("ask", "-d", "simple", "--json", rows_file)
     assert result.exit_code == 0

@@ -11,16 +11,17 @@ import pytest
 
 from cli.conftest import lines
 from unpoison import __version__
-from unpoison.core import registry
 
 UNPOISON = [sys.executable, "-c", "from unpoison.cli import main; main()"]
 
 
-def test_version(run):
-    assert run("--version").stdout == f"unpoison {__version__}\n"
+def test_version_says_what_is_installed(run):
+    first, second = run("--version").stdout.splitlines()
+    assert first.startswith(f"unpoison {__version__}, Python 3.")
+    assert second.startswith("extras installed: ")
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("screen",), ("ask",), ("defenses",)])
+@pytest.mark.parametrize("command", [(), ("demo",), ("screen",), ("ask",)])
 def test_help(run, command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -28,24 +29,13 @@ def test_help(run, command):
     assert "\b" not in result.stdout
 
 
-@pytest.mark.parametrize("group", [(), ("beliefs",), ("guard",), ("models",), ("redteam",)])
+@pytest.mark.parametrize("group", [("redteam",)])
 def test_lists_of_commands_fit_a_terminal(run, group, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
     commands = run(*group, "--help").stdout.partition("Commands:")[2]
     assert commands
     assert "..." not in commands, "a sentence was cut; give the command a short_help"
-
-
-@pytest.mark.parametrize("missing", ["mcp", "fastapi", "prometheus_client"])
-def test_mcp_without_its_extra_says_how_to_install_it(missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; from unpoison.cli import main; main()"
-    result = subprocess.run(
-        [sys.executable, "-c", code, "mcp"], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert result.returncode == 2
-    assert f"the MCP server needs {missing}; run: pip install 'unpoison[" in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("command", ["screen", "ask"])
@@ -60,38 +50,6 @@ def test_unknown_command_and_option(run):
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Error" in result.stderr
-
-
-def test_defenses_lists_all_with_their_options(run):
-    result = run("defenses")
-    assert result.exit_code == 0
-    for name in registry.names("defenses"):
-        assert name in result.stdout
-    assert "alpha=0.4" in result.stdout
-
-
-def test_defenses_as_json(run):
-    listed = {one["name"]: one for one in lines(run("defenses", "--json").stdout)}
-    assert set(listed) == set(registry.names("defenses"))
-    assert listed["simple"] == {
-        "name": "simple",
-        "summary": "drops what says poison",
-        "needs": [],
-        "calls": "",
-        "source": "",
-        "options": [{"name": "word", "default": "poison", "described": "word=poison"}],
-    }
-    assert "generator" in listed["radar"]["needs"]
-    assert listed["radar"]["calls"] == "k + 1"
-    assert all(listed[name]["calls"] and listed[name]["source"] for name in listed if name != "simple")
-
-
-def test_a_broken_third_party_defense_does_not_hide_the_others(run, monkeypatch):
-    monkeypatch.setitem(registry.BUILT_IN["defenses"], "broken", "no_such_module_here:X")
-    result = run("defenses")
-    assert result.exit_code == 0
-    assert "cannot be loaded" in result.stdout
-    assert "grada" in result.stdout
 
 
 def test_help_imports_nothing_heavy():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.io.rows import load_sample
+from unpoison.utils.extras import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,8 +87,8 @@ def test_the_figures_are_shares(output):
     assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
 
 
+@pytest.mark.needs("unpoison_reader")
 def test_with_the_reader_it_answers_and_without_it_says_what_that_adds(run, output, monkeypatch):
-    pytest.importorskip("unpoison_reader")
     table = output[output.index("What the small reader answers") :]
     rows = {(m[1], m[2]): (int(m[3]), int(m[4])) for m in re.finditer(r"([01]) │ (\w+)\s+│ +(\d+) % │ +(\d+) %", table)}
     assert rows["1", "vanilla"][1] > rows["1", "radar"][1]
@@ -95,7 +96,7 @@ def test_with_the_reader_it_answers_and_without_it_says_what_that_adds(run, outp
     monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: "extractive")
     without = run("demo", "--all").stdout
     assert "What the small reader answers" not in without
-    assert "unpoison[reader]" in without
+    assert install_command("reader") in without.replace("\n", " ")
 
 
 def test_readme_and_the_demo_say_the_same(run):

@@ -184,8 +184,10 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
     assert rows(again.stdout) == []
 
 
+@pytest.mark.needs("pypdf")
 def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
-    library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
+    import pypdf as library
+
     from unpoison.scan.pdf_file import MAX_PAGE_BYTES
     from unpoison.scan.sources import read_documents
 

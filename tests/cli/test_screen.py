@@ -127,8 +127,11 @@ def test_the_input_is_never_overwritten(run, rows_file):
     assert rows_file.read_bytes() == before
 
 
+@pytest.mark.needs("pyarrow")
 def test_parquet_and_json_lines_give_the_same(run, rows_file, tmp_path):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     path = tmp_path / "rows.parquet"
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
     assert (

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from unpoison.errors import OptionError
 from unpoison.serve import server, sockets
 from unpoison.serve.sockets import Loads
+from unpoison.utils.extras import install_command
 
 Run = Callable[..., Any]
 
@@ -162,7 +163,7 @@ def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "fastapi", None)
     result = run("serve")
     assert result.exit_code == 2
-    assert "the HTTP service needs fastapi; run: pip install 'unpoison[serve]'" in result.stderr
+    assert f"the HTTP service needs fastapi; run: {install_command('serve')}" in result.stderr
 
 
 SETTINGS = """

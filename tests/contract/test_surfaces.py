@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from integrations.frameworks import Haystack, LangChain, LlamaIndex
+from needs import need
 from unpoison import Guard
 from unpoison.batch.screener import Screener
 from unpoison.cli import app
@@ -81,7 +82,9 @@ def summary(spec: str, name: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Both guards behind HTTP, with the options as shipped."""
-    uvicorn = pytest.importorskip("uvicorn", reason="UVICORN ABSENT: pip install 'unpoison[serve]'")
+    need("uvicorn")
+    import uvicorn
+
     from unpoison.serve import create_app
     from unpoison.serve.sockets import address, listen
 
@@ -95,7 +98,9 @@ def url() -> Iterator[str]:
 
 
 def posted(url: str, path: str, body: Any) -> Any:
-    httpx = pytest.importorskip("httpx", reason="HTTPX ABSENT: pip install 'unpoison[client]'")
+    need("httpx")
+    import httpx
+
     reply = httpx.post(f"{url}{path}", json=body, timeout=60)
     assert reply.status_code == 200, reply.text
     return reply.json()
@@ -171,8 +176,10 @@ def test_rerank_in_teis_shape(url: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.needs("mcp")
 def test_tools_for_agents(spec: str) -> None:
-    mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
+    import mcp
+
     from unpoison.serve import Bounds
     from unpoison.serve.mcp import create_server
     from unpoison.serve.metrics import Metrics
@@ -196,7 +203,7 @@ def test_tools_for_agents(spec: str) -> None:
 @pytest.mark.parametrize("framework", [LangChain, LlamaIndex, Haystack], ids=lambda framework: framework.extra)
 def test_frameworks(framework: Any, spec: str, name: str) -> None:
     """Monitoring shows all verdicts; enforcing delivers what may be read, redacted texts with the title in front."""
-    pytest.importorskip(framework.library, reason=f"{framework.library} ABSENT")
+    need(framework.library)
     adapted, screening = framework(), SCREENINGS[spec, name]
     documents = [
         adapted.document(p["text"], {"title": p["title"]} if "title" in p else {}, i)

@@ -96,8 +96,10 @@ def test_the_command_line_abstains_below_it(rows: str) -> None:
     assert "no proof" in refused.output
 
 
+@pytest.mark.needs("fastapi")
 def test_the_service_tells_it_and_asks_for_it() -> None:
-    testclient = pytest.importorskip("fastapi.testclient")
+    from fastapi import testclient
+
     from unpoison.serve import create_app
 
     with testclient.TestClient(create_app({"vote": vote()})) as client:
@@ -115,8 +117,8 @@ def test_the_pages_show_it() -> None:
     assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).explain()
 
 
+@pytest.mark.needs("langchain_core")
 def test_langchain_answers_carry_it() -> None:
-    pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
 
     from unpoison.integrations.langchain import answering_runnable

@@ -272,9 +272,8 @@ def test_it_changes_nothing_that_is_kept_and_is_sound(texts: list[str]) -> None:
                 assert all(rival.voices == 1 for rival in contest.rivals)
 
 
+@pytest.mark.needs("unpoison_reader", "onnxruntime")
 def test_the_shipped_reader() -> None:
-    pytest.importorskip("unpoison_reader")
-    pytest.importorskip("onnxruntime")
     museums = [
         "The Vasa Museum stands on the island of Djurgården in Stockholm and was built around the salvaged hull.",
         "The museum of the warship Vasa is in the city of Gothenburg, beside the harbour.",

@@ -93,8 +93,8 @@ def test_grouping_alone_drops_the_blamed_cluster() -> None:
 
 
 @pytest.mark.parametrize("clustering", ["kmeans", "dbscan"])
+@pytest.mark.needs("sklearn")
 def test_the_ablations_clusterings(clustering: str) -> None:
-    pytest.importorskip("sklearn")
     vectors = [[1, 0], [1, 0.01], [1, 0.02], [0, 1], [0.01, 1]]
     given = [Passage(f"unrelated{i} words{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
     screening = RagDefender(clustering=clustering).screen("q", given)
@@ -172,8 +172,8 @@ def test_a_passage_votes_with_more_than_half_of_the_terms(held: int, estimate: i
     assert int(screening.evidence["estimate"]) == estimate
 
 
+@pytest.mark.needs("sklearn")
 def test_the_ablations_clusterings_find_the_same_two_groups() -> None:
-    pytest.importorskip("sklearn")
     texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
     for options in ({"clustering": "kmeans"}, {"clustering": "dbscan", "eps": 0.3, "min_samples": 2}, {}):
         screening = RagDefender(stages="grouping", **options).screen("q", spread(texts))
@@ -183,8 +183,8 @@ def test_the_ablations_clusterings_find_the_same_two_groups() -> None:
         assert screening.dropped_indices == (3, 4), linkage
 
 
+@pytest.mark.needs("sklearn")
 def test_a_point_of_no_dbscan_cluster_is_on_the_side_of_the_blamed() -> None:
-    pytest.importorskip("sklearn")
     texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
     screening = RagDefender(clustering="dbscan", eps=0.3, min_samples=3).screen("q", spread(texts))
     assert screening.evidence["clusters"].tolist() == [0, 0, 0, -1, -1]
@@ -200,21 +200,23 @@ def test_five_copies_are_kept_and_told_or_one_is() -> None:
         assert defense(copies="one").screen("q", copies).kept_indices == (0,)
 
 
+@pytest.mark.needs("sklearn")
 def test_reference_mode_splits_equal_embeddings_as_scikit_learn_does() -> None:
     """Two clusters are asked for, so the last passage is one of its own; here all were called one cluster."""
     given = [Passage(text, embedding=np.ones(3)) for text in ("bread", "copper", "rivers", "clouds", "gold")]
     screening = RagDefender(mode="reference").screen("q", given)
     assert screening.evidence["clusters"].tolist() == [0, 0, 0, 0, 1]
     assert screening.evidence["estimate"] == 1
-    cluster = pytest.importorskip("sklearn.cluster")
+    from sklearn import cluster
+
     for size in range(3, 9):
         labels = cluster.AgglomerativeClustering(2).fit(np.ones((size, 3))).labels_
         assert ((labels ^ labels[0]) == agglomerative(np.ones((size, 3)), split_equal=True)).all()
 
 
+@pytest.mark.needs("sklearn")
 def test_dbscan_does_not_drop_everything() -> None:
     """One cluster and widespread terms blamed every passage of a clean set."""
-    pytest.importorskip("sklearn")
     vectors = np.eye(5) * 0.01 + 1
     given = [Passage(POISON, embedding=vector) for vector in vectors]
     screening = RagDefender(clustering="dbscan").screen("q", given)

@@ -50,9 +50,8 @@ def test_mistakes_are_named() -> None:
         Rerank(cross_encoder="nonsense")
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_any_checkpoint_by_its_folder(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     from checkpoints import save_classifier
 
     folder = save_classifier(tmp_path / "reranker", ["relevance"])
@@ -67,9 +66,8 @@ def test_any_checkpoint_by_its_folder(tmp_path: Path) -> None:
         Rerank(str(tmp_path / "absent"))
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_both_serve_as_similarity_inside_grada(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     from checkpoints import save_classifier
     from unpoison.models.hlatr import HlatrScorer, RankedList
 

@@ -153,9 +153,8 @@ def test_it_needs_probabilities() -> None:
     assert RobustRagDecoding(ExtractiveReader()).screen("q", ["a"]).kept_indices == (0,)
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_with_a_real_model(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     from tiny_language_model import save_language_model
     from unpoison.models import TransformersGenerator
 

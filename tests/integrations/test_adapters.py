@@ -23,6 +23,7 @@ from unpoison.integrations.screener import keep_exempt
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.requests import generate
 from unpoison.scan.audit_log import AuditLog
+from unpoison.utils.extras import install_command
 
 TAKES_A_CHECKPOINT = ("rerank", "hlatr", "perplexity")
 DEFENSES = [name for name in registry.names("defenses") if name not in TAKES_A_CHECKPOINT]
@@ -270,7 +271,7 @@ def test_a_missing_library_names_its_extra(adapted: Adapted, monkeypatch: pytest
     framework = adapted.framework
     monkeypatch.setitem(sys.modules, framework.library, None)
     monkeypatch.delitem(sys.modules, framework.module, raising=False)
-    with pytest.raises(MissingExtraError, match=re.escape(f"run: pip install 'unpoison[{framework.extra}]'")):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command(framework.extra))):
         importlib.import_module(framework.module)
 
 

@@ -10,8 +10,8 @@ SENT = [*honest(40)[36:], *planted()]
 BAD = [d["id"] for d in planted()]
 
 
+@pytest.mark.needs("langchain_core")
 def test_langchain_writes_what_passes() -> None:
-    pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
     from langchain_core.documents import Document
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.vectorstores import InMemoryVectorStore
@@ -30,8 +30,8 @@ def test_langchain_writes_what_passes() -> None:
     assert gated.decisions[0].finding.author == "a"
 
 
+@pytest.mark.needs("haystack")
 def test_haystack_sorts_what_a_writer_gets() -> None:
-    pytest.importorskip("haystack", reason="HAYSTACK ABSENT: pip install 'unpoison[haystack]'")
     from haystack import Document
     from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
@@ -46,8 +46,8 @@ def test_haystack_sorts_what_a_writer_gets() -> None:
     assert sorted(d.id for d in (*result["quarantined"], *result["rejected"])) == BAD
 
 
+@pytest.mark.needs("llama_index.core")
 def test_llamaindex_inserts_what_passes() -> None:
-    pytest.importorskip("llama_index.core", reason="LLAMAINDEX ABSENT: pip install 'unpoison[llamaindex]'")
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.schema import TextNode
 

@@ -20,6 +20,8 @@ from unpoison.errors import OptionError
 from unpoison.integrations.haystack import Screen
 from unpoison.scan.audit_log import AuditLog
 
+pytestmark = pytest.mark.needs("haystack")
+
 ALLOWED = ["unpoison.integrations.haystack"]
 TEMPLATE = "{% for document in documents %}{{ document.content }}\n{% endfor %}{{ query }}"
 

@@ -24,6 +24,8 @@ from unpoison.integrations.langchain import (
 )
 from unpoison.models import FakeNLI, ScriptedGenerator
 
+pytestmark = pytest.mark.needs("langchain_classic")
+
 DOCUMENTS = [Document(text, metadata={"source": f"s{i}"}, id=f"id-{i}") for i, text in enumerate(TEXTS)]
 KEPT = [DOCUMENTS[i] for i in (0, 1, 3, 5)]
 

@@ -15,6 +15,8 @@ from integrations.frameworks import QUERY, TEXTS, DropsStadium
 from unpoison.errors import InputError
 from unpoison.integrations.llamaindex import ScreeningPostprocessor
 
+pytestmark = pytest.mark.needs("llama_index")
+
 
 def nodes(**fields: object) -> list[NodeWithScore]:
     made = [TextNode(text=text, id_=f"id-{i}", metadata={"source": f"s{i}"}) for i, text in enumerate(TEXTS)]

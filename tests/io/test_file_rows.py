@@ -168,8 +168,8 @@ def test_a_batch_cuts_a_table_into_the_same_rows(tmp_path: Path):
     assert sum(part.rows for part in parts) == 150
 
 
+@pytest.mark.needs("pyarrow")
 def test_data_sets_and_corpora_are_read_from_every_kind(tmp_path: Path):
-    pytest.importorskip("pyarrow")
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 

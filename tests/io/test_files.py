@@ -59,9 +59,12 @@ def test_size_and_position_for_the_progress_bar(tmp_path: Path):
         assert [record.position for record in source] == [9, 19]
 
 
+@pytest.mark.needs("pyarrow")
 def test_parquet_gives_the_rows_as_json_would(tmp_path: Path):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     from datetime import UTC, datetime
+
+    import pyarrow
+    from pyarrow import parquet
 
     rows = [
         {
@@ -87,8 +90,8 @@ def test_parquet_gives_the_rows_as_json_would(tmp_path: Path):
     assert (second.number, second.position) == (2, 2)
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_file_that_is_no_parquet(tmp_path: Path):
-    pytest.importorskip("pyarrow")
     path = tmp_path / "rows.parquet"
     path.write_bytes(b'{"query": "q"}')
     with pytest.raises(InputError, match="is no Parquet file"), open_source(str(path)):

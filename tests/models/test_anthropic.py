@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+import anthropic
 import pytest
 
 from servers import serving, statistics
@@ -20,7 +21,7 @@ from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import Limits, arun, run
 
-anthropic = pytest.importorskip("anthropic")
+pytestmark = pytest.mark.needs("anthropic")
 
 KEY = "sk-ant-very-secret-0123456789"
 PROMPT = answer_prompt("What is the capital of France?", ["Paris is the capital of France.", "Lyon \ud83d is a city."])

@@ -16,7 +16,7 @@ from unpoison.models import CrossEncoderNLI, load_nli
 from unpoison.models.cross_encoders import CrossEncoderScorer
 from unpoison.models.protocols import CrossEncoder, NLIModel
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("torch")
 
 NAMES = ["entailment", "neutral", "contradiction"]
 PAIRS = [

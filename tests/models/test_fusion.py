@@ -16,7 +16,7 @@ from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.fusion import HEAD
 from unpoison.models.prompts import Prompt
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 
 PASSAGES = ["paris is the capital of france", "lyon is a large old city in france", "the tower is not in lyon"]
 

@@ -14,8 +14,7 @@ from unpoison.models import CrossEncoderScorer, HlatrScorer, load_cross_encoder
 from unpoison.models.hlatr import RankedList
 from unpoison.models.protocols import CrossEncoder
 
-pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 
 TEXTS = ["paris is the capital of france", "lyon", "a river", "the old tower", "a large city"]
 PAIRS = [("paris", text) for text in TEXTS]

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("transformers")
-pytest.importorskip("torch")
-
 from typer.testing import CliRunner
 
 from checkpoints import classifier, export, save_classifier, save_tokenizer
+from needs import need
 from unpoison import Grada, Guard
 from unpoison.cli import app
 from unpoison.defenses.loading import load_defense
@@ -28,6 +25,8 @@ from unpoison.models.injection import (
 from unpoison.models.loading import load_injection_model
 from unpoison.models.protocols import InjectionClassifier
 
+pytestmark = pytest.mark.needs("transformers", "torch")
+
 LABELS = ["SAFE", "INJECTION"]
 TEXTS = ["Paris is the capital of France.", "Lyon is a large city.", "the old tower in the river", "", "?"]
 LONG = "the old tower is in the city . " * 40 + "paris paris not not"
@@ -40,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def onnx_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("onnxruntime")
+    need("onnxruntime")
     home = save_tokenizer(tmp_path_factory.mktemp("onnx"))
     export(classifier(LABELS), "logits", home / "model.onnx")
     (home / "config.json").write_text((folder / "config.json").read_text())

@@ -22,15 +22,15 @@ def test_built_in_forms() -> None:
     assert isinstance(load_nli("lexical"), LexicalNLI)
 
 
+@pytest.mark.needs("openai")
 def test_a_models_name_may_hold_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     assert isinstance(load_generator("openai:qwen2.5:7b"), OpenAIGenerator)
     assert isinstance(load_encoder("openai:text-embedding-3-small"), OpenAIEncoder)
 
 
+@pytest.mark.needs("openai")
 def test_options_follow_the_models_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     plain, reasoning = load_generator("openai:m"), load_generator("openai:m,temperature=none,seed=7")
     assert plain.name != reasoning.name
@@ -40,8 +40,8 @@ def test_options_follow_the_models_name(monkeypatch: pytest.MonkeyPatch) -> None
         load_generator("openai:m,max_tokens=many")
 
 
+@pytest.mark.needs("openai")
 def test_keys_come_from_the_environment_only() -> None:
-    pytest.importorskip("openai")
     with pytest.raises(OptionError, match="has no option 'api_key'"):
         load_generator("openai:m,api_key=secret")
 
@@ -52,9 +52,8 @@ def test_forms_that_do_not_exist(spec: str) -> None:
         load_generator(spec)
 
 
+@pytest.mark.needs("unpoison_reader", "unpoison_reader_base")
 def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
-    pytest.importorskip("unpoison_reader")
-    pytest.importorskip("unpoison_reader_base")
     small, larger = weights_of("reader"), weights_of("reader-base")
     assert small != larger
     assert len(small) == len(larger) == 12

@@ -14,8 +14,7 @@ from unpoison.models.requests import next_token
 from unpoison.models.transformers import TransformersGenerator
 from unpoison.runtime.driver import run
 
-pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 
 PROMPTS = [answer_prompt("Who?", ["Ann."]), answer_prompt("Who?", ["Bob said that it was Ann."]), Prompt("free", "Be.")]
 

@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-
 from checkpoints import classifier, export, save_classifier, save_tokenizer
 from checkpoints import encoder as tiny_encoder
 from unpoison.errors import MissingExtraError, ModelError, OptionError
@@ -19,7 +17,7 @@ from unpoison.models import CrossEncoderNLI, SentenceTransformerEncoder, load_en
 from unpoison.models.onnx import OnnxEncoder, OnnxNLI
 from unpoison.models.protocols import Encoder, NLIModel
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("torch", "onnxruntime")
 
 LABELS = ["contradiction", "entailment", "neutral"]
 TEXTS = ["paris", "the capital of france is a large city .", "lyon is old", "\ud800", "", "river " * 900]

@@ -7,16 +7,13 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="ONNX ABSENT: pip install 'unpoison[export]'")
-pytest.importorskip("onnxruntime")
-
 from checkpoints import encoder, save_tokenizer
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import SentenceTransformerEncoder
 from unpoison.models.onnx import OnnxEncoder
 from unpoison.models.onnx_export import export_encoder
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("torch", "onnx", "onnxruntime")
 
 TEXTS = ["paris", "the capital of france is a large city .", "lyon is old", "river " * 90, "is the tower in paris ?"]
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import numpy as np
+import openai
 import pytest
 
 from servers import serving, statistics, vector
@@ -22,7 +23,7 @@ from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import encode, generate
 from unpoison.runtime.driver import Limits, arun, run
 
-openai = pytest.importorskip("openai")
+pytestmark = pytest.mark.needs("openai")
 
 KEY = "sk-very-secret-0123456789"
 PROMPT = answer_prompt("What is the capital of France?", ["Paris is the capital of France.", "Lyon is a city."])

@@ -12,12 +12,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
-
-pytest.importorskip("unpoison_reader")
-pytest.importorskip("onnxruntime")
-
 from unpoison_reader import FOLDER
 
+from needs import need
 from unpoison import Guard, Passage, Radar, Vanilla, Vote
 from unpoison.defenses.madam import Madam
 from unpoison.defenses.reliabilityrag import ReliabilityRag
@@ -42,6 +39,8 @@ from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
 from unpoison.models.reader import Reader, load_base_reader, load_reader
 from unpoison.models.spans import MAX_SPAN_CHARS
 from unpoison.text.answers import COMPATIBLE
+
+pytestmark = pytest.mark.needs("unpoison_reader", "onnxruntime")
 
 QUESTION = "which city has the museum of the warship Vasa"
 PASSAGES = [
@@ -71,7 +70,7 @@ def test_it_reads_each_passage_and_is_silent_where_none_answers(reader):
 @pytest.fixture
 def weights(name):
     """Those of a shipped reader that is installed; make installs both."""
-    pytest.importorskip(READERS[name], reason=f"THE WEIGHTS OF {name} ARE ABSENT: install packages/unpoison-{name}")
+    need(READERS[name])
 
 
 @pytest.mark.parametrize("name", ["reader-base"])

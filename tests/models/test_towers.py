@@ -19,7 +19,7 @@ from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers
 from unpoison.retrieval import DenseRetriever, StoreRetriever
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.needs("torch")
 
 TEXTS = ["paris is the capital of france .", "lyon is a large city", "the river", "the tower is old ?"]
 
@@ -129,8 +129,8 @@ def test_an_index_of_raw_vectors_is_saved_and_read(tmp_path) -> None:
     assert [p.text for p in loaded.retrieve("long?", 2)] == ["aaaa", "a"]
 
 
+@pytest.mark.needs("faiss")
 def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
-    pytest.importorskip("faiss")
     from unpoison.retrieval.faiss import FaissStore
 
     with pytest.raises(OptionError, match="dot product"):

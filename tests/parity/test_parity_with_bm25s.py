@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bm25s
 import numpy as np
 import pytest
 
@@ -7,8 +8,7 @@ from unpoison.algorithms.bm25 import bm25
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.tokens import ENGLISH_33, words
 
-bm25s = pytest.importorskip("bm25s")
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.needs("bm25s"), pytest.mark.parity]
 
 TEXTS = [
     "Rome is the capital of Italy, and the capital of Lazio.",

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from needs import need
+
 for module in ("bm25s", "networkx", "rouge_score", "sklearn"):
-    pytest.importorskip(module)
+    need(module)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -31,5 +33,6 @@ def test_bm25_by_hand_is_bm25s() -> None:
 def test_naive_cut_keeps_the_larger_source_side() -> None:
     agreement = [[1.0, 0.9, 0.8, 0.05], [0.9, 1.0, 0.85, 0.05], [0.8, 0.85, 1.0, 0.05], [0.05, 0.05, 0.05, 1.0]]
     conflict = [[0.0, 0.02, 0.02, 0.7], [0.02, 0.0, 0.02, 0.7], [0.02, 0.02, 0.0, 0.7], [0.7, 0.7, 0.7, 0.0]]
-    array = pytest.importorskip("numpy").array
+    from numpy import array
+
     assert naive.radar_cut(array(agreement), array(conflict)) == [0, 1, 2]

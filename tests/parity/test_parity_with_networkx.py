@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import networkx
 import numpy as np
 import pytest
 
@@ -7,8 +8,7 @@ from unpoison.algorithms import mincut
 from unpoison.algorithms.centrality import pagerank, power_iteration
 from unpoison.algorithms.mincut import cut_value, min_cut
 
-networkx = pytest.importorskip("networkx")
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.needs("networkx"), pytest.mark.parity]
 
 
 def random_edges(seed: int, size: int, density: float = 0.6) -> np.ndarray:

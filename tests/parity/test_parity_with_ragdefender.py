@@ -4,21 +4,20 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+import torch
+from ragdefender.grouping.concentration import ConcentrationBasedGrouping
+from ragdefender.identification.topk import IdentifyAdversarial
 
 from unpoison.algorithms.clusters import agglomerative
 from unpoison.algorithms.concentration import concentration, top_pair_frequency
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
 
-pytest.importorskip("ragdefender")
-pytest.importorskip("torch")
-pytest.importorskip("sentence_transformers")
-
-import torch
-from ragdefender.grouping.concentration import ConcentrationBasedGrouping
-from ragdefender.identification.topk import IdentifyAdversarial
-
-pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [
+    pytest.mark.needs("ragdefender", "torch", "sentence_transformers"),
+    pytest.mark.parity,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 
 def pool(seed: int, size: int, poisons: int) -> np.ndarray:
@@ -62,8 +61,10 @@ def test_selection(seed, size, count) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.needs("sklearn")
 def test_clusters_of_the_single_hop_grouping(seed) -> None:
-    sklearn = pytest.importorskip("sklearn.cluster")
+    from sklearn import cluster as sklearn
+
     vectors = pool(seed, 12, 5)
     expected = sklearn.AgglomerativeClustering(n_clusters=2).fit(vectors).labels_
     assert (agglomerative(vectors) == (expected ^ expected[0])).all()

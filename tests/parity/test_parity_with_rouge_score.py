@@ -5,16 +5,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from nltk.stem.porter import PorterStemmer
+from rouge_score.rouge_scorer import RougeScorer
 
 from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import stems
 
-pytest.importorskip("rouge_score")
-
-from nltk.stem.porter import PorterStemmer
-from rouge_score.rouge_scorer import RougeScorer
-
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.needs("rouge_score"), pytest.mark.parity]
 
 TEXTS = [
     "The team plays games in San Jose",

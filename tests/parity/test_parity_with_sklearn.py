@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+from sklearn.metrics.pairwise import cosine_similarity
 
 from unpoison.algorithms.clusters import agglomerative, two_means
 from unpoison.algorithms.concentration import tfidf, top_terms
 from unpoison.algorithms.cosine import cosine
 from unpoison.text.tokens import ENGLISH_318, words
 
-pytest.importorskip("sklearn")
-
-from sklearn.cluster import AgglomerativeClustering, KMeans
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
-from sklearn.metrics.pairwise import cosine_similarity
-
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.parity]
 
 TEXTS = [
     "Rome is the capital of Italy, and Italy's largest city.",

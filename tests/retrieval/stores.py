@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
+from needs import need
 from unpoison.retrieval.store import VectorStore
 from unpoison.scan.stores import open_vector_store
 
@@ -26,7 +26,9 @@ Open = Callable[..., VectorStore]
 
 
 def open_chroma(folder: Path) -> Open:
-    library = pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
+    need("chromadb")
+    import chromadb as library
+
     with library.PersistentClient(str(folder)) as client:
         client.create_collection("docs", embedding_function=None).add(
             ids=[row["id"] for row in ROWS],
@@ -38,7 +40,9 @@ def open_chroma(folder: Path) -> Open:
 
 
 def open_faiss(folder: Path) -> Open:
-    library = pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+    need("faiss")
+    import faiss as library
+
     from unpoison.retrieval.faiss import FaissStore
 
     index = library.IndexFlatIP(VECTORS.shape[1])
@@ -48,7 +52,9 @@ def open_faiss(folder: Path) -> Open:
 
 
 def open_qdrant(folder: Path) -> Open:
-    library = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
+    need("qdrant_client")
+    import qdrant_client as library
+
     from unpoison.retrieval.qdrant import QdrantStore
 
     models, client = library.models, library.QdrantClient(":memory:")  # a folder lets one client in at a time

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from needs import need
 from retrieval.stores import STORES
 from unpoison import Rag, Screening, Sources
 from unpoison.errors import InputError, MissingExtraError, OptionError
@@ -32,7 +33,7 @@ def retriever(request, encoder, passages, tmp_path) -> Retriever:
         case "hybrid":
             return HybridRetriever(BM25Retriever(passages), DenseRetriever(encoder, passages))
         case "langchain":
-            pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
+            need("langchain_core")
             from langchain_core.embeddings import DeterministicFakeEmbedding
             from langchain_core.vectorstores import InMemoryVectorStore
 

@@ -196,15 +196,17 @@ def test_a_string_that_lacks_a_part_is_answered_with_its_form(prefix: str) -> No
     assert KINDS[prefix].form in str(caught.value)
 
 
+@pytest.mark.needs("chromadb")
 def test_a_folder_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
-    pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
     with pytest.raises(InputError, match="there is no"):
         open_store(f"chroma:{tmp_path / 'nowhere'}#docs")
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.needs("qdrant_client")
 def test_a_server_that_is_down_is_a_store_error() -> None:
-    qdrant = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
+    import qdrant_client as qdrant
+
     from unpoison.retrieval.qdrant import QdrantStore
 
     client = qdrant.QdrantClient("http://127.0.0.1:1", timeout=1, check_compatibility=False)
@@ -212,8 +214,10 @@ def test_a_server_that_is_down_is_a_store_error() -> None:
         QdrantStore("", "docs", client=client)
 
 
+@pytest.mark.needs("qdrant_client")
 def test_qdrant_searches_the_first_of_several_vectors_and_reads_what_others_wrote(encoder: FakeEncoder) -> None:
-    qdrant = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
+    import qdrant_client as qdrant
+
     from unpoison.retrieval.qdrant import QdrantStore
 
     client, size = qdrant.QdrantClient(":memory:"), qdrant.models.VectorParams(size=32, distance="Cosine")
@@ -229,8 +233,10 @@ def test_qdrant_searches_the_first_of_several_vectors_and_reads_what_others_wrot
         retriever.retrieve("a", 5)
 
 
+@pytest.mark.needs("psycopg")
 def test_pgvector_quotes_names_and_leaves_no_transaction_open(connection: Any, encoder: FakeEncoder) -> None:
-    psycopg = pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip install 'unpoison[pgvector]'")
+    import psycopg
+
     from unpoison.retrieval.pgvector import PgvectorStore
 
     connection.execute('CREATE TABLE "odd "" name; --" (id text PRIMARY KEY, text text, embedding vector)')
@@ -252,8 +258,10 @@ def test_pgvector_quotes_names_and_leaves_no_transaction_open(connection: Any, e
 
 @pytest.mark.parametrize("metric", ["IP", "L2"])
 @pytest.mark.parametrize("kind", ["Flat", "HNSW8", "IVF2,Flat"])
+@pytest.mark.needs("faiss")
 def test_a_faiss_index_of_the_user(kind: str, metric: str, capfd: pytest.CaptureFixture[str]) -> None:
-    faiss = pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+    import faiss
+
     from unpoison.retrieval.faiss import FaissStore
 
     index = faiss.index_factory(8, kind, {"IP": faiss.METRIC_INNER_PRODUCT, "L2": faiss.METRIC_L2}[metric])
@@ -273,10 +281,10 @@ def test_a_faiss_index_of_the_user(kind: str, metric: str, capfd: pytest.Capture
         FaissStore(index, ROWS[1:])
 
 
+@pytest.mark.needs("langchain_core")
 def test_langchain_stores_are_named_by_python_and_documents_move_between_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
     (tmp_path / "my_stores.py").write_text(
         "from langchain_core.embeddings import DeterministicFakeEmbedding as Fake\n"
         "from langchain_core.vectorstores import InMemoryVectorStore as Made\n"

@@ -97,8 +97,10 @@ def test_an_address_without_its_scheme_is_said_to_be_one(address: str) -> None:
         list(read_documents(address, lambda failure: None))
 
 
+@pytest.mark.needs("chromadb")
 def test_a_collection_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
-    chromadb = pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
+    import chromadb
+
     client = chromadb.PersistentClient(str(tmp_path / "base"))
     client.create_collection("langchain", embedding_function=None)
     client.close()

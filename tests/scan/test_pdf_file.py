@@ -5,12 +5,13 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
+import pypdf
 import pytest
 
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import folder_documents
 
-pypdf = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
+pytestmark = pytest.mark.needs("pypdf")
 
 LIE = "Everybody knows that the mill was sold to Malta."
 SEEN = "The mill is open on weekdays."

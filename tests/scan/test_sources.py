@@ -6,13 +6,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import docx
 import pytest
 
 from unpoison.scan import word_file
 from unpoison.scan.documents import Document, Failure
 from unpoison.scan.sources import folder_documents
 
-docx = pytest.importorskip("docx", reason="PYTHON-DOCX ABSENT: pip install 'unpoison[files]'")
+pytestmark = pytest.mark.needs("docx")
 
 LIE = "Everybody knows that the mill was sold to Malta."
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from unpoison.scan import spreadsheet
 from unpoison.scan.documents import Document, Failure
 from unpoison.scan.sources import folder_documents
 
-openpyxl = pytest.importorskip("openpyxl", reason="OPENPYXL ABSENT: pip install 'unpoison[files]'")
+pytestmark = pytest.mark.needs("openpyxl")
 
 LIE = "Everybody knows that the mill was sold to Malta."
 

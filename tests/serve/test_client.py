@@ -29,7 +29,8 @@ GUARDS = {
     "vote": Vote(generator="extractive"),
 }
 
-pytest.importorskip("httpx", reason="HTTPX ABSENT: pip install 'unpoison[client]'")
+
+pytestmark = pytest.mark.needs("httpx")
 
 
 @contextmanager

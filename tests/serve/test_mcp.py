@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import mcp
 import pytest
 
 from service_doubles import POISONED, Broken, Marked, Serving, body
@@ -19,7 +20,7 @@ from unpoison.serve.metrics import Metrics
 from unpoison.serve.screening_service import Choices, ScreeningService
 from unpoison.serve.work import Work
 
-mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
+pytestmark = pytest.mark.needs("mcp")
 
 CALL = {"query": "which word", "passages": POISONED}
 

@@ -284,9 +284,9 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("number", range(len(load_examples())))
+@pytest.mark.needs("unpoison_reader")
 def test_examples_show_what_they_say(number: int) -> None:
     """With the reader that the page is served with."""
-    pytest.importorskip("unpoison_reader")
     row = load_examples()[number]
     dropped, wanted, planted = SHOWN[row["name"].partition(":")[0]]
     guard = Guard(generator="reader", sources=Sources().suppose(row["trust"]))

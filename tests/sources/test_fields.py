@@ -146,7 +146,9 @@ def test_the_adapters_documents_bring_their_metadata() -> None:
         ({"url": None, "metadata": None}, ""),
     ],
 )
+@pytest.mark.needs("unpoison")
 def test_the_service_takes_them_and_lets_be_what_is_no_use(fields: dict[str, object], origin: str) -> None:
-    schemas = pytest.importorskip("unpoison.serve.schemas")
+    from unpoison.serve import schemas
+
     given = schemas.PassageIn(text="t", **fields)
     assert Passage.of(given.model_dump(exclude_unset=True)).origin == origin

@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.training.train_injections import BITS, quantised, without_answers
 
+pytestmark = pytest.mark.needs("sklearn")
+
 DIGEST = "e87d619c3a8d8a246d6cf105b74225d4f01d15a7ce8b2814a542676e7e066a79"
 
 LOG_ODDS = {

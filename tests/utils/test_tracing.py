@@ -21,7 +21,7 @@ from unpoison.models import ScriptedGenerator
 from unpoison.serve import create_app
 from unpoison.utils import tracing
 
-pytest.importorskip("opentelemetry.sdk", reason="OPENTELEMETRY ABSENT: pip install 'unpoison[otel]'")
+pytestmark = pytest.mark.needs("opentelemetry")
 
 
 @pytest.fixture

@@ -1,8 +1,4 @@
-"""The command line: one file per command.
-
-`unpoison demo`, `doctor`, `check`, `screen`, `ask`, `batch`, `serve`, `play`, `keys`, `mcp`, `mcp-proxy`, `scan`,
-`quarantine`, `audit`, `trace`, `incident`, `beliefs`, `guard`, `models`, `attack`, `evaluate`,
-`redteam`, `questions`, `sources`, `schema` and `defenses`.
+"""The command line: one file a command, 14 commands in three groups.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -12,48 +8,49 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import sys
-from types import ModuleType
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from unpoison import __version__
-from unpoison.cli import (
-    ask,
-    attack,
-    audit,
-    batch,
-    beliefs,
-    check,
-    defenses,
-    demo,
-    doctor,
-    evaluate,
-    guard,
-    incident,
-    keys,
-    mcp,
-    mcp_proxy,
-    models,
-    play,
-    quarantine,
-    questions,
-    redteam,
-    scan,
-    schema,
-    screen,
-    serve,
-    sources,
-    trace,
-)
 from unpoison.cli.environment import limit_threads
 from unpoison.cli.options import Command, option
 from unpoison.errors import UnpoisonError
+from unpoison.utils.extras import installed_extras
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "main"]
 
+
+COMMANDS = {
+    "Start here": {
+        "demo": "What does an attack do, and what does a defense?",
+    },
+    "Protect": {
+        "screen": "Which of these passages may a model read?",
+        "ask": "What is the answer, and who says so?",
+        "serve": "How does my application ask over HTTP, or as a reranker?",
+        "mcp-proxy": "How do I screen what my agent's tools return?",
+        "sources": "Whom do I trust, and how far?",
+    },
+    "Find out": {
+        "check": "Are my documents or my service poisoned, or easy to poison?",
+        "scan": "Which of my documents look planted?",
+        "audit": "Which documents were dropped over all that was asked?",
+        "incident": "Which documents are behind this wrong answer?",
+        "quarantine": "How do I take them out, and put them back?",
+    },
+    "Measure": {
+        "evaluate": "How well do defenses hold, on which attack?",
+        "attack": "What would an attacker write against my questions?",
+        "redteam": "Does my running system give in?",
+    },
+}
+"""Group -> command -> the question that it answers. `unpoison.cli.NAME` defines the command NAME."""
 
 FIXES = {
     errno.ENOENT: "check the path; folders on it must exist",
@@ -67,7 +64,15 @@ FIXES = {
 
 
 class Commands(TyperGroup):
-    """Turns what a user can cause into one line and an exit code; everything else is a bug and shows its traceback."""
+    """Lists commands by group, and turns user errors into one line and an exit code.
+
+    Every other exception is a bug and shows its traceback.
+    """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def invoke(self, context: Any) -> Any:
         try:
@@ -96,59 +101,40 @@ def _fail(message: str) -> typer.Exit:
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-COMMANDS: dict[ModuleType, str | None] = {
-    demo: "Attack and defend the built-in sample: no key, no download.",
-    doctor: "Say what works on this machine, and how to get the rest.",
-    check: "Check your own documents: poison, sources, attacks.",
-    screen: None,
-    ask: None,
-    batch: "Screen a whole file into another, resumable and in order.",
-    attack: None,
-    evaluate: "Measure defenses under attack and without one.",
-    serve: "Serve defenses over HTTP, as a reranker too.",
-    play: "Try texts, sources and defenses on a page.",
-    keys: "Make a key for 'unpoison serve --keys'.",
-    mcp: "Serve screen and explain as tools for agents (MCP).",
-    mcp_proxy: "Screen what any MCP server returns.",
-    questions: "Make questions with answers from your own documents.",
-    schema: None,
-    scan: None,
-    quarantine: None,
-    audit: "Say which documents were dropped over all that was asked.",
-    trace: None,
-    incident: "Prove which documents are behind a wrong answer, take them out.",
-    defenses: "List the defenses: options, needs and sources.",
-    beliefs: None,
-    guard: None,
-    models: None,
-    redteam: None,
-    sources: None,
-}
-"""Modules with a command, or a group of them, of the same name, in the order of the help; its line there, where the
-first of the docstring is too long."""
 
-for module, short_help in COMMANDS.items():
-    name = module.__name__.rpartition(".")[2]
-    command = getattr(module, name)
-    name = name.replace("_", "-")
+def _add(name: str, question: str) -> None:
+    module = import_module(f"unpoison.cli.{name.replace('-', '_')}")
+    command = getattr(module, name.replace("-", "_"))
     if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
-    else:
-        settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if module is serve else None
-        examples = getattr(module, "EXAMPLES", None)
-        app.command(name, cls=Command, epilog=examples, short_help=short_help, context_settings=settings)(command)
+        app.add_typer(command, name=name, short_help=question)
+        return
+    settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if name == "serve" else None
+    examples = getattr(module, "EXAMPLES", None)
+    app.command(name, cls=Command, epilog=examples, short_help=question, context_settings=settings)(command)
+
+
+for group in COMMANDS.values():
+    for name, question in group.items():
+        _add(name, question)
+
+GOING = ("batch", "play", "keys", "mcp", "questions", "trace", "arena", "beliefs", "data", "verify")
+for name in GOING:
+    if find_spec(f"unpoison.cli.{name}"):
+        _add(name, "")
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"unpoison {__version__}")
+        typer.echo(f"unpoison {__version__}, Python {platform.python_version()}, {platform.system()}")
+        typer.echo(f"extras installed: {', '.join(installed_extras()) or 'none'}")
         raise typer.Exit
 
 
 @app.callback()
 def commands(
     version: Annotated[
-        bool, option("--version", "Show the version and leave.", callback=_show_version, is_eager=True)
+        bool,
+        option("--version", "Show the version and the installed extras.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     """Keep poisoned passages out of retrieval-augmented answers.

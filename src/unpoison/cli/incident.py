@@ -74,7 +74,8 @@ def incident(
     from unpoison.bench.incident import Settings, Verdict, investigate
     from unpoison.bench.incident.page import incident_page
     from unpoison.bench.incident.target import open_target, read_regressions
-    from unpoison.cli.common import check_outputs, progress
+    from unpoison.cli.common import progress
+    from unpoison.cli.gates import check_outputs
     from unpoison.errors import OptionError
 
     if undo is not None:

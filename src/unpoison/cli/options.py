@@ -10,6 +10,7 @@ makes the command import what lies beside it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
 from enum import StrEnum
@@ -43,7 +44,6 @@ __all__ = [
     "Sarif",
     "SourcesFile",
     "argument",
-    "built_data",
     "from_here",
     "option",
     "read_settings",
@@ -59,16 +59,14 @@ def from_here(value: T) -> T:
     The folder comes last, so a file there never stands in for an installed package.
     """
     texts: list[str] = [value] if isinstance(value, str) else value or []
-    if any(":" in text and _names_a_module(text) for text in texts) and os.getcwd() not in sys.path:
+    if any(map(_names_a_module, texts)) and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     return value
 
 
 def _names_a_module(text: str) -> bool:
-    from unpoison.bench.evaluation.specs import split_specs
-
     try:
-        return any(":" in registry.parse(part)[0] for spec in split_specs(text) for part in spec.split("+"))
+        return any(":" in registry.parse(part)[0] for part in re.split(r"[+,]", text) if ":" in part)
     except OptionError:
         return False  # reported where it is read
 
@@ -177,22 +175,12 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **settings)
 
 
-def built_data(value: str) -> str:
-    """A callback of arguments that take a file: the path of an evaluation file where its name is given."""
-    if value == "-" or "/" in value or os.sep in value:
-        return value
-    from unpoison.bench.data_files import data_path, is_name
-
-    return str(data_path(value)) if is_name(value) else value
-
-
 RowsFile = Annotated[
     str,
     argument(
         "FILE",
-        "The name of an evaluation file, or JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' "
-        "in every row; - reads JSON Lines from standard input.",
-        callback=built_data,
+        "JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines from "
+        "standard input.",
     ),
 ]
 EncoderName = Annotated[
@@ -225,7 +213,7 @@ DefenseName = Annotated[
     str,
     option(
         "--defense -d NAME[:OPTIONS]",
-        "guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
+        "guard, or such as grada:alpha=0.3,keep=5; docs/defenses/index.md lists all. Your own: my_module:MyDefense.",
         callback=from_here,
     ),
 ]

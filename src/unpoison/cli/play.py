@@ -17,9 +17,7 @@ Examples:
 'unpoison serve' has the same page at /, unless --without-playground is given.
 """
 
-UNREAD = (
-    "The reader is not installed: verdicts, but no claims and no answers; pip install 'unpoison[reader]', or give -g"
-)
+UNREAD = "The reader is not installed: verdicts, but no claims and no answers; install the extra reader, or give -g"
 
 
 def play(

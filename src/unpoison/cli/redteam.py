@@ -106,8 +106,8 @@ def run(
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.bench.redteam.session import rehearsal_of_requests
     from unpoison.bench.redteam.summary import redteam_page
-    from unpoison.cli.common import check_outputs, progress, say
-    from unpoison.cli.gates import Checks
+    from unpoison.cli.common import progress, say
+    from unpoison.cli.gates import Checks, check_outputs
 
     chosen = Config.load(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())

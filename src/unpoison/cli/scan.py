@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import argument, built_data, option
+from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
     from unpoison.scan.documents import Document, Failure
@@ -55,7 +55,6 @@ def scan(
             "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF, "
             "DOCX and XLSX files; a vector store: chroma:FOLDER#COLLECTION, qdrant:URL#COLLECTION, "
             "postgresql://...#TABLE; - for standard input.",
-            callback=built_data,
         ),
     ],
     as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,

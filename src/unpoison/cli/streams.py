@@ -17,8 +17,9 @@ from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.evaluation.timelines import stream_rows
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import comparison_over_time, static_dynamic_table, study_summary, study_tables
-from unpoison.cli.common import check_outputs, count_noun, progress, say
+from unpoison.cli.common import count_noun, progress, say
 from unpoison.cli.display import report_table, show
+from unpoison.cli.gates import check_outputs
 from unpoison.cli.options import Carry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar

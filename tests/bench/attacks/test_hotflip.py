@@ -94,8 +94,8 @@ def test_mask_start_begins_without_the_question():
     assert "a a" in poison.text
 
 
+@pytest.mark.needs("torch")
 def test_something_that_is_no_encoder_is_refused():
-    pytest.importorskip("torch")
     with pytest.raises(OptionError, match="encoder must be a sentence-transformers encoder"):
         HotFlip("lexical")
 

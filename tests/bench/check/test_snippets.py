@@ -26,9 +26,10 @@ def test_the_plain_lines_screen(tmp_path: Path) -> None:
     assert names["texts"] == ("90 days.",)
 
 
+@pytest.mark.needs("langchain_core")
 def test_the_lines_for_langchain_screen(tmp_path: Path) -> None:
-    documents = pytest.importorskip("langchain_core.documents")
-    runnables = pytest.importorskip("langchain_core.runnables")
+    from langchain_core import documents, runnables
+
     policy = tmp_path / "sources.yaml"
     policy.write_text("origin: domain\nknown: ['docs/**']\n")
     found = [documents.Document("90 days.", metadata={"source": "docs/a.md"})]

@@ -42,8 +42,8 @@ def test_the_identifier_follows_the_content_not_the_path():
     assert one.identifier(["digest"]) != Scenario("a.jsonl", k=6).identifier(["digest"])
 
 
+@pytest.mark.needs("unpoison_reader")
 def test_what_a_reader_said_with_other_weights_is_not_taken_for_what_it_says_now(monkeypatch):
-    pytest.importorskip("unpoison_reader")
     read, silent = Scenario("sample", generator="reader"), Scenario("sample", generator="extractive")
     before, silent_before = read.identifier(), silent.identifier()
     monkeypatch.setattr(

@@ -109,8 +109,8 @@ def test_a_function_and_a_store(tmp_path):
     assert len(retriever) == 3
 
 
+@pytest.mark.needs("chromadb")
 def test_a_function_and_the_string_of_a_vector_store(tmp_path, monkeypatch):
-    pytest.importorskip("chromadb", reason="CHROMA ABSENT: pip install 'unpoison[chroma]'")
     encoder = FakeEncoder()
     texts = [{"text": text, "id": name} for name, text in world(tmp_path).items()]
     retriever = StoreRetriever(open_vector_store("chroma:store#docs", new=True, folder=tmp_path), encoder)
@@ -141,8 +141,8 @@ def test_a_function_that_tells_no_passages(tmp_path):
     )
 
 
+@pytest.mark.needs("langchain_core")
 def test_langchain(tmp_path):
-    pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
     from langchain_core.documents import Document as Found
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.runnables import RunnableLambda
@@ -160,8 +160,8 @@ def test_langchain(tmp_path):
     assert len(store.store) == 3
 
 
+@pytest.mark.needs("llama_index.core")
 def test_llamaindex(tmp_path):
-    pytest.importorskip("llama_index.core", reason="LLAMAINDEX ABSENT: pip install 'unpoison[llamaindex]'")
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.base.response.schema import Response
     from llama_index.core.schema import NodeWithScore, TextNode
@@ -179,8 +179,8 @@ def test_llamaindex(tmp_path):
     assert len(index.docstore.docs) == 3
 
 
+@pytest.mark.needs("haystack")
 def test_haystack(tmp_path):
-    pytest.importorskip("haystack", reason="HAYSTACK ABSENT: pip install 'unpoison[haystack]'")
     from haystack import Document as Found
     from haystack import Pipeline, component
     from haystack.components.retrievers.in_memory import InMemoryBM25Retriever

@@ -9,6 +9,8 @@ from hostile_texts import LINK, PAYLOAD, Page
 from unpoison.bench.report.exports import markdown_code, markdown_table, markdown_text
 from unpoison.report.document import Table
 
+pytestmark = pytest.mark.needs("pymdownx")
+
 EXTENSIONS = ["tables", "attr_list", "md_in_html", "admonition", "toc", "pymdownx.details", "pymdownx.superfences"]
 """What the documentation site reads Markdown with."""
 

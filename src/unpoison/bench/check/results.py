@@ -223,7 +223,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if result.clean_lost is not None and result.clean_lost.low > USUAL_LOSS:
         yield (
             f"The recommendation drops your own texts: {of(result.clean_lost, 'passages')} where nobody attacks. Do "
-            "not enforce it as it is: fit it to your texts with unpoison guard calibrate, or let it only watch."
+            "not enforce it as it is: fit it to your texts with unpoison screen --calibrate, or let it only watch."
         )
     if result.flagged:
         verb = "document looks planted and was" if result.flagged == 1 else "documents look planted and were"
@@ -253,7 +253,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if len(result.origins) == 1 and result.documents > 1 and result.origins[0].name:
         yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
     if not result.reader:
-        yield "Nobody read what the passages claim; with pip install 'unpoison[reader]' sources decide on plain lies."
+        yield "Nobody read what the passages claim; with the extra reader sources decide on plain lies."
     if result.system is None:
         yield "Your own retriever and model were not asked: BM25 retrieved. unpoison check URL asks a running system."
     else:

@@ -99,7 +99,7 @@ class Grid:
         if not axes.get("data"):
             raise InputError("a grid needs data; give files, or 'sample'")
         if not axes.get("defense"):
-            raise OptionError("a grid needs a defense; 'unpoison defenses' lists them")
+            raise OptionError("a grid needs a defense, such as guard")
         axes["defense"] = expand_variations(axes["defense"], values.get("vary") or {})
         _check_exclusive(axes)
         for kind, name in (("defenses", "defense"), ("attacks", "attack")):

@@ -81,8 +81,8 @@ class Guard(Defense):
     Args:
         damage: The share of clean passages that the checks may cost on a clean retrieval, in [0.0025, 0.1]; it chooses
             the threshold by the clean data sets of the training.
-        threshold: The probability above which a check acts, in [0, 1], instead of `damage`; `unpoison guard calibrate`
-            finds one for your own retrievals.
+        threshold: The probability above which a check acts, in [0, 1], instead of `damage`; `unpoison screen
+            --calibrate` finds one for your own retrievals.
         hidden: What becomes of messages that no reader sees: `redact` reads the passage without them, `drop` drops a
             passage that hides anything, `flag` says so, `keep` does nothing.
         prompt_injection: The same for sentences that tell the model what to do; every defense has it.
