@@ -44,7 +44,7 @@ MEANT = {
     "azeri and turkish": "Ilık su, ısıtma, şişe, çağrı, ğ, İzmir, dəniz.",
 }  # fmt: skip
 
-SIGNS = ["\u200b", "\u200c", "\u200d", "\u00ad", "\u2060", "\u034f", "\ufe0f", "\u200e", "\u202e", "\U000e0101", "\x01"]
+SIGNS = ["\u200b", "\u200c", "\u200d", "\u00ad", "\u2060", "\u034f", "\ufe0f", "\u200e", "\u202e", "\U000e0101"]
 SIGNS += ["\U000e0061", "\u3164", "\u180e", "\ufeff", "\u0338", "\u20dd", "\u0489", "\ud800"]
 MARKUP = ["<b></b>", "<span style='color:red'>", "</i>", "<!-- x -->", "<wbr/>", "<FONT>", '<a title=">">', "<Span>"]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unpoison.text.canonical import canonical
 
@@ -63,3 +67,63 @@ def test_a_message_in_pieces_is_read(carrier: str) -> None:
 )
 def test_code_stays(text: str) -> None:
     assert canonical(text).text == text
+
+
+NAMES = ("a", "b", "i", "p", "q", "s", "u", "dir", "map", "main", "var", "time", "label", "option")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The job fails if a<b and c>d, and passes otherwise.",
+        "while (i<a && j>k) i++;",
+        "if x <b or y> z then stop",
+        "for n<p, q>r and s < t",
+        "Load it with the <script> tag.",
+        "The <b> tag makes text bold, <i> slants it.",
+        "<b> is for bold text",
+        "Every page needs a <main> element (or a <section>).",
+        "Always close it with </div>",
+        "git clone <source> <dir_name>",
+        "The <a href> attribute names the target.",
+    ],
+)
+def test_comparisons_and_mentions_stay(text: str) -> None:
+    assert canonical(text).text == text
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(NAMES),
+    st.sampled_from([" and ", " or ", " && ", " || ", ", ", " if x, ", " != "]),
+    st.sampled_from(["", " "]),
+)
+def test_a_comparison_keeps_every_letter(left: str, right: str, between: str, blank: str) -> None:
+    text = f"It fails if x{blank}<{left}{between}{right}{blank}>{blank}y."
+    assert canonical(text).text == text
+
+
+@given(st.text("abipqs &|=<>!,.()/'\"\n01", max_size=60).filter(lambda text: not ANY_TAG.search(text)))
+def test_a_text_without_an_element_keeps_every_word(text: str) -> None:
+    assert re.findall(r"\w", canonical(text).text) == re.findall(r"\w", text)
+
+
+ANY_TAG = re.compile(r"<[/!?]?[a-z]*\d?[^<>]*(?<![ \w&|,])>|<[a-z]\d?>|<[/!?]|&")
+"""What may be an element, a comment or an entity: all but comparisons."""
+
+
+@pytest.mark.parametrize(
+    ("page", "read"),
+    [
+        ("<div>\n  <p>One</p>\n  <p>Two <b>bold</b> words.</p>\n</div>", "One\nTwo bold words."),
+        ("One <br> two<hr>three", "One\ntwo\nthree"),
+        ("<p class=intro hidden>One</p>", "One"),
+        ("cut here</p> <p>and there", "cut here\nand there"),
+        ('<a href="x" target=_blank>here</a> <input disabled>', "here"),
+        ("Can<b>berra, Can</i>berra", "Canberra, Canberra"),
+        ("<td>1</td> <td>2</td>", "1\n2"),
+        ("<b> sloppy </b>", "sloppy"),
+    ],
+)
+def test_elements_go(page: str, read: str) -> None:
+    assert canonical(page).text == read

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from unpoison.text.gibberish_tokens import Tokens, tokens
+from unpoison.text.gibberish_tokens import Tokens, hashes, lower_codes, tokens
 
 __all__ = [
     "MIN_WORDS",
@@ -32,6 +32,7 @@ __all__ = [
     "WINDOW",
     "Gibberish",
     "Weights",
+    "frequent_words",
     "gibberish",
     "gibberish_of",
     "groups",
@@ -147,6 +148,15 @@ def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
         top_divisor=float(large("top_divisor")),
         triples=np.asarray(arrays["triples"], dtype=np.uint8),
     )
+
+
+def frequent_words(words: Sequence[str]) -> list[bool]:
+    """Which words are among those that the network knows: some 12,000, most of them English."""
+    edges = np.cumsum([0, *map(len, words)])
+    number = hashes(lower_codes("".join(words)), edges[:-1], edges[1:])
+    known = network().words
+    found: list[bool] = (known[np.minimum(np.searchsorted(known, number), len(known) - 1)] == number).tolist()
+    return found
 
 
 BLOCK = 8190

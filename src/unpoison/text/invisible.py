@@ -109,7 +109,11 @@ UNSPACED = (
 SPACELESS = re.compile(rf"[{UNSPACED}]")
 BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
 """Inside words, but not beside a script without spaces, where they show where a line may break."""
-LONG = re.compile(r"\S{41,}")
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+PARTED = re.compile(rf"[^\s{CHOICE}{IGNORED}]++(?:[{CHOICE}{IGNORED}]++[^\s{CHOICE}{IGNORED}]++)++")
+"""A run without white space that has such characters inside."""
+LONG_RUN, MEAN_PIECE = 40, 4
+MARKS = ".,;:!?()[]'\"\u2018\u2019\u201c\u201d"
 LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])(?![A-Z])")
 TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]+")
 
@@ -174,8 +178,10 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text without characters that nobody sees, and how many of them stood inside words.
 
     What is meant stays (`MEANINGFUL`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the
-    ends of lines, are not counted; the latter join what the line end parted. Where hardly any white space is left,
-    invisible characters stand for it: they become spaces in runs of more than 40 characters.
+    ends of lines, are not counted; the latter join what the line end parted. Between letters a control character is a
+    space, and not counted, for PDFs have them. A format character there joins what it parts, unless it parts words:
+    it is a space where every piece is a frequent word, the whole is none, and pieces have `MEAN_PIECE` letters or more
+    on average; and in runs of more than 40 characters with as long pieces. Not beside a script without spaces.
     """
     if not ANY_UNSEEN.search(text) or not STRAY.search(text):
         return text, 0
@@ -183,16 +189,32 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     if "\u00ad" in text:
         ends = len(LINE_END.findall(text))
         text = edits.sub(LINE_END, "" if 4 * ends <= len(text.split()) else " ", text)
+    if CONTROL.search(text):
+        text = edits.sub(BETWEEN, lambda stray: " " if CONTROL.search(stray[0]) else stray[0], text)
     strays = sum(map(len, (BETWEEN if SPACELESS.search(text) else INSIDE).findall(text)))
-    spaces = [space for run in LONG.finditer(text) for space in _spaces(run)]
+    spaces = [space for run in PARTED.finditer(text) for space in _spaces(run)] if strays else []
     return edits.sub(STRAY, "", edits.put(text, spaces)), strays
 
 
 def _spaces(run: re.Match[str]) -> list[Change]:
-    count = len(STRAY.findall(run.string, *run.span()))
-    if count < 3 or len(run[0]) < 4 * (count + 1) or SPACELESS.search(run[0]):
+    """The format characters in a run without white space that stand between words."""
+    strays = [stray.span() for stray in STRAY.finditer(run.string, *run.span())]
+    edges = [run.start(), *(edge for stray in strays for edge in stray), run.end()]
+    pieces = [run.string[start:end] for start, end in zip(edges[::2], edges[1::2])]
+    letters = sum(map(len, pieces))
+    if letters < MEAN_PIECE * len(pieces) or SPACELESS.search(run[0]):
         return []
-    return [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, *run.span())]
+    if (len(strays) < 3 or len(run[0]) <= LONG_RUN) and not _are_words([piece.strip(MARKS) for piece in pieces]):
+        return []
+    return [(start, end, " ") for start, end in strays]
+
+
+def _are_words(pieces: list[str]) -> bool:
+    """Whether each of some pieces is a frequent word, and all of them together none."""
+    from unpoison.text.gibberish import frequent_words  # its weights are read for such texts only
+
+    *known, whole = frequent_words([*pieces, "".join(pieces)])
+    return len(pieces) > 1 and all(known) and not whole
 
 
 def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:

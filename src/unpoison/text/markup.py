@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import unescape
 from html.entities import html5
 
@@ -19,15 +19,14 @@ INLINE = """a abbr acronym area audio b base bdi bdo big blink button canvas cit
     iframe img input ins kbd label link map mark meta meter nobr noscript object output param picture progress q rb rp
     rt rtc ruby s samp script select slot small source span strike strong style sub sup svg template textarea time
     track tt u var video wbr"""
-WORDS = """address article area audio base body button caption center data details dialog figure footer form frame
-    head header input label legend link main map menu meter object option output param picture progress section select
-    slot source summary table template time title track video"""
-"""Names of tags that are words too: in `git clone <source>` and `#include <map>` they are no tags."""
-
 KINDS = dict.fromkeys(BLOCK.split(), "\n") | dict.fromkeys(INLINE.split(), "")
 """What takes the place of a tag, by its name."""
 
-WORDY = frozenset(WORDS.split())
+LONE = frozenset(("br", "hr", "wbr"))
+"""Elements that are complete without an attribute and without an end."""
+UNENDED = frozenset("p li dt dd tr td th thead tbody tfoot option optgroup colgroup rp rt".split())  # noqa: SIM905
+"""Elements whose end may be left out."""
+
 ENTITY = re.compile(
     r"&(?:amp;)*(?:#(?=[0-9])0*+([0-9]{0,8});?|#[xX](?=[0-9a-fA-F])0*+([0-9a-fA-F]{0,7});?|([A-Za-z][A-Za-z0-9]{1,31};))"
 )
@@ -36,6 +35,15 @@ TAG = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]{0,10})"
     r"""((?:[\s/](?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[\s/][^<>]*+)?)>"""
 )
+ATTRIBUTES = re.compile(
+    r"(?:[\s/]*+(?:"
+    r"""[a-z_:@*#(\[][\w:.()\[\]*@-]*+\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>]++)|[a-z]++(?:-[a-z0-9]++)++|"""
+    r"(?:allowfullscreen|async|autofocus|autoplay|checked|compact|controls|default|defer|disabled|download|hidden|inert"
+    r"|ismap|itemscope|loop|multiple|muted|nomodule|noshade|novalidate|nowrap|open|playsinline|readonly|required"
+    r"|reversed|selected)(?![\w-])))*+[\s/]*+",
+    re.IGNORECASE,
+)
+"""Well-formed attributes: with a value, or those of HTML that need none. `<b and c>` has others: it compares."""
 VALUE = re.compile(
     r"""(?:alt|title|content|label|placeholder|summary|value|(?:aria|data)-[\w-]{1,40}+)\s*+=\s*(?:"([^"]*+)"|'([^']*+)')""",
     re.IGNORECASE,
@@ -44,6 +52,7 @@ VALUE = re.compile(
 COMMENT = re.compile("<!--")
 COMMENT_END = re.compile("--!?>")
 SIGN = re.compile("[<&]")
+BLANK = " \t\u00a0"
 DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z]++([^<>]*+)>")
 BOGUS = re.compile(
     r"(?<=[^\W_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+)?)>(?=[.,]?[^\W_])"
@@ -93,8 +102,10 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
 def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """A text without HTML tags, the messages in their attributes, and how many stood inside words.
 
-    Only names that HTML knows count, so `List<int>`, `a < b` and `<stdio.h>` stay; so does a tag in back quotes. A tag
-    that begins or ends a block becomes a line break; `10<sup>2</sup>` becomes 10^2.
+    Only names that HTML knows with well-formed attributes count, so `List<int>`, `a<b and c>d` and `<stdio.h>` stay; so
+    does a tag that is only mentioned (`_is_mention`). A tag that begins or ends a block becomes a line break;
+    `10<sup>2</sup>` becomes 10^2. Patterns of our own, because `html.parser` reads broken markup otherwise in each
+    release of Python and takes quadratic time. Linear time.
     """
     if "<" not in text:
         return text, [], 0
@@ -104,13 +115,10 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     count = len(BOGUS.findall(text))
     text = edits.sub(BOGUS, "", text)
     changes, inside = list[Change](), list[Region]()
-    for tag in TAG.finditer(text):
-        closing, name, attributes = tag.groups()
-        kind = KINDS.get(name.lower())
+    for tag in _elements(text):
+        closing, name, _ = tag.groups()
+        kind = KINDS[name.lower()]
         before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
-        bare = not closing + attributes.strip(" /")
-        if kind is None or _is_code(name, bare=bare, before=before, after=after):
-            continue
         count += not kind and before.isalpha() and (after == "<" or after.islower())
         inside += _values(tag)
         power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
@@ -119,21 +127,57 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     return edits.put(text, changes), messages, count
 
 
+def _elements(text: str) -> Iterator[re.Match[str]]:
+    """The tags of a text that are no mentions."""
+    found = [tag for tag in TAG.finditer(text) if tag[2].lower() in KINDS and ATTRIBUTES.fullmatch(tag[3])]
+    opened, closed = dict[str, int](), dict[str, int]()
+    for tag in found:
+        if tag[1]:
+            closed[tag[2].lower()] = tag.start()
+        else:
+            opened.setdefault(tag[2].lower(), tag.start())
+    edges = [0, *(edge for tag in found for edge in tag.span()), len(text)]
+    for tag, begin, end in zip(found, edges[::2], edges[3::2]):
+        name = tag[2].lower()
+        paired = opened.get(name, len(text)) < tag.start() if tag[1] else closed.get(name, -1) > tag.start()
+        if not _is_mention(tag, text[begin : tag.start()], text[tag.end() : end], paired):
+            yield tag
+
+
+def _is_mention(tag: re.Match[str], left: str, right: str, paired: bool) -> bool:
+    """Whether a tag is a name in code or prose, as in "the <script> tag".
+
+    It has no attribute and stands between back quotes, behind a name (`List<Object>`), or by itself between words of
+    one line; at the beginning or end of a line only without its counterpart.
+
+    Args:
+        tag: Of a known element.
+        left: The text before it, from the tag before.
+        right: The text behind it, to the next tag.
+        paired: Whether the text has its counterpart.
+    """
+    before, after, name = left[-1:], right[:1], tag[2]
+    if before == after == "`":
+        return True
+    if not (name.islower() or name.isupper()):
+        return before.isalnum() and not (tag[1] or tag[3].strip(" /") or after.isalnum())
+    apart = (not before.strip() or before in "([") and (not after.strip() or after in ".,;:!?)]")
+    if not apart or tag[3].strip(" /") or name.lower() in LONE:
+        return False
+    last, first = left.rstrip(BLANK)[-1:], right.lstrip(BLANK)[:1]
+    if not (last or tag.start() == len(left)) or not (first or tag.end() + len(right) == len(tag.string)):
+        return False  # another tag is beside it
+    if last.strip() and first.strip():
+        return True
+    return not paired and name.lower() not in UNENDED
+
+
 def _values(tag: re.Match[str]) -> list[Region]:
     """Where a tag's attributes may say something: all of them, or what is too short for a message by itself."""
     start, end = tag.span(3)
     if start == end or MESSAGE.search(tag.string, start, end):
         return [(start, end)]
     return [value.span(value.lastindex or 0) for value in VALUE.finditer(tag.string, start, end)]
-
-
-def _is_code(name: str, *, bare: bool, before: str, after: str) -> bool:
-    """Whether what looks like a tag is code or a placeholder; `bare` is an opening one without attributes."""
-    if before == after == "`":
-        return True
-    if not (name.islower() or name.isupper()):  # List<Object>, but not <Span>
-        return before.isalnum() and bare and not after.isalnum()
-    return name in WORDY and bare and (not before or before.isspace()) and not (after.isalnum() or after == "<")
 
 
 def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
