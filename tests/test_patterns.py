@@ -33,8 +33,7 @@ REFUSED = ("", "\x00", "x", "\n")
 
 MADE_WHEN_RUN = {
     "bench/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
-    "bench/attacks/wrapper.py": "an escaped answer",
-    "bench/attacks/clean_passages.py": "an escaped answer",
+    "bench/attacks/swap.py": "an escaped answer",
     "text/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
     "text/prompt_injection.py": "classes of characters",
     "text/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",

@@ -21,7 +21,7 @@ def test_questions_without_a_wrong_answer_show_no_empty_table(run, tmp_path):
 def test_every_attack_is_listed(run):
     result = run("attack", "--list")
     assert result.exit_code == 0
-    for name in ("poisonedrag", "hotflip", "published", "defense-aware", "+hide", "+title", "where=between"):
+    for name in ("poisonedrag", "hotflip", "published", "garag", "kind=override"):
         assert name in result.stdout
 
 
@@ -37,18 +37,6 @@ def test_rows_in_the_shared_format(run):
     assert (first["planted"]["texts"], first["planted"]["in_context"], first["planted"]["reached"]) == (2, 2, 2)
     assert second["id"] == "sample-02"
     assert "planted 4 texts for 2 questions" in result.stderr
-
-
-def test_a_wrapped_attack_says_how_its_texts_were_made(run):
-    spec = "poisonedrag+title+hide:kind=bold"
-    (row,) = lines(run("attack", "-a", spec, "--limit", 1, "--json", "sample").stdout)
-    poison = row["passages"][0]
-    assert poison["attack"] == row["planted"]["attack"] == "poisonedrag+title+hide"
-    assert poison["how"] == ["title", "hide:kind=bold"]
-    assert poison["title"].startswith("\U0001d408\U0001d427")
-    assert poison["text"] in [passage["text"] for passage in row["passages"][1:]]
-    shown = run("attack", "-a", "poisonedrag+title", "--limit", 1, "sample").stdout
-    assert "In which city" in " ".join(shown.split())
 
 
 def test_a_table_says_what_was_reached(run):

@@ -11,7 +11,7 @@ from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
 from unpoison import Grada, Passage
 from unpoison.bench.attacks.disperse import Disperse
-from unpoison.bench.attacks.hotflip import as_white_box, question_vectors
+from unpoison.bench.attacks.white_box import as_white_box, question_vectors
 from unpoison.bench.evaluation.injection import dense_search
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import load_encoder

@@ -34,7 +34,6 @@ EXAMPLES = """\b
 Examples:
   unpoison attack --list
   unpoison attack -a poisonedrag --count 3 sample -o attacked.jsonl
-  unpoison attack -a poisonedrag+hide:kind=zero-width+pad:where=behind sample -o hidden.jsonl
   unpoison attack -a pia --policy replace-last --k 5 data.jsonl --json | unpoison screen -d trustrag -
   unpoison attack -a hotflip -e minilm --policy retrieve data.jsonl -o attacked.jsonl
   unpoison evaluate -a published -d grada attacked.jsonl
@@ -46,9 +45,7 @@ Exit status: 0 when every question was attacked, 1 when some failed, 2 when noth
 
 def attack(
     data: Annotated[str | None, argument("DATA", "A file in the shared format, or what 'evaluate' takes.")] = None,
-    name: Annotated[
-        str, option("--attack -a NAME[:OPTIONS][+WRAPPER...]", "See --list.", callback=from_here)
-    ] = "poisonedrag",
+    name: Annotated[str, option("--attack -a NAME[:OPTIONS]", "See --list.", callback=from_here)] = "poisonedrag",
     count: Annotated[int, option("N", "Texts planted per question.", min=1)] = 1,
     policy: Annotated[
         str | None,
@@ -80,7 +77,7 @@ def attack(
     output: Annotated[Path | None, option("--output -o FILE", "Write the attacked rows to this file.")] = None,
     restart: Annotated[bool, option("--restart", "Overwrite the output instead of going on.")] = False,
     as_json: Annotated[bool, option("--json", "Write the attacked rows to standard output.")] = False,
-    listing: Annotated[bool, option("--list", "List the attacks and wrappers, their options and needs.")] = False,
+    listing: Annotated[bool, option("--list", "List the attacks, their options and needs.")] = False,
 ) -> None:
     """Plant poison into every question, as a published attack would.
 
@@ -274,22 +271,19 @@ class _CraftedTexts:
 
 
 def _attacks_table() -> Table:
-    """Every attack, and every wrapper (`+name`): what it does, its options, needs, and wording."""
+    """Every attack: what it does, its options, needs, and wording."""
     from unpoison.cli.display import text_table
     from unpoison.core import registry
 
     rows = []
-    kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
-    for kind, name in kinds:
-        shown = name if kind == "attacks" else f"+{name}"
+    for name in registry.names("attacks"):
         try:
-            target = registry.find(kind, name)
+            target = registry.find("attacks", name)
             options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # somebody else's broken package must not hide the others
-            rows.append((shown, f"cannot be loaded: {error}", "", "", "", ""))
+            rows.append((name, f"cannot be loaded: {error}", "", "", "", ""))
             continue
         needs = ", ".join(target.needs) or "nothing"
         of_data = ", ".join(target.requires) or "nothing"
-        words = WORDING[target.wording] if kind == "attacks" else ""
-        rows.append((shown, target.summary, options, needs, of_data, words))
+        rows.append((name, target.summary, options, needs, of_data, WORDING[target.wording]))
     return text_table(("name", "what it does", "options", "needs", "of the data", "wording"), rows, show_lines=True)

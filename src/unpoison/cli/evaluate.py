@@ -75,7 +75,7 @@ def evaluate(
     ] = None,
     attack: Annotated[
         Texts,
-        axis_option("--attack -a NAME[:OPTIONS][+WRAPPER],...", "See 'unpoison attack --list'.", callback=from_here),
+        axis_option("--attack -a NAME[:OPTIONS],...", "See 'unpoison attack --list'.", callback=from_here),
     ] = None,
     poisons: Annotated[Texts, axis_option("N,...", "Texts planted per question; 1.")] = None,
     rate: Annotated[

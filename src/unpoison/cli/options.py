@@ -10,7 +10,6 @@ makes the command import what lies beside it.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tomllib
 from enum import StrEnum
@@ -66,7 +65,7 @@ def from_here(value: T) -> T:
 
 def _names_a_module(text: str) -> bool:
     try:
-        return any(":" in registry.parse(part)[0] for part in re.split(r"[+,]", text) if ":" in part)
+        return any(":" in registry.parse(part)[0] for part in text.split(",") if ":" in part)
     except OptionError:
         return False  # reported where it is read
 

@@ -1,10 +1,7 @@
 """Names and option strings to objects: `grada:alpha=0.3,keep=5` to `Grada(alpha=0.3, keep=5)`.
 
-Attacks compose: `poisonedrag+hide:kind=bold` to `Hide(PoisonedRag(), kind="bold")`, what stands behind a plus being a
-wrapper, applied from left to right.
-
 What ships with the project is listed here as text, so that listing it imports nothing. Third parties add theirs with
-an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.wrappers`, `unpoison.encoders`,
+an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`,
 `unpoison.generators`, `unpoison.nli` or `unpoison.cross_encoders`. A class that is no package's is named where it
 stands: `my_module:MyDefense`, `my_module:MyDefense:option=value`.
 """
@@ -36,7 +33,6 @@ __all__ = [
     "options",
     "own_code",
     "parse",
-    "parts",
     "read_options",
     "split_options",
 ]
@@ -83,20 +79,11 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "conditional": "unpoison.bench.attacks.prompt_injection:Conditional",
         "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
         "diverse": "unpoison.bench.attacks.diverse:Diverse",
-        "defense-aware": "unpoison.bench.attacks.defense_aware:DefenseAware",
         "prompt-injection": "unpoison.bench.attacks.prompt_injection:PromptInjection",
-        "swap": "unpoison.bench.attacks.clean_passages:Swap",
-        "clause": "unpoison.bench.attacks.clean_passages:Clause",
+        "swap": "unpoison.bench.attacks.swap:Swap",
         "copies": "unpoison.bench.attacks.published:Copies",
-        "suppress": "unpoison.bench.attacks.clean_passages:Suppress",
         "corruptrag": "unpoison.bench.attacks.corruptrag:CorruptRag",
         "authchain": "unpoison.bench.attacks.authchain:AuthChain",
-    },
-    "wrappers": {
-        "hide": "unpoison.bench.attacks.hide:Hide",
-        "pad": "unpoison.bench.attacks.wrapper:Pad",
-        "shape": "unpoison.bench.attacks.wrapper:Shape",
-        "title": "unpoison.bench.attacks.wrapper:Title",
     },
 }
 
@@ -104,7 +91,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
 BASES = {
     "defenses": "unpoison.defenses.base:Defense",
     "attacks": "unpoison.bench.attacks.base:Attack",
-    "wrappers": "unpoison.bench.attacks.wrapper:Wrapper",
 }
 """What a class that is named by its module must derive from."""
 
@@ -140,7 +126,6 @@ def find(kind: str, name: str) -> Any:
 
     Raises:
         UnknownNameError: No such name; the message suggests the nearest.
-        OptionError: A wrapper where an attack is wanted.
     """
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
@@ -148,8 +133,6 @@ def find(kind: str, name: str) -> Any:
     if ":" in name:
         return _own(kind, name)
     point = _third_party(kind).get(name)
-    if point is None and kind == "attacks" and name in names("wrappers"):
-        raise OptionError(f"{name} changes what another attack crafts; write poisonedrag+{name}")
     if point is None:
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
     return point.load()
@@ -200,8 +183,8 @@ def _own(kind: str, name: str) -> Any:
 
 def own_code(spec: str) -> str:
     """A hash of the module behind `my_module:MyDefense`, "" for what has a name here: code that may change."""
-    hashes = [_code_of(name.partition(":")[0]) for part in spec.split("+") if ":" in (name := parse(part)[0])]
-    return "-".join(filter(None, hashes))
+    name, _ = parse(spec)
+    return _code_of(name.partition(":")[0]) if ":" in name else ""
 
 
 def _code_of(module: str) -> str:
@@ -227,17 +210,6 @@ def _has_name_here(name: str) -> bool:
     return any(name in BUILT_IN[kind] or name in _third_party(kind) for kind in BUILT_IN)
 
 
-def parts(kind: str, spec: str) -> list[tuple[str, str]]:
-    """The (kind, option string) pieces of a spec: an attack and its wrappers, or the spec itself for any other kind.
-
-    An attack's option values cannot hold a plus sign.
-    """
-    if kind != "attacks":
-        return [(kind, spec)]
-    first, *wrappers = spec.split("+")
-    return [(kind, first), *(("wrappers", wrapper) for wrapper in wrappers)]
-
-
 def options(target: Any) -> list[Option]:
     """The options of a class or function that a string can set: its arguments of simple types.
 
@@ -256,22 +228,12 @@ def options(target: Any) -> list[Option]:
 def create(kind: str, spec: str, **given: Any) -> Any:
     """Make the object that an option string names; `given` adds objects that no string can say.
 
-    Wrappers get what they wrap as `inner`, and the same `given`.
-
     A `given` value of None, or one that the class does not take, is left out.
 
     Raises:
         UnknownNameError: No such name.
         OptionError: An unknown option, a missing one, or a value of the wrong type.
     """
-    (_, first), *wrappers = parts(kind, spec)
-    created = _create(kind, first, given)
-    for wrapper_kind, wrapper in wrappers:
-        created = _create(wrapper_kind, wrapper, {**given, "inner": created})
-    return created
-
-
-def _create(kind: str, spec: str, given: Mapping[str, Any]) -> Any:
     name, texts = parse(spec)
     target = find(kind, name)
     existing = {option.name: option for option in options(target)}

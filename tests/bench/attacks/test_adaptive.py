@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.clean_passages import substitute_answers
 from unpoison.bench.attacks.disperse import Disperse, Mixed
 from unpoison.bench.attacks.diverse import Diverse
 from unpoison.bench.attacks.multi_cluster import MultiCluster, decoys
@@ -26,21 +25,11 @@ def test_synonyms_leave_question_and_answer_alone():
     assert with_synonyms(TEXT, [], np.random.default_rng(0), 0.0).text == TEXT
 
 
-def test_the_rate_is_a_share_of_all_content_words():
-    replaced = with_synonyms(TEXT, [], np.random.default_rng(0), 0.3)
-    assert replaced.replaced == round(0.3 * replaced.content)
-
-
 def test_the_synonym_attack_keeps_the_answer_and_counts(bare):
     for poison_made in Synonym(rate=0.3).craft(bare, 5):
         assert contains_answer(poison_made.text, "Charlotte Bronte")
         assert "wrote" in poison_made.text or "Charlotte" in poison_made.text
         assert poison_made.reached == (poison_made.meta["replaced"] > 0)
-
-
-def test_a_text_without_synonyms_is_reported():
-    target = Target("x", "q", ("Paris",), "Lyon", ("Lyon zzz.",))
-    assert Synonym().craft(target)[0].meta["reason"] == "no word of the text has a known synonym"
 
 
 def test_a_generator_that_loses_the_answer_is_reported(target):
@@ -138,13 +127,3 @@ def test_tan_refuses_texts_with_the_right_answer(target):
     assert poison.budget.llm_calls == 2
     (stubborn,) = Tan(generator=ScriptedGenerator("Paris."), trials=2).craft(target)
     assert "gives the right answer 'Paris'" in stubborn.meta["reason"]
-
-
-def test_tan_with_nothing_to_write_with_says_so():
-    (poison,) = Tan().craft(Target("x", "q", ("Paris",)))
-    assert not poison.reached
-
-
-def test_substitution_takes_whole_words_longest_alias_first():
-    target = Target("x", "q", ("York", "New York"), "Lyon")
-    assert substitute_answers("New York, Yorkshire and YORK", target) == "Lyon, Yorkshire and Lyon"

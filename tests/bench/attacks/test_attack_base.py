@@ -1,10 +1,9 @@
 import asyncio
 import json
-from typing import get_args
 
 import pytest
 
-from unpoison.bench.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
+from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.attacks.prompt_injection import Pia
 from unpoison.bench.attacks.published import Published
@@ -13,14 +12,7 @@ from unpoison.core.registry import BUILT_IN, create, find, names, options
 from unpoison.errors import InputError, OptionError
 from unpoison.models.doubles import ScriptedGenerator
 
-OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "defense-aware", "garag"})
-WRAPPED = [
-    f"published+{name}" + (f":{option.name}={choice}" if choice else "")
-    for name in BUILT_IN["wrappers"]
-    for option in options(find("wrappers", name))
-    for choice in get_args(option.type) or ([] if name != "title" else [""])
-]
-CHAINS = ["pia+pad+hide:kind=tags", "tan+title+hide:kind=bold", "corruptrag+shape:kind=snippet+pad:where=before"]
+OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "garag"})
 
 
 @pytest.mark.parametrize(
@@ -60,19 +52,13 @@ def test_every_registered_attack_can_be_found_and_says_what_it_is():
         assert {"seed"} <= {option.name for option in options(attack)}
 
 
-def test_options_can_be_written_as_text(encoder):
-    attack = create("attacks", "defense-aware:defense=vanilla,screens=7", encoder=encoder)
-    assert (attack.defense_name, attack.screens) == ("vanilla", 7)
+def test_options_can_be_written_as_text():
     assert create("attacks", "pia:style=dos,repeat=2,prefix=true").repeat == 2
     with pytest.raises(OptionError, match="pia has no option 'encoder'"):
         create("attacks", "pia:encoder=lexical")
 
 
-def test_every_kind_of_wrapper_is_under_contract():
-    assert len(WRAPPED) == len(set(WRAPPED)) == 13 + 5 + 6 + 1
-
-
-@pytest.mark.parametrize("name", [*OFFLINE, *WRAPPED, *CHAINS])
+@pytest.mark.parametrize("name", OFFLINE)
 def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     other = Target(
         "t9",
@@ -89,14 +75,13 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     assert poisons == alone.craft(target, 3)
     assert len({p.id for p in poisons}) == len(poisons) == 3
     assert [from_row(PoisonText, json.loads(json.dumps(to_row(p)))) for p in poisons] == poisons
-    assert alone.name == "+".join(part.partition(":")[0] for part in name.split("+"))
-    assert all(p.target_id == "t1" and p.attack == alone.name and p.text for p in poisons)
+    assert all(p.target_id == "t1" and p.attack == name and p.text for p in poisons)
     assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in poisons)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["poisonedrag", "diverse", "tan", "paraphrase", "synonym", "prompt-injection", "authchain", "poisonedrag+hide"],
+    ["poisonedrag", "diverse", "tan", "paraphrase", "synonym", "prompt-injection", "authchain"],
 )
 def test_another_seed_gives_other_texts(name, bare):
     first, second = (create("attacks", name, seed=seed).craft(bare, 2) for seed in (0, 1))
@@ -104,7 +89,7 @@ def test_another_seed_gives_other_texts(name, bare):
     assert not {p.id for p in first} & {p.id for p in second}
 
 
-@pytest.mark.parametrize("name", [*OFFLINE, *WRAPPED, *CHAINS])
+@pytest.mark.parametrize("name", OFFLINE)
 def test_no_texts_are_no_error(name, target, encoder):
     assert create("attacks", name, encoder=encoder).craft(target, 0) == []
 
@@ -126,9 +111,8 @@ def test_a_target_without_what_the_attack_needs_is_refused(bare):
 
 
 def test_a_missing_model_is_named():
-    for name, need in (("hotflip", "encoder"), ("defense-aware", "defense")):
-        with pytest.raises(OptionError, match=f"{name} needs {need}"):
-            create("attacks", name)
+    with pytest.raises(OptionError, match="hotflip needs encoder"):
+        create("attacks", "hotflip")
 
 
 def test_the_prefix_has_no_space_behind_its_stop(target):
@@ -156,28 +140,7 @@ def test_a_published_text_stands_as_often_as_asked(target):
             Published(repeat=wrong)
 
 
-def test_a_published_text_between_faked_prompts_stands_once_more_than_sections_are_whole():
-    """RADAR's code: an end, `repeat` sections with an end each, and the beginning of one more."""
-    text = "Lyon is it. " * 40
-    target = Target("x", "which {city}?", ("Paris",), "Lyon", (text,))
-    (poison,) = Published(form="prompt", repeat=3).craft(target, 1)
-    assert poison.text.count(text) == 4
-    assert poison.text.count(f"Question: which {{city}}?\nAnswer: {text[:300]}\n[/INST]") == 4
-    assert poison.text.index(text[:300]) < poison.text.index(text[:301])
-    with pytest.raises(OptionError, match="form"):
-        Published(form="poem")
-
-
-def test_untargeted_published_texts_miss_nothing():
-    poisons = Published("tan").craft(Target("x", "q", ("Paris",), "Lyon", ("It is elsewhere.",)), 1)
-    assert poisons[0].reached
-
-
 def test_asynchronous_crafting_gives_the_same(target):
     generator = ScriptedGenerator({"passage 1": "Lyon", "Write": "Lyon it is."})
     attack = PoisonedRag(generator=generator)
     assert asyncio.run(attack.acraft(target, 2)) == attack.craft(target, 2)
-
-
-def test_a_budget_counts_nothing_by_default(target):
-    assert Pia().craft(target, 1)[0].budget == Budget(0, 0, 0, 0)

@@ -6,7 +6,7 @@ from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.disperse import select_diverse
 from unpoison.bench.attacks.garag import dominates, fronts, survivors
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
-from unpoison.bench.attacks.rewriting import paraphrase_text, typo, with_synonyms
+from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
 texts = st.text(max_size=200)
@@ -46,13 +46,6 @@ def test_rewriting_survives_any_text(text, seed):
     replaced = with_synonyms(text, keep, rng, 0.5)
     assert 0 <= replaced.replaced <= replaced.content
     assert all(contains_answer(paraphrase_text(text, keep, rng), k) for k in keep if contains_answer(text, k))
-
-
-@given(st.text(min_size=3, max_size=30), st.integers(0, 2**32 - 1))
-def test_typos_survive_any_word(word, seed):
-    word_made = typo(word, np.random.default_rng(seed))
-    assert word_made
-    assert word_made[0] == word[0] or word_made != word
 
 
 @given(texts)

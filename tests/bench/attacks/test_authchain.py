@@ -1,5 +1,4 @@
 from unpoison.bench.attacks.authchain import AUTHORITIES, CHAINS, AuthChain
-from unpoison.bench.attacks.base import Target
 from unpoison.models.doubles import ScriptedGenerator
 
 
@@ -13,10 +12,6 @@ def test_a_template_names_what_the_question_names_and_an_authority(target):
         assert poison.reached
 
 
-def test_a_question_of_function_words_still_makes_a_chain():
-    assert "who is it" in AuthChain().craft(Target("x", "who is it", (), "Lyon"), 1)[0].text.replace(",", "")
-
-
 def test_a_chain_is_written_again_with_what_it_lacks_and_an_authority_follows(target):
     generator = ScriptedGenerator(["Lyon.", "the state", '"Lyon, of France."', "complete", "The Academy says Lyon."])
     (poison,) = AuthChain(generator=generator).craft(target, 1)
@@ -25,10 +20,3 @@ def test_a_chain_is_written_again_with_what_it_lacks_and_an_authority_follows(ta
     assert poison.meta["source"] == "generator"
     again = generator.prompts[2]
     assert dict(again.notes) == {"Draft": "Lyon.", "What the draft lacks": "the state"}
-
-
-def test_rounds_are_bounded_and_a_lost_answer_is_reported(target):
-    (poison,) = AuthChain(generator=ScriptedGenerator("nothing said"), rounds=2).craft(target, 1)
-    assert poison.budget.llm_calls == 5
-    assert not poison.reached
-    assert "does not state the wrong answer" in poison.meta["reason"]

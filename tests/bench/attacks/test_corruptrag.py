@@ -2,7 +2,6 @@ import pytest
 
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.corruptrag import FORMS, CorruptRag
-from unpoison.errors import OptionError
 from unpoison.models.doubles import ScriptedGenerator
 
 CAPITAL = Target("c", "capital of france", ("Paris",), "Lyon")
@@ -18,10 +17,6 @@ def test_the_text_calls_the_right_answer_outdated_and_the_wrong_one_current(form
         assert "Lyon" in poison.text
         assert poison.reached
         assert poison.meta["source"] == "template"
-
-
-def test_the_wording_depends_on_the_seed():
-    assert len({CorruptRag(seed=seed).craft(CAPITAL, 1)[0].text for seed in range(9)}) > 1
 
 
 def test_as_asks_no_model_and_ak_rewrites_until_the_trial_is_lost():
@@ -44,14 +39,3 @@ def test_ak_is_rewritten_from_a_note_that_says_outdated():
     assert all("Paris" in note and "Lyon" in note for note in notes)
     assert not poison.reached
     assert poison.meta["trials"] == 2
-
-
-def test_a_model_that_can_only_read_tries_the_templates():
-    (poison,) = CorruptRag(form="ak", generator="extractive").craft(CAPITAL, 1)
-    assert poison.meta["source"] == "template"
-    assert poison.meta["verified"]
-
-
-def test_unknown_forms_are_refused():
-    with pytest.raises(OptionError, match="form must be one of as, ak, got 'xx'"):
-        CorruptRag(form="xx")

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from unpoison.bench.attacks.base import Target, contains_answer
+from unpoison.bench.attacks.base import contains_answer
 from unpoison.bench.attacks.garag import (
     Garag,
     crowding_distance,
@@ -88,26 +88,6 @@ def test_the_search_breaks_the_reader_or_says_that_it_did_not(target, encoder):
     (immune,) = garag(encoder, lambda _: "Paris", iterations=2).craft(target, 1)
     assert not immune.reached
     assert "reader answers" in immune.meta["reason"]
-
-
-def test_a_reader_with_probabilities_is_asked_instead(target, encoder):
-    class Reader:
-        def read(self, question, passages, answer, /):
-            assert answer == "Paris"
-            return [("Paris" if "capital" in p else "no idea", 0.6 if "capital" in p else 0.3) for p in passages]
-
-    attack = Garag(encoder=encoder, reader=Reader(), population=6, parents=3, iterations=10, share=0.5)
-    (poison,) = attack.craft(target, 1)
-    if poison.reached:
-        assert poison.meta["gpr"] == 0.5
-
-
-def test_a_passage_without_modifiable_words_comes_back_flagged(encoder):
-    (poison,) = garag(encoder, lambda _: "Paris").craft(
-        Target("x", "where is it", ("Paris",), gold=("It is in Paris.",))
-    )
-    assert poison.text == "It is in Paris."
-    assert poison.meta["reason"] == "no word of the passage can be changed"
 
 
 def test_a_reader_that_fails_on_the_clean_passage_is_reported(target, encoder):

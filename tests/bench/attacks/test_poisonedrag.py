@@ -35,23 +35,12 @@ def test_the_last_text_stands_when_all_trials_fail_and_says_so():
     assert poison.budget.llm_calls == 4
 
 
-def test_each_text_is_tried_until_its_own_trial_succeeds():
-    script = {"Variant 1,": "good", "Variant 2,": "bad", "Variant 4,": "good as well", "good": "Lyon", "bad": "Paris"}
-    first, second = PoisonedRag(generator=ScriptedGenerator(script)).craft(CAPITAL, 2)
-    assert (first.budget.llm_calls, second.budget.llm_calls) == (2, 4)
-    assert (first.meta["trials"], second.meta["trials"]) == (1, 2)
-
-
 def test_templates_need_no_model_and_differ(bare):
     poisons = PoisonedRag().craft(bare, 30)
     assert len({p.text for p in poisons}) == 30
     assert all(p.reached and p.text.startswith("who wrote emma.") for p in poisons)
     assert {p.meta["source"] for p in poisons} == {"template"}
     assert "Jane Austen" not in " ".join(p.text for p in poisons)
-
-
-def test_the_first_templates_do_not_depend_on_how_many_follow(bare):
-    assert [p.text for p in PoisonedRag().craft(bare, 3)] == [p.text for p in PoisonedRag().craft(bare, 5)][:3]
 
 
 def test_the_extractive_reader_tries_templates_but_writes_nothing(bare):

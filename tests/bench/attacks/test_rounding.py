@@ -45,8 +45,6 @@ SEARCHES: dict[str, Callable[..., Attack]] = {
                                     generator=ExtractiveReader()),
     "jamming": lambda encoder: create("attacks", "jamming:tokens=5,calls=120,candidates=20,top=3", encoder=encoder,
                                       generator=ScriptedGenerator(Refusing())),
-    "defense-aware": lambda encoder: create("attacks", "defense-aware:defense=ragdefender,screens=40,top=5",
-                                            encoder=encoder),
 }  # fmt: skip
 
 

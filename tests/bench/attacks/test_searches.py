@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding, TemplateProposer, readable_score
+from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding, readable_score
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.attacks.disperse import mean_pairwise, select_diverse, threshold
+from unpoison.bench.attacks.disperse import mean_pairwise, select_diverse
 from unpoison.bench.attacks.jamming import REFUSALS, Jamming
-from unpoison.errors import OptionError
 from unpoison.models.doubles import ScriptedGenerator
 
 
@@ -47,13 +46,6 @@ def test_a_useless_lead_is_reported(target, encoder):
     (poison,) = AdversarialDecoding(lm=Silent(), encoder=encoder).craft(target, 1)
     assert "no lead" in poison.meta["reason"]
     assert poison.text == target.texts[0]
-
-
-def test_templates_propose_every_sentence_once():
-    proposer = TemplateProposer("who?")
-    (longer,) = proposer.propose("", [""], count=99, mass=1)
-    (again,) = proposer.propose("", [longer[0]], count=99, mass=1)
-    assert len(again) == len(longer) - 1
 
 
 def test_the_proxy_costs_nothing(target, encoder):
@@ -100,11 +92,6 @@ def test_a_document_that_is_not_retrieved_costs_no_call(encoder):
     assert not poison.reached
 
 
-def test_a_search_needs_a_victim():
-    with pytest.raises(OptionError, match="needs the victim's generator"):
-        Jamming(mode="search")
-
-
 def test_the_dispersion_of_the_worked_example():
     vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]])
     similarity = vectors @ vectors.T
@@ -114,8 +101,3 @@ def test_the_dispersion_of_the_worked_example():
     assert select_diverse(similarity, [False] * 3, 2) == []
     assert select_diverse(similarity, [False, True, True], 1) == [1]
     assert mean_pairwise(np.ones((1, 1))) == 0
-
-
-def test_the_threshold_is_the_last_place_that_is_retrieved():
-    assert threshold([0.1, 0.9, 0.5], 2) == 0.5
-    assert threshold([0.1], 2) == -np.inf

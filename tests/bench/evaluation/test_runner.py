@@ -302,21 +302,6 @@ def test_a_published_attack_by_name(tmp_path):
     assert labelled.cells[0].records[0].poison == (1, 2)
 
 
-def test_an_attack_that_builds_on_clean_passages_is_shown_those_of_the_scenario(tmp_path):
-    path, corpus = tmp_path / "data.jsonl", tmp_path / "corpus.jsonl"
-    path.write_text(json.dumps(row("alpha", passages=[{"text": "alpha is right alpha", "label": "gold"}])) + "\n")
-    corpus.write_text(json.dumps({"text": "what is retrieved for alpha"}) + "\n")
-    attacks = ["poisonedrag+title", "poisonedrag+title+hide:kind=case", "poisonedrag+hide"]
-    scenarios = [Scenario(str(path), str(corpus), attack=attack, poisons=2, k=k) for attack in attacks for k in (3, 4)]
-    run = Runner(tmp_path / "run", scenarios).run()
-    titled, _, shouted, *_ = (run.read_contexts(cell)["alpha"].context.passages for cell in run.cells)
-    assert {passage.text for passage in titled[:2]} == {"alpha is right alpha", "what is retrieved for alpha"}
-    assert all(passage.title.startswith("what is alpha.") for passage in titled[:2])
-    assert [passage.title for passage in shouted[:2]] == [passage.title.upper() for passage in titled[:2]]
-    # What is crafted from retrieved passages is crafted again for another k, and nothing else is.
-    assert len(list((tmp_path / "run" / "poisons").iterdir())) == 2 + 2 + 1
-
-
 def test_answers_come_from_what_was_kept(tmp_path, data):
     generator = ScriptedGenerator(
         {"false alpha": "It is false alpha.", "of beta": "right beta"} | {"what": "I don't know"}
@@ -362,16 +347,6 @@ def test_vectors_are_made_once_and_before_the_clock_runs(tmp_path, data):
     assert len(encoder.calls) == 1
     Runner(tmp_path / "run", [replace(scenarios[0], seed=1)], models={"fake": encoder}).run()
     assert len(encoder.calls) == 1
-
-
-def test_an_attack_that_knows_the_defense_is_given_the_scenarios(tmp_path):
-    scenarios = [
-        Scenario("sample", attack="defense-aware:screens=3", poisons=1, defense=defense, limit=1)
-        for defense in ("grada", "trustrag")
-    ]
-    first, second = Runner(tmp_path, scenarios).run().cells
-    assert first.contexts != second.contexts
-    assert first.complete
 
 
 def test_a_manifest_is_checked_before_a_run_is_repeated(tmp_path, data):
@@ -432,7 +407,6 @@ def test_crafting_goes_on_where_it_stopped(tmp_path, data):
     assert list(whole) == ["alpha", "beta", "gamma"]
     with pytest.raises(OptionError, match="takes no question prefix"):
         make_attack("hotflip", prefix=True)
-    assert make_attack("poisonedrag+title+hide", prefix=False).inner.inner.prefix is False
 
 
 def test_a_trigger_is_asked_with_and_without(tmp_path):

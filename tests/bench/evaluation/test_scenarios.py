@@ -95,8 +95,6 @@ def test_bad_scenarios(values, error, message):
         ("grada,keep=5", ["grada:keep=5"]),
         ("perplexity:language_model=hf:gpt2,share=0.5", ["perplexity:language_model=hf:gpt2,share=0.5"]),
         (" grada , , trustrag ", ["grada", "trustrag"]),
-        ("pia+hide:kind=bold,tan", ["pia+hide:kind=bold", "tan"]),
-        ("pia:style=dos,repeat=2+hide,kind=bold,seed=1", ["pia:style=dos,repeat=2+hide:kind=bold,seed=1"]),
     ],
 )
 def test_a_comma_ends_an_option_string_unless_an_option_follows(text, specs):
@@ -201,9 +199,6 @@ def test_radars_places_count_from_one():
         ({"defense": "grdaa"}, UnknownNameError, "did you mean 'grada'"),
         ({"defense": "grada:alhpa=1"}, UnknownNameError, "did you mean 'alpha'"),
         ({"attack": "poisonrag"}, UnknownNameError, "did you mean 'poisonedrag'"),
-        ({"attack": "pia+hdie"}, UnknownNameError, "no wrapper is named 'hdie'; did you mean 'hide'"),
-        ({"attack": "pia+hide:knid=bold"}, UnknownNameError, "no option of hide is named 'knid'; did you mean 'kind'"),
-        ({"attack": "none+hide"}, UnknownNameError, "no attack is named 'none'"),
         ({"poisons": "many"}, OptionError, "poisons cannot be 'many'"),
         ({"poisons": True}, OptionError, "poisons cannot be True"),
         ({"poisons": []}, OptionError, "poisons has no value"),

@@ -125,14 +125,8 @@ def test_hostile_texts_are_escaped(report: Report) -> None:
 
 
 def test_injection_is_only_said_to_be_tested_where_it_was() -> None:
-    told = {
-        risk.id: risk.finding for risk in risks_of({"poisonedrag": wilson(3, 10), "pia:style=qa+hide": wilson(7, 10)})
-    }
-    assert (
-        told["OWASP LLM01:2025"]
-        == told["MITRE ATLAS AML.T0051.001"]
-        == "tested: pia:style=qa+hide won 7 of 10 questions"
-    )
+    told = {risk.id: risk.finding for risk in risks_of({"poisonedrag": wilson(3, 10), "pia:style=qa": wilson(7, 10)})}
+    assert told["OWASP LLM01:2025"] == told["MITRE ATLAS AML.T0051.001"] == "tested: pia:style=qa won 7 of 10 questions"
     assert risks_of({"poisonedrag": wilson(3, 10)})[2].finding.startswith("not tested")
     assert risks_of({"poisonedrag": wilson(3, 10)})[3].finding == "tested: poisonedrag won 3 of 10 questions"
     assert all("not tested" in risk.finding for risk in risks_of({}))

@@ -104,13 +104,11 @@ class Budget:
         llm_calls: Prompts sent to a language model, verification and victim included.
         encoder_passes: Texts encoded.
         gradient_steps: Backward passes through an encoder.
-        defense_calls: Screenings that the attack asked of the defense.
     """
 
     llm_calls: int = 0
     encoder_passes: int = 0
     gradient_steps: int = 0
-    defense_calls: int = 0
 
     def to_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -121,7 +119,7 @@ class Meter:
 
     def __init__(self, llm_calls: int = 0) -> None:
         self.llm_calls = llm_calls
-        self.encoder_passes = self.gradient_steps = self.defense_calls = 0
+        self.encoder_passes = self.gradient_steps = 0
 
     def generate(self, prompts: Sequence[Prompt], purpose: str) -> Flow[list[Reply]]:
         """`replies = yield from meter.generate(prompts, purpose)`."""
@@ -135,7 +133,7 @@ class Meter:
 
     def budget(self) -> Budget:
         """The counts so far."""
-        return Budget(self.llm_calls, self.encoder_passes, self.gradient_steps, self.defense_calls)
+        return Budget(self.llm_calls, self.encoder_passes, self.gradient_steps)
 
 
 def ask_each(prompts: Sequence[Prompt], meters: Sequence[Meter], purpose: str) -> Flow[list[str]]:
@@ -181,7 +179,7 @@ class Attack(ABC):
         name: What users type.
         drawn_as: The name that randomness derives from, where it is not `name`.
         summary: One line for listings.
-        needs: What it cannot work without: "generator", "encoder", "reader", "defense".
+        needs: What it cannot work without: "generator", "encoder", "reader".
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
         uses_context: Whether it looks at the clean passages that are retrieved beside its own.

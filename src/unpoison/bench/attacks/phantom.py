@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.bench.attacks.base import DirectAttack, Meter, PoisonText, Target
-from unpoison.bench.attacks.hotflip import Flipped, WhiteBox, as_white_box, flip, has_gradients, question_vectors
+from unpoison.bench.attacks.hotflip import Flipped, flip
+from unpoison.bench.attacks.white_box import WhiteBox, as_white_box, has_gradients, question_vectors
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
 from unpoison.utils.checks import among, at_least, flag

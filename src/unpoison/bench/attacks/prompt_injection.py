@@ -2,7 +2,7 @@
 
 The kinds of `prompt-injection` follow Greshake et al., 2023 ("Not what you've signed up for", Section 3), Liu et al.,
 2024 ("Formalizing and Benchmarking Prompt Injection Attacks", Section 4) and BIPIA (Yi et al., 2023).
-`prompt-injection+pad:where=between` puts an injection inside a clean passage. `pia` has the payloads that the papers on
+`pia` has the payloads that the papers on
 RAG defenses ran, `ambiguous` and `conditional` those that are made against a kind of defense. The wordings are ours.
 
 TrustRAG's paper defines PIA as token perturbation towards training queries (Zhong et al., 2023), but its code runs the

@@ -10,8 +10,8 @@ from typing import Unpack
 
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import STYLES, Claim, passage_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.clean_passages import substitute_answers
 from unpoison.bench.attacks.options import ModelOptions
+from unpoison.bench.attacks.swap import substitute_answers
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least, flag

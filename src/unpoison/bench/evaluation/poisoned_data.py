@@ -52,7 +52,7 @@ def plant(
     """Attack the questions of a scenario.
 
     Args:
-        scenario: Data, attack, policy, k; its defense matters only to an attack that knows it.
+        scenario: Data, attack, policy, k.
         bench: The models.
         done: Examples to pass over.
         jobs: Questions at the same time.
@@ -110,7 +110,6 @@ def _poison_row(scenario: Scenario, example: Example, staged: Staged, crafted: C
     }
     if staged.context.query != example.question:
         row["question_before_attack"] = example.question
-    how = {text.id: text.meta["how"] for text in crafted.texts if "how" in text.meta}
     for rank, candidate in enumerate(staged.context.candidates, 1):
         passage = candidate.passage
         fields: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
@@ -119,7 +118,6 @@ def _poison_row(scenario: Scenario, example: Example, staged: Staged, crafted: C
         fields["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
         if candidate.poison:
             fields["attack"] = attack.name
-            fields |= {"how": how[passage.id]} if passage.id in how else {}
         row["passages"].append(fields)
     row["planted"] = {
         "attack": attack.name,

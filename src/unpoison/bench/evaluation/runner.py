@@ -206,8 +206,6 @@ class Runner:
             key["encoder"] = scenario.target_encoder
         if sees_context(scenario.attack):
             key |= {"k": scenario.k, "corpus": corpus}
-        if takes("attacks", scenario.attack, "defense"):
-            key |= {"defense": scenario.defense, "nli": scenario.nli, "nli_noise": scenario.nli_noise}
         return key
 
     def _contexts_id(self, scenario: Scenario) -> str:

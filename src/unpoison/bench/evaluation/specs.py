@@ -51,8 +51,7 @@ def split_specs(text: str) -> list[str]:
         elif not option_strings:
             raise OptionError(f"{clip(text)} begins with an option; write name:option=value,option=value")
         else:
-            last = option_strings[-1].rpartition("+")[2]  # of a composed attack, options are the last wrapper's
-            option_strings[-1] += f"{',' if ':' in last else ':'}{part}"
+            option_strings[-1] += f"{',' if ':' in option_strings[-1] else ':'}{part}"
     return option_strings
 
 
@@ -125,12 +124,11 @@ def check_spec(kind: str, spec: str) -> None:
     """
     if kind == "attacks" and registry.parse(spec) == (NO_ATTACK, {}):
         return
-    for of, part in registry.parts(kind, spec):
-        name, given = registry.parse(part)
-        existing = _option_names(of, name)
-        for option in given:
-            if option not in existing:
-                raise UnknownNameError(f"option of {name}", option, existing)
+    name, given = registry.parse(spec)
+    existing = _option_names(kind, name)
+    for option in given:
+        if option not in existing:
+            raise UnknownNameError(f"option of {name}", option, existing)
 
 
 def _option_names(kind: str, name: str) -> list[str]:
@@ -138,12 +136,12 @@ def _option_names(kind: str, name: str) -> list[str]:
 
 
 def takes(kind: str, spec: str, option: str) -> bool:
-    """Whether the class behind an option string has this argument; of a composed attack, whether any part has.
+    """Whether the class behind an option string has this argument.
 
     Raises:
         UnknownNameError: No such name.
     """
-    return any(option in inspect.signature(part).parameters for part in _classes(kind, spec))
+    return option in inspect.signature(_class(kind, spec)).parameters
 
 
 def sees_context(spec: str) -> bool:
@@ -152,16 +150,16 @@ def sees_context(spec: str) -> bool:
     Raises:
         UnknownNameError: No such attack.
     """
-    return takes("attacks", spec, "encoder") or any(part.uses_context for part in _classes("attacks", spec))
+    return takes("attacks", spec, "encoder") or bool(_class("attacks", spec).uses_context)
 
 
-def _classes(kind: str, spec: str) -> list[Any]:
-    return [registry.find(of, registry.parse(part)[0]) for of, part in registry.parts(kind, spec)]
+def _class(kind: str, spec: str) -> Any:
+    return registry.find(kind, registry.parse(spec)[0])
 
 
 def _crafting(spec: str) -> tuple[type[Attack], dict[str, str]]:
-    """The attack in front, where others are wrapped around it, and its options."""
-    name, options = registry.parse(registry.parts("attacks", spec)[0][1])
+    """The class of an attack, and its options."""
+    name, options = registry.parse(spec)
     return registry.find("attacks", name), options
 
 
@@ -187,7 +185,7 @@ WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, o
 
 
 def wording(spec: str) -> str:
-    """Whose words an attack plants, as tables say it: of the attack in front, where others are wrapped around it.
+    """Whose words an attack plants, as tables say it.
 
     A zero against a template of our own says nothing of what the attack's authors wrote.
 

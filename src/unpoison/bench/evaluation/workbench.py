@@ -24,7 +24,6 @@ from unpoison.bench.evaluation.injection import HONEST, frequent_sources, sleepe
 from unpoison.bench.evaluation.poisoning import Crafted, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
-from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
 from unpoison.defenses.vanilla import Vanilla
@@ -241,21 +240,18 @@ class Workbench:
         return completed if scenario.style == "safe" else completed.with_style(style_of(scenario))
 
     def attack(self, scenario: Scenario) -> Attack:
-        """The attack of a scenario with its models. One that must know the defense is given the scenario's.
+        """The attack of a scenario with its models.
 
         Raises:
             UnknownNameError, OptionError, MissingExtraError: As for `defense`.
         """
         spec = scenario.attack
-        (_, crafting), *_ = registry.parts("attacks", spec)
-        knows = takes("attacks", crafting, "defense") and "defense" not in registry.parse(crafting)[1]
         attack = make_attack(
             spec,
             prefix=scenario.prefix,
             seed=scenario.seed,
             encoder=self.bare_encoder(scenario.target_encoder) if takes("attacks", spec, "encoder") else None,
             generator=self.generator(scenario.generator) if scenario.generator else None,
-            defense=self.defense(scenario) if knows else None,
         )
         attack.models = replace(attack.models, style=style_of(scenario))  # its victim is asked as ours is
         return attack

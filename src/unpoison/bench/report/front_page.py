@@ -138,7 +138,7 @@ def risks_of_agents(won: Mapping[str, Estimate], in_memory: Estimate) -> tuple[R
 
 
 def _is_injection(attack: str) -> bool:
-    return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
+    return attack.partition(":")[0] in INJECTIONS
 
 
 def _worst(won: Mapping[str, Estimate], behind: str, what: str = "questions") -> str:
