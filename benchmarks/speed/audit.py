@@ -36,7 +36,6 @@ def rows(count: int, seed: int = 0) -> Iterator[str]:
                 "time": f"2026-03-{1 + number * 28 // count:02}T12:00:00+00:00",
                 "defense": "guard",
                 "query_hash": f"{question:016x}",
-                "terms": [f"{question % 5000:08x}", f"{question % 77:08x}"],
                 "passages": passages,
             }
         )
@@ -54,7 +53,7 @@ def measure(count: int) -> None:
         report = audit.report()
     seconds = time.process_time() - began - made
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"| {count:,} | {report.totals['documents']:,} | {count / seconds:,.0f} | {peak:,.0f} |")
+    print(f"| {count:,} | {report.documents:,} | {count / seconds:,.0f} | {peak:,.0f} |")
 
 
 def main() -> None:

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.errors import InputError
-from unpoison.scan import audit_store
-from unpoison.scan.audit import Audit, audit_rows, since, topics
-from unpoison.scan.audit_log import agreement, entry
+from unpoison.scan import audit as module
+from unpoison.scan.audit import Audit, audit_rows, chance, onset, since
+from unpoison.scan.audit_log import entry
+from unpoison.scan.audit_report import Point
 from unpoison.scan.audit_rows import read_event
-from unpoison.scan.audit_store import MAX_POINTS, chance, onset, timeline
 from unpoison.types import Answer, Passage, Query, Screening
 
 HOUR = 3600
@@ -51,16 +51,17 @@ def week(rng: random.Random) -> Iterator[dict[str, Any]]:
 
 def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
     report = audit_rows(week(random.Random(0)), top=10)
-    assert {document.id for document in report.documents[:5]} == {f"forum-{i}" for i in range(5)}
-    assert all(document.flagged and document.questions == 2 for document in report.documents[:5])
-    assert report.documents[0].first_dropped == START + 24 * 5 * HOUR
-    assert report.totals["flagged"] == 5
-    assert [(origin.kind, origin.name, origin.flagged) for origin in report.origins][:1] == [("source", "forum", True)]
-    assert {question.asked for question in report.questions if question.flagged} == {
+    documents = report.counts["document"][:5]
+    assert {document.name for document in documents} == {f"forum-{i}" for i in range(5)}
+    assert all(document.flagged and document.pairs == 2 for document in documents)
+    assert documents[0].first_dropped == START + 24 * 5 * HOUR
+    assert report.flagged["document"] == 5
+    assert [(one.name, one.flagged) for one in report.counts["source"]][:1] == [("forum", True)]
+    assert {question.label for question in report.counts["question"] if question.flagged} == {
         "where is the Vasa",
         "city of the Vasa",
     }
-    assert report.questions[0].documents == 5
+    assert report.counts["question"][0].pairs == 5
     assert report.onset is not None
     assert abs(report.onset.time - (START + 24 * 5 * HOUR)) < HOUR
     assert report.onset.before < 0.05 < report.onset.after
@@ -73,7 +74,7 @@ def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
         for n in range(2000)
     )
     report = audit_rows(rows)
-    assert report.totals["flagged"] <= 2
+    assert report.flagged["document"] <= 2
     assert report.onset is None
 
 
@@ -84,10 +85,10 @@ def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
             yield row(f"question {n % 20}", documents)
 
     report = audit_rows(rows(), top=200)
-    assert {document.id for document in report.documents if document.flagged} == {
+    assert {document.name for document in report.counts["document"] if document.flagged} == {
         f"bad-{n}-{i}" for n in range(20) for i in range(2)
     }
-    assert report.totals["attacked"] == 20
+    assert report.flagged["question"] == 20
 
 
 def test_the_same_question_again_is_no_further_evidence() -> None:
@@ -95,8 +96,8 @@ def test_the_same_question_again_is_no_further_evidence() -> None:
     others = [row(f"question {n}", {f"d{n}": True, f"e{n}": True}) for n in range(200)]
     for times in (1, 50):
         report = audit_rows([*once * times, *others])
-        assert report.documents[0].dropped == times
-        assert report.totals["flagged"] == report.totals["attacked"] == 0
+        assert report.counts["document"][0].dropped == times
+        assert report.flagged["document"] == report.flagged["question"] == 0
 
 
 def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
@@ -105,17 +106,18 @@ def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
         row("q", {f"d{i}": keep for i, keep in enumerate(rng.sample([True] * 5 + [False] * 5, 10))}) for _ in range(20)
     )
     report = audit_rows(rows)
-    assert report.totals["flagged"] == 0
+    assert report.flagged["document"] == 0
     assert "50%" in report.notes[0]
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.dictionaries(st.integers(0, 6), st.booleans(), min_size=1)), max_size=30)
 )
 def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[int, dict[int, bool]]]) -> None:
     seen, dropped, questions_of = Counter[str](), Counter[str](), defaultdict[str, set[int]](set)
     with pytest.MonkeyPatch.context() as patch, Audit() as audit:
-        patch.setattr(audit_store, "HELD", 3)
+        patch.setattr(module, "HELD", 3)
         for number, documents in rows:
             audit.add(row(f"question {number}", {str(name): keep for name, keep in documents.items()}))
             for name, keep in documents.items():
@@ -124,37 +126,17 @@ def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[
                 if not keep:
                     questions_of[str(name)].add(number)
         report = audit.report()
-    assert {d.id: (d.seen, d.dropped, d.questions) for d in report.documents} == {
+    assert {d.name: (d.seen, d.dropped, d.pairs) for d in report.counts["document"]} == {
         name: (seen[name], dropped[name], len(questions_of[name])) for name in seen if dropped[name]
     }
     assert (report.rows, report.seen, report.dropped) == (len(rows), seen.total(), dropped.total())
-    assert report.totals["documents"] == len(seen)
+    assert report.documents == len(seen)
 
 
 def test_the_same_rows_in_any_order_give_the_same_report() -> None:
     rows = list(week(random.Random(3)))
     shuffled = random.Random(4).sample(rows, len(rows))
     assert list(audit_rows(rows).records()) == list(audit_rows(shuffled).records())
-
-
-def test_what_is_dropped_for_unrelated_questions_and_says_the_same_may_be_a_false_alarm() -> None:
-    def passages(text: str, other: str) -> list[dict[str, str]]:
-        return [{"id": "suspect", "text": text}, {"id": other, "text": other}]
-
-    screening = {"defense": "test", "kept": [1], "verdicts": []}
-    agreeing = [
-        {"query": "how tall is Mont Blanc", "passages": passages("Mont Blanc has 4808 metres", "It has 4808 metres")},
-        {"query": "who painted Guernica", "passages": passages("Picasso painted Guernica", "Guernica is by Picasso")},
-    ]
-    report = audit_rows({**one, "screening": screening} for one in agreeing)
-    assert [(alarm.document.id, alarm.topics, alarm.agrees) for alarm in report.false_alarms] == [("suspect", 2, 1.0)]
-    against = [{**one, "passages": passages("Dali in 1999", "It has 4808 metres")} for one in agreeing]
-    assert not audit_rows({**one, "screening": screening} for one in against).false_alarms
-    related = [{**agreeing[0], "query": query} for query in ("how tall is Mont Blanc", "Mont Blanc height, how tall")]
-    assert not audit_rows({**one, "screening": screening} for one in related).false_alarms
-    order = {"index": 0, "kept": False, "code": "prompt_injection", "reason": "prompt injection: 'obey'"}
-    ordering = {**screening, "verdicts": [order]}
-    assert not audit_rows({**one, "screening": ordering} for one in agreeing).false_alarms
 
 
 def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> Screening:
@@ -176,11 +158,10 @@ def test_every_form_of_a_screening_counts_alike(texts: bool) -> None:
     events = [read_event(json.loads(json.dumps(form))) for form in forms]
     assert len({event.question for event in events}) == 1
     for event in events:
-        assert [(s.document, s.dropped, s.suspicion) for s in event.sightings] == [
-            ("a", True, 1.0),
-            (events[0].sightings[1].document, False, 0.0),
+        assert [(s.document, s.dropped) for s in event.sightings] == [
+            ("a", True),
+            (events[0].sightings[1].document, False),
         ]
-        assert event.sightings[0].agrees == 0.5  # Henrik, not 1628
     assert events[0].sightings[0].author == "Eve"
     assert events[0].sightings[1].document.startswith("#")
 
@@ -239,7 +220,7 @@ def test_hostile_rows_are_refused_in_a_sentence_or_counted(data: st.DataObject) 
     fields = json.loads(json.dumps(entry(screening("\ud800 q"), texts=data.draw(st.booleans()))))
     for name in data.draw(st.sets(st.sampled_from(sorted(fields)), max_size=4)):
         fields[name] = data.draw(JSON)
-    for name in data.draw(st.sets(st.sampled_from(["id", "hash", "source", "kept", "probability", "agrees"]))):
+    for name in data.draw(st.sets(st.sampled_from(["id", "hash", "source", "kept", "injection"]))):
         if isinstance(fields["passages"], list) and fields["passages"] and isinstance(fields["passages"][0], dict):
             fields["passages"][0][name] = data.draw(JSON | st.just("\ud800" * 999))
     with Audit() as audit:
@@ -271,36 +252,15 @@ def test_since_is_a_date_or_a_time_ago() -> None:
             since(wrong, 0)
 
 
-def test_agreement_is_what_others_name_too() -> None:
-    texts = ["Oslo in 1911", "It is Oslo", "Bergen, said Oslo", "no name here", ""]
-    found = agreement("which city", texts, [0, 1])
-    assert found[:3].tolist() == [0.5, 1.0, 0.5]
-    assert str(found[4]) == "nan"
-
-
 def test_chance_is_the_tail_of_the_binomial() -> None:
     assert chance(0, 10, 1.0) == 1.0
     assert chance(1, 1, 0.25) == pytest.approx(0.25)
     assert chance(2, 2, 0.5) == pytest.approx(0.0625)
 
 
-def test_a_long_time_has_few_points_and_loses_nothing() -> None:
-    line = timeline((hour, 1, 10, 1) for hour in range(0, 24 * 4000, 7))
-    assert len(line.points) <= MAX_POINTS
-    assert sum(point.seen for point in line.points) == 10 * len(range(0, 24 * 4000, 7))
-    assert [point.start for point in line.points] == sorted(point.start for point in line.points)
-    assert onset(line) is None
-
-
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
 def test_a_step_is_found_where_it_is(before: int, after: int, quiet: int) -> None:
-    steps = [(i, 1, 100, quiet) for i in range(before)] + [(before + i, 1, 100, 40) for i in range(after)]
-    found = onset(timeline(steps))
+    steps = [Point(i * HOUR, 1, 100, quiet if i < before else 40) for i in range(before + after)]
+    found = onset(tuple(steps))
     assert found is not None
     assert found.time == before * HOUR
-
-
-def test_topics_are_groups_that_share_words() -> None:
-    assert topics([]) == 0
-    assert topics([frozenset({"a", "b"}), frozenset({"b", "c"}), frozenset({"c"}), frozenset({"x"})]) == 2
-    assert topics([frozenset(), frozenset()]) == 2

@@ -134,8 +134,8 @@ def test_the_audit_reads_what_the_log_wrote(tmp_path: Path) -> None:
         for row in rows(path):
             audit.add(row)
         report = audit.report()
-    assert [(d.id, d.dropped, d.questions) for d in report.documents] == [("2", 5, 5)]
-    assert report.documents[0].first_dropped is not None
+    assert [(d.name, d.dropped, d.pairs) for d in report.counts["document"]] == [("2", 5, 5)]
+    assert report.counts["document"][0].first_dropped is not None
 
 
 def test_options_out_of_range_are_refused(tmp_path: Path) -> None:

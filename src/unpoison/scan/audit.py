@@ -1,4 +1,4 @@
-"""What a log says of documents: which were dropped, over which questions, since when; and which of them wrongly.
+"""What a log says of documents: which were dropped, over which questions, from whom, since when.
 
 How remarkable a number of drops is depends on the defense: GRADA leaves out half of everything, Guard one in fifty. So
 every count is held against what the same defense drops on an ordinary day of this log, by the binomial distribution.
@@ -7,60 +7,65 @@ every count is held against what the same defense drops on an ordinary day of th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtrc, xlogy
 
 from unpoison.errors import InputError
-from unpoison.scan.audit_advice import next_steps
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
-from unpoison.scan.audit_rows import moment, read_event
-from unpoison.scan.audit_store import AGREES, MIN_DISTINCT, AuditStore, chance, onset, put_rates, timeline
+from unpoison.scan.audit_report import KINDS, AuditReport, Count, Onset, Point
+from unpoison.scan.audit_rows import Event, moment, read_event
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.closing import Closing
 
-__all__ = [
-    "Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audit_rows", "since",
-    "topics",
-]  # fmt: skip
+__all__ = ["Audit", "audit_rows", "chance", "onset", "since"]
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
 
+MIN_DISTINCT = 2
+"""From so many different pairs of document and question something is flagged; one drop may always be a mistake."""
+
 OFTEN = 0.3
 """From this share on, a defense leaves out so much that a drop is no accusation."""
 
-WIDE = 2
-"""Unrelated topics over which a document has to be dropped to be a candidate for a false alarm; and it has to agree
-with kept passages (`AGREES`) on average."""
+ORDINARY = 0.05
+"""What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
 
-LOOKED_AT = 1000
-"""Documents that are looked at as candidates, those dropped for most questions first."""
+ROUNDS = 3
+"""So often what is remarkable is looked for again, beside what is ordinary without it."""
+
+HELD = 20_000
+"""Rows that wait in memory before they are added to the file."""
 
 
-@dataclass(slots=True)
 class Audit(Closing):
-    """Adds up a log of any length; memory stays bounded, what does not fit goes to a temporary file.
+    """Adds up a log of any length; memory stays bounded, for the rows go to a temporary file.
 
         with Audit() as audit:
             for row in rows:
                 audit.add(row)
             report = audit.report()
 
-    Attributes:
+    Args:
         since: Leave out what is older, in seconds since 1970; None for nothing.
-        older, timeless, newer: Rows that were left out as older, or for want of a time; and rows of a newer version.
     """
 
-    since: float | None = None
-    older: int = 0
-    timeless: int = 0
-    newer: int = 0
-    _store: AuditStore = field(default_factory=AuditStore, init=False)
+    def __init__(self, since: float | None = None) -> None:
+        self._since = since
+        self._left_out = {"older": 0, "timeless": 0, "newer": 0, "watched": 0, "watched_hit": 0}
+        self._rows, self._held = 0, list[tuple[Any, ...]]()
+        self._file = sqlite3.connect("", isolation_level=None)  # "": on the disk, nameless, deleted on closing
+        self._file.create_function("chance", 3, chance, deterministic=True)
+        self._file.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE sightings (answer INTEGER, time REAL, "
+            "defense TEXT, question TEXT, asked TEXT, document TEXT, label TEXT, source TEXT, author TEXT, "
+            "dropped INTEGER, injection INTEGER)"
+        )
 
     def add(self, row: Mapping[str, Any] | Screening | Answer) -> None:
         """Count a row of a log, or a screening.
@@ -71,179 +76,206 @@ class Audit(Closing):
         if isinstance(row, (Screening, Answer)):
             row = {**entry(row, texts=True), "time": None}
         event = read_event(row)
-        if self.since is not None and (event.time is None or event.time < self.since):
-            if event.time is None:
-                self.timeless += 1
-            else:
-                self.older += 1
+        if self._since is not None and (event.time is None or event.time < self._since):
+            self._left_out["timeless" if event.time is None else "older"] += 1
             return
-        self.newer += event.newer
-        self._store.add(event)
+        self._rows += 1
+        self._left_out["newer"] += event.newer
+        self._left_out["watched"] += event.watched
+        self._left_out["watched_hit"] += event.watched and any(seen.dropped for seen in event.sightings)
+        self._held += self._sightings(event)
+        if len(self._held) >= HELD:
+            self._flush()
+
+    def _sightings(self, event: Event) -> Iterator[tuple[Any, ...]]:
+        for seen in event.sightings:
+            yield (
+                *(self._rows, event.time, event.defense, event.question, event.asked),
+                *(seen.document, seen.label, seen.source, seen.author, seen.dropped, seen.injection),
+            )
+
+    def _flush(self) -> None:
+        self._file.execute("BEGIN")
+        self._file.executemany("INSERT INTO sightings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._held)
+        self._file.execute("COMMIT")
+        self._held.clear()
+
+    def _ask(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        return self._file.execute(query, values)
 
     def report(self, top: int = 50) -> AuditReport:
         """What was found so far.
 
         Args:
-            top: How many documents, sources, authors, questions and candidates at most, each.
+            top: How many documents, sources, authors and questions at most, each.
         """
         at_least("top", top, 1)
-        store = self._store
-        totals = {
-            name: (seen, dropped) for name, seen, dropped in store.ask("SELECT defense, seen, dropped FROM defenses")
+        self._flush()
+        seen_by = {
+            name: (seen, dropped)
+            for name, seen, dropped in self._ask("SELECT defense, count(*), sum(dropped) FROM sightings GROUP BY 1")
         }
-        put_rates(store, totals)
-        questions, attacked = _questions(store, top)
-        documents, flagged = _documents(store, top)
-        alarms = _false_alarms(store)
-        origins = (*_origins(store, "source", top), *_origins(store, "author", top))
-        points = timeline(store.ask("SELECT hour, rows, seen, dropped FROM hours ORDER BY hour"))
-        (count,) = next(iter(store.ask("SELECT count(DISTINCT id) FROM documents")))
+        self._put_rates(seen_by)
+        flagged, counts = dict.fromkeys(KINDS, 0), dict[str, tuple[Count, ...]]()
+        self._ask("CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)")
+        for kind in KINDS:  # questions first: what is dropped for one under attack is flagged too
+            counts[kind] = tuple(heapq.nsmallest(top, self._counts(kind, flagged), key=Count.rank))
+        self._ask("DROP TABLE attacked")
+        ((documents,),) = self._ask("SELECT count(DISTINCT document) FROM sightings")
+        width, points = self._timeline()
         return AuditReport(
-            rows=store.rows,
-            seen=sum(seen for seen, _ in totals.values()),
-            dropped=sum(dropped for _, dropped in totals.values()),
-            totals={"documents": count, "flagged": flagged, "attacked": attacked, "false_alarms": len(alarms)},
-            documents=tuple(documents),
-            origins=origins,
-            questions=tuple(questions),
-            false_alarms=tuple(alarms[:top]),
-            timeline=points,
+            rows=self._rows,
+            seen=sum(seen for seen, _ in seen_by.values()),
+            dropped=sum(dropped for _, dropped in seen_by.values()),
+            documents=documents,
+            flagged=flagged,
+            counts=counts,
+            width=width,
+            points=points,
             onset=onset(points),
-            defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in totals.items()},
-            notes=tuple(self._notes(totals)),
-            next_steps=tuple(next_steps(store, documents, origins, flagged, attacked)),
+            defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in seen_by.items()},
+            notes=tuple(self._notes(seen_by)),
         )
 
-    def _notes(self, totals: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-        if self.older or self.timeless:
-            yield f"left out as older: {self.older:,} rows; for want of a time: {self.timeless:,}"
-        if self.newer:
-            yield f"{self.newer:,} rows are of a newer version; what this version knows of them was read"
-        for name, (seen, dropped) in totals.items():
+    def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[Count]:
+        """Everything of a kind that was dropped at all; what is flagged is counted."""
+        column = {"question": "question", "document": "document", "source": "source", "author": "author"}[kind]
+        pairs = "document || char(0) || question"
+        for name, label, source, author, seen, dropped, expected, pair, injections, first, since, attacked in self._ask(
+            f"SELECT {column}, max({'asked' if kind == 'question' else 'label'}), max(source), max(author), count(*), "  # noqa: S608  the column is ours
+            f"sum(dropped), sum(rate), count(DISTINCT CASE WHEN dropped THEN {pairs} END), sum(injection), min(time), "
+            "min(CASE WHEN dropped THEN time END), max(dropped AND question IN (SELECT question FROM temp.attacked)) "
+            f"FROM sightings JOIN rates USING (defense) WHERE {column} != '' GROUP BY 1 HAVING sum(dropped) > 0"
+        ):
+            # Each pair of document and question counts once: asked again, a defense judges as before.
+            share = pair / dropped
+            p = chance(pair, max(pair, round(seen * share)), expected * share)
+            under_attack = bool(attacked) and kind == "document"
+            is_flagged = under_attack or (pair >= MIN_DISTINCT and p < CHANCE)
+            flagged[kind] += is_flagged
+            if kind == "question" and is_flagged:
+                self._ask("INSERT INTO temp.attacked VALUES (?)", name)
+            both = (source, author) if kind == "document" else ("", "")
+            text = label if kind in ("document", "question") else ""
+            yield Count(
+                kind, name, text, *both, seen, dropped, expected, p, pair, injections, first, since, bool(is_flagged)
+            )
+
+    def _put_rates(self, seen_by: Mapping[str, tuple[int, int]]) -> None:
+        """What each defense drops on an ordinary day, without what it drops remarkably often.
+
+        Otherwise an attack on many questions would raise what passes for ordinary. Left out are documents, and then in
+        `ROUNDS` rounds questions, of which so many drops would happen by chance in less than `ORDINARY`; then it is
+        the posterior mean with Jeffreys' prior.
+        """
+        self._ask("DROP TABLE IF EXISTS temp.rates")
+        self._ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
+        for name, (seen, dropped) in seen_by.items():
+            self._ask("INSERT INTO rates VALUES (?, ?)", name, (dropped + 0.5) / (seen + 1))
+        for key in ("document", *["question"] * ROUNDS):
+            times = "1" if key == "document" else "count(DISTINCT answer)"
+            ordinary = (
+                f"SELECT defense, sum(seen), sum(dropped) FROM (SELECT defense, {times} AS times, count(*) AS seen, "  # noqa: S608  all of it is ours
+                f"sum(dropped) AS dropped FROM sightings GROUP BY {key}, defense) JOIN rates USING (defense) WHERE NOT "
+                "(dropped >= ? * times AND (? OR dropped * 2 > seen) AND "
+                "chance(dropped / times, seen / times, seen * rate / times) < ?) GROUP BY defense"
+            )
+            for name, seen, dropped in list(self._ask(ordinary, MIN_DISTINCT, key == "question", ORDINARY)):
+                rate = (dropped + 0.5) / (seen + 1)
+                self._ask("UPDATE rates SET rate = min(rate, ?) WHERE defense = ?", rate, name)
+
+    def _timeline(self) -> tuple[int, tuple[Point, ...]]:
+        """The width of a stretch of time in seconds, and what happened in each."""
+        ((first, last),) = self._ask("SELECT min(time), max(time) FROM sightings")
+        if first is None:
+            return 0, ()
+        width = next(
+            (3600 * hours for hours in HOURS if (last - first) / (3600 * hours) <= MAX_POINTS), 3600 * HOURS[-1]
+        )
+        rows = self._ask(
+            "SELECT CAST(time / ? AS INTEGER), count(DISTINCT answer), count(*), sum(dropped) FROM sightings "
+            "WHERE time IS NOT NULL GROUP BY 1 ORDER BY 1",
+            width,
+        )
+        return width, tuple(Point(at * width, *counts) for at, *counts in rows)
+
+    def _notes(self, seen_by: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+        left = self._left_out
+        if left["older"] or left["timeless"]:
+            yield f"left out as older: {left['older']:,} rows; for want of a time: {left['timeless']:,}"
+        if left["newer"]:
+            yield f"{left['newer']:,} rows are of a newer version; what this version knows of them was read"
+        if left["watched"]:
+            yield f"only watched were {left['watched']:,} answers; {left['watched_hit']:,} would have lost a passage"
+        for name, (seen, dropped) in seen_by.items():
             if dropped >= OFTEN * max(seen, 1):
                 yield f"{name} drops {dropped / seen:.0%} of all that it sees: of so many, single drops say little"
 
     def close(self) -> None:
         """Delete the temporary file."""
-        self._store.close()
+        self._file.close()
 
 
-_DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(dropped), sum(seen * rate),
-    sum(suspicion), sum(orders), min(first), min(first_dropped), max(last_dropped), sum(agrees), sum(compared),
-    (SELECT count(*) FROM drops WHERE drops.id = documents.id),
-    EXISTS (SELECT 1 FROM drops JOIN attacked USING (question) WHERE drops.id = documents.id)
-    FROM documents JOIN rates USING (defense)"""
+def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
+    """The report on rows that all hold a screening; for logs with other rows use `Audit`.
 
-
-def _document(row: tuple[Any, ...]) -> AuditedDocument:
-    name, label, source, author, seen, dropped, expected, suspicion, orders, first, since, last, *_ = row
-    questions, attacking = row[14:]
-    p = _independent(questions, dropped, seen, expected)
-    flagged = bool(attacking) or (questions >= MIN_DISTINCT and p < CHANCE)
-    return AuditedDocument(
-        name, label, source, author, seen, dropped, expected, p, suspicion / max(seen, 1), questions, orders, first,
-        since, last, flagged,
-    )  # fmt: skip
-
-
-def _independent(different: int, dropped: int, seen: int, expected: float) -> float:
-    """`chance`, each pair of document and question taken once: asked again, a defense judges as before.
-
-    How often the pairs that were kept came again is not stored; as often as those that were dropped, it is assumed.
+    Raises:
+        InputError: A row holds none.
     """
-    share = different / max(dropped, 1)
-    return chance(different, max(different, round(seen * share)), expected * share)
+    with Audit() as audit:
+        for number, row in enumerate(rows, 1):
+            try:
+                audit.add(row)
+            except InputError as error:
+                raise InputError(f"row {number}: {error}") from None
+        return audit.report(top)
 
 
-def _documents(store: AuditStore, top: int) -> tuple[list[AuditedDocument], int]:
-    """The most remarkable, and how many are flagged in all."""
-    flagged = 0
-
-    def count_documents() -> Iterator[AuditedDocument]:
-        nonlocal flagged
-        for row in store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0"):
-            document = _document(row)
-            flagged += document.flagged
-            yield document
-
-    return heapq.nsmallest(top, count_documents(), key=_remarkable), flagged
+def chance(dropped: int, seen: int, expected: float) -> float:
+    """P(`dropped` or more of the documents seen are dropped), where `expected` are dropped on average; in [0, 1]."""
+    if not dropped:
+        return 1.0
+    return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
 
 
-def _remarkable(entry: AuditedDocument | AuditedQuestion | Origin) -> tuple[Any, ...]:
-    """Flagged first, then by how many drops there are beyond the expected, then by name."""
-    return (not entry.flagged, -(entry.dropped - entry.expected), entry.name if isinstance(entry, Origin) else entry.id)
+MAX_POINTS = 400
+"""Points of a time line; a longer log has wider ones."""
+
+HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
+"""Widths that a point may have."""
+
+SURE = 10.0
+"""Natural logarithm of how many times likelier the counts have to be with the change than without."""
+
+RISE = 1.5
+"""A smaller rise is no onset."""
 
 
-def _questions(store: AuditStore, top: int) -> tuple[list[AuditedQuestion], int]:
-    """Those under attack first, and how many there are of these; they are put aside for the documents' sake."""
-    for statement in (
-        "CREATE INDEX IF NOT EXISTS drops_by_question ON drops (question)",
-        "DROP TABLE IF EXISTS temp.attacked",
-        "CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)",
-    ):
-        store.ask(statement)
-    attacked = 0
+def onset(points: tuple[Point, ...]) -> Onset | None:
+    """The moment that best divides a log into one share of drops before and a higher one after.
 
-    def count_questions() -> Iterator[AuditedQuestion]:
-        nonlocal attacked
-        for name, question_text, rows, hit, seen, dropped, expected, first, documents in store.ask(
-            "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
-            "min(first_attacked), (SELECT count(*) FROM drops WHERE drops.question = questions.question) "
-            "FROM questions JOIN rates USING (defense) GROUP BY question HAVING sum(dropped) > 0"
-        ):
-            p = _independent(documents, dropped, seen, expected)
-            flagged = documents >= MIN_DISTINCT and p < CHANCE
-            if flagged:
-                attacked += 1
-                store.ask("INSERT INTO attacked VALUES (?)", (name,))
-            yield AuditedQuestion(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
-
-    return heapq.nsmallest(top, count_questions(), key=_remarkable), attacked
+    Both sides are binomial (a likelihood ratio for one change point; Hinkley and Hinkley, 1970). None where the rise is
+    less than `RISE`, or the counts are not exp(`SURE`) times likelier with it.
+    """
+    if len(points) < 2:
+        return None
+    seen, dropped = np.array([(point.seen, point.dropped) for point in points], float).T
+    n, d = np.cumsum(seen)[:-1], np.cumsum(dropped)[:-1]
+    rest, left = seen.sum() - n, dropped.sum() - d
+    before, after = d / np.maximum(n, 1), left / np.maximum(rest, 1)
+    gain = _likelihood(d, n) + _likelihood(left, rest) - _likelihood(dropped.sum(), seen.sum())
+    gain = np.where((after > RISE * before) & (n > 0), gain, -np.inf)
+    best = int(gain.argmax())
+    if gain[best] < SURE:
+        return None
+    rise = min(after[best] / before[best], 1000.0) if before[best] else 1000.0
+    return Onset(points[best + 1].start, float(before[best]), float(after[best]), float(rise))
 
 
-def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
-    """Sources or authors with a drop, the most remarkable first."""
-    column = {"source": "source", "author": "author"}[kind]  # no name of a column comes from a log
-    rows = store.ask(
-        f"SELECT {column}, count(DISTINCT id), count(DISTINCT CASE WHEN dropped > 0 THEN id END), sum(seen), "  # noqa: S608
-        f"sum(dropped), sum(seen * rate), min(first_dropped) FROM documents JOIN rates USING (defense) "
-        f"WHERE {column} != '' GROUP BY {column} HAVING sum(dropped) > 0"
-    )
-
-    def count_origins() -> Iterator[Origin]:
-        for name, documents, hit, seen, dropped, expected, first in rows:
-            p = chance(dropped, seen, expected)
-            flagged = dropped >= MIN_DISTINCT and p < CHANCE
-            yield Origin(kind, name, documents, hit, seen, dropped, expected, p, first, flagged)
-
-    return heapq.nsmallest(top, count_origins(), key=_remarkable)
-
-
-def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
-    """Dropped for unrelated questions, for no order, and saying what the kept ones say; the widest first."""
-    rows = store.ask(  # what is put together is ours
-        f"{_DOCUMENT} WHERE id IN (SELECT id FROM drops GROUP BY id HAVING count(*) >= ? ORDER BY count(*) DESC, id "  # noqa: S608
-        "LIMIT ?) GROUP BY id HAVING sum(orders) = 0",
-        (WIDE, LOOKED_AT),
-    )
-    alarms = []
-    for row in list(rows):
-        agrees = row[12] / row[13] if row[13] else None
-        if agrees is not None and agrees < AGREES:
-            continue
-        words = _terms(store, row[0])
-        spread = topics(words)
-        if spread >= WIDE:
-            alarms.append(FalseAlarm(_document(row), spread, agrees))
-    return sorted(alarms, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
-
-
-def _terms(store: AuditStore, document: str) -> list[frozenset[str]]:
-    rows = store.ask(
-        "SELECT max(terms) FROM drops JOIN questions USING (question) WHERE id = ? GROUP BY question LIMIT 100",
-        (document,),
-    )
-    return [frozenset(terms.split()) for (terms,) in rows]
+def _likelihood(dropped: Any, seen: Any) -> Any:
+    """The largest log-likelihood of so many drops, but for the number of their orders."""
+    share = dropped / np.maximum(seen, 1)
+    return xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
 
 
 def since(text: str, now: float) -> float:
@@ -262,39 +294,3 @@ def since(text: str, now: float) -> float:
 
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-
-
-def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
-    """The report on rows that all hold a screening; for logs with other rows use `Audit`.
-
-    Raises:
-        InputError: A row holds none.
-    """
-    with Audit() as audit:
-        for number, row in enumerate(rows, 1):
-            try:
-                audit.add(row)
-            except InputError as error:
-                raise InputError(f"row {number}: {error}") from None
-        return audit.report(top)
-
-
-RELATED = 0.3
-"""Questions are about one thing when the shorter one shares this part of its words with the other."""
-
-
-def topics(questions: Sequence[Set[str]]) -> int:
-    """Groups of questions that share words, by their words or hashes of these.
-
-    Single linkage: who is related to one of a group belongs to it. O(n^2) time and memory in the questions.
-
-    Returns:
-        At least 1 where there is a question; one without words is a topic of its own.
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    related = [
-        [min(len(one), len(two)) > 0 and len(one & two) >= RELATED * min(len(one), len(two)) for two in questions]
-        for one in questions
-    ]
-    return int(connected_components(np.array(related, float), directed=False)[0]) if questions else 0

@@ -1,14 +1,13 @@
 """The audit log: who was read, what was dropped, for which question; JSON Lines, rotating, for its owner alone.
 
 Version 1 of a line. With texts: question, passages, reasons and the answer as they are. Without: keyed hashes, by which
-the same question and the same document are known again, and hashes of the question's words, by which related questions
-are.
+the same question and the same document are known again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from os import PathLike
@@ -24,22 +23,16 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import PROMPT_INJECTION
 from unpoison.io.file_rows import json_line
 from unpoison.io.journal import is_last_line_ended, write_all
-from unpoison.models.questions import read_question
-from unpoison.models.sentences import STOP_WORDS, split, stem
-from unpoison.scan.statements import says
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
 from unpoison.utils.files import hold_lock, private
 
-__all__ = ["VERSION", "AuditLog", "agreement", "detail", "entry", "parts_of", "terms"]
+__all__ = ["VERSION", "AuditLog", "detail", "entry", "parts_of"]
 
 VERSION = 1
 """Readers of the log read what they know of newer ones."""
-
-MAX_TERMS = 32
-"""Words of a question that are kept, as hashes or as they are."""
 
 MAX_NAME = 512
 """Characters of an id, a source or an author that are written."""
@@ -64,7 +57,6 @@ def entry(
     """
     screening = result.screening if isinstance(result, Answer) else result
     question = Query(screening.query).reading
-    agrees = agreement(question, [p.reading for p in screening.passages], screening.kept_indices)
     fields: dict[str, Any] = {
         "audit": VERSION,
         "time": (time or datetime.now(UTC)).isoformat(timespec="milliseconds"),
@@ -72,22 +64,16 @@ def entry(
         "defense": screening.defense,
         "action": action,
         "request": dict(request) if request else None,
-        **_question(screening.query, question, texts=texts),
+        "query": screening.query if texts else None,
+        "query_hash": digest_text("query", question),
         "threshold": _number(screening.evidence.get("threshold")),
         "calibration": _name(screening.evidence.get("calibration")),
-        "passages": [
-            _passage(screening, verdict, float(agrees[verdict.index]), texts=texts) for verdict in screening.verdicts
-        ],
+        "passages": [_passage(screening, verdict, texts=texts) for verdict in screening.verdicts],
         "contested": [_contest(contest.to_dict(), texts=texts) for contest in screening.contested] or None,
     }
     if isinstance(result, Answer):
-        fields["answer"] = _answer(result, question, texts=texts)
+        fields["answer"] = _answer(result, texts=texts)
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def terms(question: str) -> list[str]:
-    """The stems by which questions are compared, rising."""
-    return sorted(read_question(question).content)[:MAX_TERMS]
 
 
 def detail(passage: Passage, name: str) -> str | None:
@@ -100,48 +86,9 @@ def detail(passage: Passage, name: str) -> str | None:
     return None
 
 
-def agreement(question: str, texts: Sequence[str], kept: Sequence[int]) -> NDArray[np.float64]:
-    """Which share of a text's names and numbers, apart from the question's, some other kept text has as well.
-
-    A planted claim names what nobody else names; what was dropped by mistake mostly says what the others say. Linear
-    time in the texts.
-
-    Returns:
-        Shape (k,), in [0, 1]; nan where a text has none, or there is nothing to compare with.
-    """
-    question_words = read_question(question).content
-    named = [_distinctive_stems(text) - question_words for text in texts]
-    holders: dict[str, int] = {}
-    for i in kept:
-        for word in named[i]:
-            holders[word] = holders.get(word, 0) + 1
-    own = frozenset(kept)
-    shares = np.full(len(texts), np.nan)
-    for i, words in enumerate(named):
-        if words and own - {i}:
-            shares[i] = np.mean([holders.get(word, 0) > (i in own) for word in words])
-    return shares
-
-
-def _distinctive_stems(text: str) -> frozenset[str]:
-    """The names and numbers of a text, as stems; all its words in scripts without capitals."""
-    words = [word for sentence in split(text) for word in sentence.words]
-    names = {word for word in words if word[:1].isupper() or word[:1].isdecimal()}
-    if not any(word[:1].islower() for word in words):
-        names = set(words)
-    return frozenset(stem(word) for word in names) - STOP_WORDS
-
-
-def _question(text: str, reading: str, *, texts: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"query_hash": digest_text("query", reading)}
-    if texts:
-        return {"query": text, **fields}
-    return {**fields, "terms": [digest_text("term", term)[:8] for term in terms(reading)]}
-
-
-def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bool) -> dict[str, Any]:
+def _passage(screening: Screening, verdict: Verdict, *, texts: bool) -> dict[str, Any]:
     passage = screening.passages[verdict.index]
-    probability, injections = (screening.evidence.get(name) for name in ("probability", PROMPT_INJECTION))
+    probability = screening.evidence.get("probability")
     fields: dict[str, Any] = {
         **{name: value[:MAX_NAME] for name in ("id", "source") if (value := getattr(passage, name))},
         **{name: value for name in ("author", "added_at") if (value := detail(passage, name))},
@@ -150,16 +97,11 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
         "score": _round(verdict.score),
         "code": verdict.reason.code or None,
         "probability": None if probability is None else _round(float(probability[verdict.index])),
-        "order": True if injections is not None and not verdict.kept and _is_injection(verdict) else None,
-        "agrees": None if np.isnan(agrees) else round(agrees, 3),
+        "injection": True if not verdict.kept and PROMPT_INJECTION in verdict.reason.codes else None,
     }
     if texts:
-        fields |= {"text": passage.text, "title": passage.title, "reason": verdict.reason}
+        fields |= {"text": passage.text, "title": passage.title, "reason": str(verdict.reason)}
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _is_injection(verdict: Verdict) -> bool:
-    return PROMPT_INJECTION in verdict.reason.codes
 
 
 def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
@@ -168,11 +110,8 @@ def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
     return {"rivals": [{"passages": rival["passages"], "voices": rival["voices"]} for rival in contest["rivals"]]}
 
 
-def _answer(answer: Answer, question: str, *, texts: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"abstained": answer.abstained, "hash": digest_text("answer", answer.text)}
-    if not answer.abstained:
-        passages = answer.screening.passages
-        fields["stated_by"] = [i for i, p in enumerate(passages) if says(question, p.reading, answer.text)]
+def _answer(answer: Answer, *, texts: bool) -> dict[str, Any]:
+    fields = {"abstained": answer.abstained, "hash": digest_text("answer", answer.text)}
     return {**fields, "text": answer.text} if texts else fields
 
 

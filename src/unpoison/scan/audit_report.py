@@ -4,51 +4,48 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
+from shlex import quote
 from typing import Any, Self
 
 from unpoison.errors import OptionError, clip
 from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
-from unpoison.scan.audit_store import DropTimeline, Onset
 
-__all__ = [
-    "MEASURES",
-    "AlertRule",
-    "AuditReport",
-    "AuditedDocument",
-    "AuditedQuestion",
-    "FalseAlarm",
-    "Origin",
-    "audit_page",
-    "day",
-]
+__all__ = ["KINDS", "AlertRule", "AuditReport", "Count", "Onset", "Point", "audit_page", "day", "tables"]
+
+KINDS = ("question", "document", "source", "author")
+"""What is counted; under attack questions are found first."""
+
+NAMED = 3
+"""Documents and sources that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedDocument:
-    """One document over the whole log.
+class Count:
+    """One document, question, source or author over the whole log.
 
     Attributes:
-        id: Its id, or # and a hash of its text.
-        label: The beginning of its text, "" where the log has none.
-        source, author: Where it came from, "" where unknown.
-        seen, dropped: In how many answers it was retrieved, and kept from the model.
-        expected: How often a document seen so often is dropped on average.
-        chance: The probability of drops for so many questions by chance, in [0, 1].
-        suspicion: Its mean probability of poison, in [0, 1].
-        questions: Different questions for which it was dropped.
-        orders: How often it was dropped for a prompt injection.
-        first, first_dropped, last_dropped: Seconds since 1970, None where the log has no times.
-        flagged: Whether it was dropped for two questions or more, and for so many by chance in less than one of 1,000
-            cases; or for a question under attack.
+        kind: One of `KINDS`.
+        name: A document's id, or # and a hash of its text; a question's hash.
+        label: The beginning of a document's or question's text, "" where the log has none.
+        source, author: Where a document came from, "" where unknown.
+        seen, dropped: How often its documents were retrieved, and kept from the model.
+        expected: How often on average, with what the same defenses drop on an ordinary day.
+        chance: The probability of so many pairs by chance, in [0, 1].
+        pairs: Different pairs of document and question that were dropped.
+        injections: How often for a prompt injection.
+        first, first_dropped: Seconds since 1970, None where the log has no times.
+        flagged: Whether there are two pairs or more, and so many by chance in less than one of 1,000 cases; a document
+            also for being dropped for a question under attack.
     """
 
-    id: str
+    kind: str
+    name: str
     label: str
     source: str
     author: str
@@ -56,81 +53,41 @@ class AuditedDocument:
     dropped: int
     expected: float
     chance: float
-    suspicion: float
-    questions: int
-    orders: int
+    pairs: int
+    injections: int
     first: float | None
     first_dropped: float | None
-    last_dropped: float | None
     flagged: bool
+
+    def rank(self) -> tuple[bool, float, str]:
+        """Flagged first, then by how many drops there are beyond the expected, then by name."""
+        return (not self.flagged, -round(self.dropped - self.expected, 9), self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """One source or author over the whole log.
+class Point:
+    """What happened in a stretch of time: its start in seconds since 1970, answers, documents, and those dropped."""
 
-    Attributes:
-        kind: "source" or "author".
-        name: As in the log.
-        documents, dropped_documents: How many of it were seen, and dropped at least once.
-        seen, dropped, expected, chance: As for a document, over all of them.
-        first_dropped: Seconds since 1970, or None.
-        flagged: As for a document.
-    """
-
-    kind: str
-    name: str
-    documents: int
-    dropped_documents: int
-    seen: int
-    dropped: int
-    expected: float
-    chance: float
-    first_dropped: float | None
-    flagged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedQuestion:
-    """One question over the whole log.
-
-    Attributes:
-        id: A hash of its text.
-        asked: The beginning of its text, "" where the log has none.
-        rows, attacked: How often it was asked, and something was dropped for it.
-        documents: Different documents that were dropped for it.
-        seen, dropped, expected: As for a document.
-        chance: The probability of so many different documents dropped by chance, in [0, 1].
-        first_attacked: Seconds since 1970, or None.
-        flagged: Whether it is under attack: two documents or more, by chance in less than one of 1,000 cases.
-    """
-
-    id: str
-    asked: str
+    start: int
     rows: int
-    attacked: int
-    documents: int
     seen: int
     dropped: int
-    expected: float
-    chance: float
-    first_attacked: float | None
-    flagged: bool
 
 
 @dataclass(frozen=True, slots=True)
-class FalseAlarm:
-    """A document that is dropped for unrelated questions, and says what the kept ones say.
+class Onset:
+    """A rise of what is dropped.
 
     Attributes:
-        document: Which.
-        topics: Groups of questions without a word in common for which it was dropped.
-        agrees: The mean share of its names and numbers that kept passages have too; None where the log does not say.
+        time: Since when, seconds since 1970.
+        before, after: The share of documents that was dropped.
+        rise: after / before, at most 1000.
     """
 
-    document: AuditedDocument
-    topics: int
-    agrees: float | None
+    time: int
+    before: float
+    after: float
+    rise: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,81 +97,72 @@ class AuditReport:
     Attributes:
         rows: Events that were counted.
         seen, dropped: Documents in them, repetitions included.
-        totals: How many there are in all: documents, flagged documents, attacked (flagged) questions, false_alarms.
-        documents, origins, questions, false_alarms: The most remarkable of those that were dropped at all.
-        timeline: Rows and drops over time.
+        documents: Different ones.
+        flagged: How many are flagged in all, by kind.
+        counts: The most remarkable of those that were dropped at all, by kind.
+        width, points: Seconds of a stretch of time, and the stretches in which anything happened.
         onset: Since when more is dropped; None where nothing changed, or the log has no times.
         defenses: Name -> share of documents that it dropped.
         notes: What a reader has to know.
-        next_steps: What to do now, the most urgent first.
     """
 
     rows: int
     seen: int
     dropped: int
-    totals: Mapping[str, int]
-    documents: tuple[AuditedDocument, ...]
-    origins: tuple[Origin, ...]
-    questions: tuple[AuditedQuestion, ...]
-    false_alarms: tuple[FalseAlarm, ...]
-    timeline: DropTimeline
+    documents: int
+    flagged: Mapping[str, int]
+    counts: Mapping[str, tuple[Count, ...]]
+    width: int
+    points: tuple[Point, ...]
     onset: Onset | None
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()
-    next_steps: tuple[str, ...] = ()
 
     @property
     def measures(self) -> dict[str, float]:
         """What alert rules may name."""
         return {
-            "documents": self.totals["flagged"],
-            "questions": self.totals["attacked"],
-            "sources": sum(origin.flagged for origin in self.origins if origin.kind == "source"),
+            **{f"{kind}s": self.flagged[kind] for kind in ("document", "question", "source")},
             "drop-rate": self.dropped / max(self.seen, 1),
             "rise": self.onset.rise if self.onset else 1.0,
         }
 
+    @property
+    def next_steps(self) -> list[str]:
+        """What to do now, the most urgent first."""
+        steps = list[str]()
+        if self.flagged["document"]:
+            known = [one.name for one in self.counts["document"] if one.flagged and not one.name.startswith("#")]
+            ids = " ".join(f"--id {quote(excerpt(name, 200))}" for name in known[:NAMED]) or "--id ID"
+            steps.append(
+                f"look at what is marked below, documents: {self.flagged['document']:,}; for those that are planted: "
+                f"unpoison quarantine STORE QUARANTINE {ids}"
+            )
+        if sources := [excerpt(one.name, 60) for one in self.counts["source"] if one.flagged][:NAMED]:
+            named = ", ".join(sources)
+            steps.append(f"dropped far more often than others: {named}; block or mistrust them in a policy of sources")
+        return steps
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Everything as JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
-        yield {
-            "kind": "summary",
-            "rows": self.rows,
-            "seen": self.seen,
-            "dropped": self.dropped,
-            "totals": dict(self.totals),
-            "measures": self.measures,
-            "onset": None if self.onset is None else asdict(self.onset),
-            "defenses": dict(self.defenses),
-            "notes": list(self.notes),
-            "next_steps": list(self.next_steps),
-        }
-        for document in self.documents:
-            yield {"kind": "document", **asdict(document)}
-        for origin in self.origins:
-            yield asdict(origin)
-        for question in self.questions:
-            yield {"kind": "question", **asdict(question)}
-        for alarm in self.false_alarms:
-            counts = {"topics": alarm.topics, "agrees": alarm.agrees, "dropped": alarm.document.dropped}
-            yield {"kind": "false-alarm", "id": alarm.document.id, "label": alarm.document.label, **counts}
+        summary = {name: getattr(self, name) for name in ("rows", "seen", "dropped", "documents", "measures")}
+        onset = None if self.onset is None else asdict(self.onset)
+        rest = {"flagged": dict(self.flagged), "defenses": dict(self.defenses), "notes": list(self.notes)}
+        yield {"kind": "summary", **summary, "onset": onset, **rest, "next_steps": self.next_steps}
+        for kind in ("document", "source", "author", "question"):
+            yield from map(asdict, self.counts[kind])
 
 
 MEASURES = ("documents", "questions", "sources", "drop-rate", "rise")
 """What a rule may name; see `AuditReport.measures`."""
 
 _COMPARE = {">=": operator.ge, ">": operator.gt}
-_RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9.]{1,20})")
+_RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9]{1,20}(?:\.[0-9]{1,20})?)")
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """A measure and what it must not reach.
-
-    Attributes:
-        measure: One of `MEASURES`.
-        comparison: ">=" or ">".
-        limit: Finite, 0 or more.
-    """
+    """A measure of `MEASURES`, ">=" or ">", and what it must not reach, finite and 0 or more."""
 
     measure: str
     comparison: str
@@ -228,15 +176,12 @@ class AlertRule:
             OptionError: No such rule.
         """
         match = _RULE.fullmatch("".join(text.split()))
-        try:
-            if match is not None and match[1] in MEASURES and isfinite(limit := float(match[3])):
-                return cls(match[1], match[2], limit)
-        except ValueError:  # two points
-            pass
-        raise OptionError(
-            f"alert must be a measure, > or >=, and a number, such as documents>=1, got {clip(text)}; "
-            f"measures: {', '.join(MEASURES)}"
-        )
+        if match is None or match[1] not in MEASURES or not isfinite(float(match[3])):
+            raise OptionError(
+                f"alert must be a measure, > or >=, and a number, such as documents>=1, got {clip(text)}; "
+                f"measures: {', '.join(MEASURES)}"
+            )
+        return cls(match[1], match[2], float(match[3]))
 
     def holds(self, measures: Mapping[str, float]) -> bool:
         """Whether the rule raises an alarm."""
@@ -250,6 +195,46 @@ class AlertRule:
         return f"{self.measure} {self.comparison} {self.limit:g}"
 
 
+def day(time: float | None) -> str:
+    """A moment to the minute in UTC, "" for none."""
+    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def tables(report: AuditReport) -> Iterator[Table]:
+    """Documents, sources and authors, questions: for the terminal and the page alike."""
+    origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=Count.rank))
+    flagged, attacked = (f"{report.flagged[kind]:,}" for kind in ("document", "question"))
+    for title, columns, counts in (
+        (f"documents: {flagged} flagged", ("questions", "source, author"), report.counts["document"]),
+        ("sources and authors", ("documents and questions",), origins),
+        (f"questions: {attacked} under attack", ("documents",), report.counts["question"]),
+    ):
+        rows = tuple(
+            (
+                _named(one),
+                f"{one.dropped:,} of {one.seen:,}" + f" [{one.injections:,} injections]" * (one.injections > 0),
+                f"{one.expected:.1f}",
+                f"{one.pairs:,}",
+                *([excerpt(", ".join(filter(None, (one.source, one.author))), 80)] if one.kind == "document" else []),
+                day(one.first_dropped),
+            )
+            for one in counts
+        )
+        yield Table(
+            title,
+            (title.partition(":")[0], "dropped", "expected", *columns, "since"),
+            rows,
+            quotes=tuple(one.label if one.kind == "document" else "" for one in counts),
+            flagged=frozenset(i for i, one in enumerate(counts) if one.flagged),
+        )
+
+
+def _named(one: Count) -> str:
+    if one.kind == "question":
+        return excerpt(one.label or one.name, 80)
+    return excerpt(one.name, 60) if one.kind == "document" else f"{one.kind} {excerpt(one.name, 60)}"
+
+
 WIDTH, HEIGHT = 900, 160
 """The size of the picture over time, in SVG units."""
 
@@ -261,123 +246,28 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
         report: What `Audit.report` returned.
         remark: A sentence under the heading, such as which file was read.
     """
-    times = report.timeline.points
+    totals = [
+        ("answers", f"{report.rows:,}"),
+        ("documents dropped, of those retrieved", f"{report.dropped:,} of {report.seen:,}"),
+        ("different documents", f"{report.documents:,}"),
+        ("documents flagged", f"{report.flagged['document']:,}"),
+        ("questions under attack", f"{report.flagged['question']:,}"),
+    ]
+    bars = list(_bars(report)) if len(report.points) > 1 else []
+    onset_time = day(report.onset.time) if report.onset else ""
+    pieces = [(table.title.capitalize(), replace(table, title="")) for table in tables(report)]
     return render(
-        "audit.html",
-        report=report,
-        remark=remark,
-        totals=[
-            ("answers", f"{report.rows:,}"),
-            ("documents dropped, of those retrieved", _share(report.dropped, report.seen)),
-            ("different documents", f"{report.totals['documents']:,}"),
-            ("documents flagged", f"{report.totals['flagged']:,}"),
-            ("questions under attack", f"{report.totals['attacked']:,}"),
-            ("perhaps false alarms", f"{report.totals['false_alarms']:,}"),
-        ],
-        onset_time=day(report.onset.time) if report.onset else "",
-        bars=list(_bars(report.timeline)) if len(times) > 1 else [],
-        caption=_caption(report.timeline) if len(times) > 1 else "",
-        tables=[
-            ("Documents", "the most remarkable first", _documents(report.documents)),
-            ("Sources and authors", "", _origins(report.origins)),
-            ("Questions under attack", "", _questions(report.questions)),
-            (
-                "Perhaps false alarms",
-                "dropped for unrelated questions, and saying what the kept passages say",
-                _alarms(report.false_alarms),
-            ),
-        ],
+        "audit.html", report=report, remark=remark, totals=totals, onset_time=onset_time, bars=bars, tables=pieces
     )
 
 
-def day(time: float | None) -> str:
-    """A moment to the minute in UTC, "" for none."""
-    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,}"
-
-
-def _flags(entries: Sequence[AuditedDocument | Origin | AuditedQuestion]) -> frozenset[int]:
-    return frozenset(i for i, entry in enumerate(entries) if entry.flagged)
-
-
-def _documents(documents: Sequence[AuditedDocument]) -> Table:
-    figures = ("dropped", "expected", "questions", "suspicion", "source, author", "first seen", "first dropped")
-    rows = tuple(
-        (
-            one.id,
-            _share(one.dropped, one.seen) + (f" [{one.orders:,} for prompt injection]" if one.orders else ""),
-            f"{one.expected:.1f}",
-            f"{one.questions:,}",
-            f"{one.suspicion:.2f}",
-            ", ".join(filter(None, (excerpt(one.source, 80), excerpt(one.author, 80)))),
-            day(one.first),
-            day(one.first_dropped),
-        )
-        for one in documents
-    )
-    labels = tuple(one.label for one in documents)
-    return Table("", ("document", *figures), rows, quotes=labels, flagged=_flags(documents), breadth=len(figures))
-
-
-def _origins(origins: Sequence[Origin]) -> Table:
-    columns = ("source or author", "kind", "documents dropped", "times dropped", "expected", "first dropped")
-    rows = tuple(
-        (
-            one.name,
-            one.kind,
-            _share(one.dropped_documents, one.documents),
-            _share(one.dropped, one.seen),
-            f"{one.expected:.1f}",
-            day(one.first_dropped),
-        )
-        for one in origins
-    )
-    return Table("", columns, rows, flagged=_flags(origins))
-
-
-def _questions(questions: Sequence[AuditedQuestion]) -> Table:
-    columns = ("question", "asked", "attacked", "documents dropped", "first attacked")
-    rows = tuple(
-        (one.asked or one.id, f"{one.rows:,}", f"{one.attacked:,}", f"{one.documents:,}", day(one.first_attacked))
-        for one in questions
-    )
-    return Table("", columns, rows, flagged=_flags(questions))
-
-
-def _alarms(alarms: Sequence[FalseAlarm]) -> Table:
-    columns = ("document", "topics", "agrees with the others", "dropped")
-    rows = tuple(
-        (
-            one.document.id,
-            f"{one.topics:,}",
-            "unknown" if one.agrees is None else f"{one.agrees:.0%}",
-            _share(one.document.dropped, one.document.seen),
-        )
-        for one in alarms
-    )
-    return Table("", columns, rows, quotes=tuple(one.document.label for one in alarms))
-
-
-def _ends(line: DropTimeline) -> tuple[int, int, float]:
-    """The first and the last moment, and the highest share."""
-    highest = max(point.dropped / max(point.seen, 1) for point in line.points) or 1.0
-    return line.points[0].start, line.points[-1].start + line.width, highest
-
-
-def _caption(line: DropTimeline) -> str:
-    first, last, highest = _ends(line)
-    return f"{day(first)} to {day(last)} UTC; the highest bar is {highest:.1%} of the documents retrieved"
-
-
-def _bars(line: DropTimeline) -> Iterator[tuple[float, float, float, float, str]]:
+def _bars(report: AuditReport) -> Iterator[tuple[float, float, float, float, str]]:
     """The share of dropped documents in each stretch of time: x, y, width, height and what it says."""
-    first, last, highest = _ends(line)
+    first, last = report.points[0].start, report.points[-1].start + report.width
+    highest = max(point.dropped / max(point.seen, 1) for point in report.points) or 1.0
     scale = WIDTH / (last - first)
-    for point in line.points:
+    for point in report.points:
         height = HEIGHT * point.dropped / max(point.seen, 1) / highest
-        title = f"{day(point.start)}: {_share(point.dropped, point.seen)} documents, {point.rows:,} answers"
-        x, width = scale * (point.start - first), max(scale * line.width - 1, 0.5)
+        title = f"{day(point.start)}: {point.dropped:,} of {point.seen:,} documents, {point.rows:,} answers"
+        x, width = scale * (point.start - first), max(scale * report.width - 1, 0.5)
         yield round(x, 1), round(HEIGHT - height, 1), round(width, 1), round(height, 1), title
