@@ -41,20 +41,23 @@ def manifests() -> dict[str, Any]:
     return {one["kind"]: one for one in yaml.safe_load_all(read("kubernetes.yaml"))}
 
 
-def settings() -> list[dict[str, Any]]:
-    return [tomllib.loads(text) for text in (read("serve.toml"), manifests()["ConfigMap"]["data"]["serve.toml"])]
+def limits() -> list[Bounds]:
+    """What each file says of times."""
+    compose = yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["environment"]["UNPOISON_SERVE_LIMIT"]
+    (unit,) = re.findall(r'"UNPOISON_SERVE_LIMIT=([^"]*)"', read("unpoison.service"))
+    cluster = manifests()["ConfigMap"]["data"]["UNPOISON_SERVE_LIMIT"]
+    return [Bounds.of(text.split()) for text in (compose, unit, cluster)]
 
 
-def test_settings_are_options_and_the_end_fits_into_the_time_that_is_given() -> None:
+def test_the_end_fits_into_the_time_that_is_given() -> None:
     container = manifests()["Deployment"]["spec"]["template"]["spec"]
     compose = yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["stop_grace_period"]
     stop = re.search(r"TimeoutStopSec=(\d+)", read("unpoison.service"))
     assert stop is not None
-    for settings_found in settings():
-        assert {key.replace("_", "-") for key in settings_found} <= options()
-        assert settings_found["timeout"] < settings_found["grace"]
+    for bounds in limits():
+        assert bounds.timeout < bounds.grace
         for given in (container["terminationGracePeriodSeconds"], int(compose.removesuffix("s")), int(stop[1])):
-            assert settings_found["drain"] + settings_found["grace"] < given
+            assert bounds.drain + bounds.grace < given
 
 
 def test_options_of_every_command_line_exist() -> None:

@@ -36,7 +36,7 @@ def socket_of_unit() -> tuple[list[str], str]:
     unit = (DEPLOY / "unpoison.service").read_text().replace("\\\n", " ")
     (line,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     words = shlex.split(line)
-    return words[words.index("serve") + 1 :], words[words.index("--unix-socket") + 1]
+    return words[words.index("serve") + 1 :], words[words.index("--host") + 1].removeprefix("unix:")
 
 
 @contextmanager
@@ -56,9 +56,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The socket of a running service."""
     own = tmp_path_factory.mktemp("run") / "http.sock"
     options, listed = socket_of_unit()
-    places = {listed: str(own), "/etc/unpoison/serve.toml": str(DEPLOY / "serve.toml")}
-    given = [places.get(word, word) for word in options]
-    with process(sys.executable, "-m", "unpoison", "serve", *given, "--workers", "1", "--drain", "0") as running:
+    given = [word.replace(listed, str(own)) for word in options]
+    with process(sys.executable, "-m", "unpoison", "serve", *given, "--limit", "drain=0") as running:
         assert running.stderr is not None
         said = b""
         while b"running on" not in said:

@@ -124,7 +124,7 @@ def service() -> Iterator[str]:
     import uvicorn
 
     from unpoison.serve import create_app
-    from unpoison.serve.sockets import address, listen
+    from unpoison.serve.server import address, listen
 
     server = uvicorn.Server(uvicorn.Config(create_app(), log_config=None, access_log=False))
     with listen("127.0.0.1", 0) as listening:

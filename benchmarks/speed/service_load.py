@@ -207,7 +207,7 @@ def main() -> None:
         if given.loop:
             print(f"| {passages} | the loop | | {alone:.1f} | 100 % | {1000 / alone:.1f} | | | |", flush=True)
         for workers, idlers, clients in product(given.workers, given.idle, given.clients):
-            options = ["--workers", str(workers), *(["--threads", given.threads] if given.threads else [])]
+            options = ["--workers", str(workers), *(["--limit", f"threads={given.threads}"] if given.threads else [])]
             with service(given.defense, *options) as address:  # a fresh one, so that no round pays for another
                 asyncio.run(measured(address, asked, [], 4 * workers, 0, 1.0))
                 rate, told = asyncio.run(measured(address, asked, long, clients, idlers, given.seconds))

@@ -109,7 +109,7 @@ def test_the_service_tells_it_and_asks_for_it() -> None:
         assert client.post("/v1/answer", json={**body, "guarantee": 2}).json()["answer"]["abstained"]
         assert client.post("/v1/answer", json={**body, "guarantee": -1}).status_code == 422
         assert client.get("/v1/defenses").json()["defenses"][0]["guarantees"] is True
-        assert guarantee_sentence(1, 6) in client.post("/inspect", json=body).text
+        assert guarantee_sentence(1, 6) in client.post("/play/answer", json=body).text
 
 
 def test_the_pages_show_it() -> None:

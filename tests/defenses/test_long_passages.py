@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from typing import Any
 
@@ -39,12 +38,7 @@ def test_a_title_is_text_too() -> None:
 
 
 def test_the_service_has_the_same_bound_and_judges_windows() -> None:
-    from unpoison.cli.mcp import mcp
-    from unpoison.cli.serve import serve
-
     assert Bounds().characters == LONG
-    for command in (mcp, serve):
-        assert inspect.signature(command).parameters["max_characters"].default == LONG
     read = as_passages([*SHORT, LONG_ONE[:50_000]])
     screening = merge_screenings(Query(QUERY), read, [Guard().screen(QUERY, part) for part in rounds(read, LONG)], LONG)
     assert not any("judged as one text" in note for note in screening.evidence.notes)

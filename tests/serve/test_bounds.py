@@ -28,9 +28,8 @@ def indices(reply: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("path", "request_body", "told"),
     [
-        ("/v2/rerank", {"model": "m", "query": "q", "documents": ["clean", LONG, "poison"]}, [0, 1]),
-        ("/v1/rerank", {"query": "q", "documents": [{"text": "clean"}, {"text": LONG}, "poison"]}, [0, 1]),
-        ("/rerank", {"query": "q", "documents": ["clean", LONG, "poison"]}, [0, 1]),
+        ("/v2/rerank", {"model": "m", "query": "q", "documents": ["clean", LONG, "poison"], "top_n": 2}, [0, 1]),
+        ("/v1/rerank", {"query": "q", "documents": [{"text": "clean"}, {"text": LONG}, "poison"], "top_n": 2}, [0, 1]),
         ("/rerank", {"query": "q", "texts": ["clean", LONG, "poison"], "truncate": True}, [0, 1, 2]),  # as many scores
     ],
 )
@@ -42,11 +41,11 @@ def test_one_long_document_does_not_break_the_query(
     assert sorted(indices(reply.json())) == told
 
 
-@pytest.mark.parametrize("where", [0, 15_000, 17_997, 19_998, 20_000, 37_990, 45_000])
+@pytest.mark.parametrize("where", [0, 17_997, 20_000, 45_000])
 def test_poison_is_found_wherever_it_stands_in_a_long_document(client: TestClient, where: int) -> None:
     text = f"{'x' * where}poison{'y' * (46_000 - where)}"
     reply = client.post("/v1/rerank", json={"query": "q", "documents": ["clean", text]}).json()
-    assert indices(reply) == [0]
+    assert reply["unpoison"]["dropped"] == [1]
 
 
 def test_what_is_too_long_to_judge_is_dropped_with_its_reason(client: TestClient) -> None:
@@ -163,6 +162,6 @@ def test_spans_and_texts_of_the_service(serving: Serving) -> None:
         {"start": 2, "end": 9, "probability": 0.9, "reason": "bad", "field": "text"}
     ]
     assert reply["verdicts"][0]["spans"] == []
-    page = client.post("/inspect", json={"query": "q", "passages": ["clean", "<b>&amp;</b> poison"]}).text
+    page = client.post("/play", json={"query": "q", "passages": ["clean", "<b>&amp;</b> poison"]}).text
     assert '&lt;b&gt;&amp;amp;&lt;/b&gt; <mark class="cut" title="0.90: bad">poison</mark>' in page
     assert "kept, place 2, without 1 span" in page

@@ -12,8 +12,6 @@ import pytest
 
 from service_doubles import Serving
 from unpoison import Guard
-from unpoison.cli.serve import serve
-from unpoison.serve import Bounds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```\n(curl .*?)^```\n```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -38,17 +36,3 @@ def test_replies_are_as_shown(serving: Serving, command: str, shown: str) -> Non
     told, expected = reply.json(), json.loads(shown)
     assert shape(told) == shape(expected)
     assert told.get("screening", {}).get("kept") == expected.get("screening", {}).get("kept")
-
-
-def test_limits_are_as_the_table_says() -> None:
-    import inspect
-
-    defaults = {name: parameter.default for name, parameter in inspect.signature(serve).parameters.items()}
-    bounds = Bounds()
-    assert defaults["max_body"] == bounds.body == 8 * 1024 * 1024
-    table = dict(re.findall(r"^\| `--([a-z-]+)`[^|]*\| ([\d,]+)", PAGE, re.MULTILINE))
-    for option, field in [("passages", "passages"), ("characters", "characters"), ("dimensions", "dimensions")]:
-        assert int(table[f"max-{option}"].replace(",", "")) == defaults[f"max_{option}"] == getattr(bounds, field)
-    for option in ("at_once", "timeout", "in_flight", "retries"):
-        assert int(table[option.replace("_", "-")]) == defaults[option]
-    assert (defaults["at_once"], defaults["timeout"]) == (bounds.at_once, bounds.timeout)

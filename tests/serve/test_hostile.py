@@ -20,8 +20,8 @@ ROUTES = (
     "/rerank",
     "/v1/rerank",
     "/v2/rerank",
-    "/inspect",
-    "/inspect/answer",
+    "/play",
+    "/play/answer",
 )
 
 

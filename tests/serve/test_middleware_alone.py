@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from unpoison.serve import Bounds, middleware
-from unpoison.serve.keys import LocalRates
 from unpoison.serve.metrics import Metrics
-from unpoison.serve.middleware import Admission, RequestMiddleware
+from unpoison.serve.middleware import Admission, RequestMiddleware, Slots
 
 MOST = 100
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -29,7 +28,7 @@ async def echoing(scope: Any, receive: Any, send: Any) -> None:
 
 def guarded(app: App = echoing, **options: Any) -> RequestMiddleware:
     bounds = Bounds(body=MOST, at_once=1, wait=0.01, timeout=30)
-    admission = Admission(body=MOST, hosts=(), keys=None, rates=LocalRates())
+    admission = Admission(body=MOST, hosts=(), keys=None)
     return RequestMiddleware(app, **{"bounds": bounds, "metrics": Metrics(), "admission": admission, **options})
 
 
@@ -44,8 +43,6 @@ class Sender:
 
     async def receive(self) -> dict[str, Any]:
         if self.asked == len(self.parts):
-            if self.ends:
-                return {"type": "http.disconnect"}
             await asyncio.Event().wait()  # says nothing more
         self.asked += 1
         more = not self.ends or self.asked < len(self.parts)
@@ -109,14 +106,11 @@ def test_a_body_that_does_not_arrive_ends_the_connection(monkeypatch: pytest.Mon
 
 
 def test_who_hangs_up_is_told_so() -> None:
-    sender = Sender([b"x", b"y"])
-    sender.parts.pop()
-    sender.ends = True
+    sender = Sender([b"x"])
     original = sender.receive
 
     async def cut() -> dict[str, Any]:
-        message = await original()
-        return {**message, "more_body": True} if message["type"] == "http.request" else message
+        return {"type": "http.disconnect"} if sender.asked else {**await original(), "more_body": True}
 
     sender.receive = cut  # type: ignore[method-assign]
     status, _, content = sender.through(guarded())
@@ -140,6 +134,72 @@ def test_the_log_has_milliseconds_and_the_metrics_seconds(
     assert record.levelno == logging.INFO
     told = {sample.name: sample.value for metric in guard.metrics.registry.collect() for sample in metric.samples}
     assert told["unpoison_request_seconds_sum"] == pytest.approx(0.0123)
+
+
+def test_work_is_cancelled_when_its_client_is_gone() -> None:
+    ended: list[str] = []
+
+    async def working(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async def leave() -> None:
+        sender, guard = Sender([b"x"]), guarded(working)
+        received = sender.receive
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"} if sender.asked else await received()
+
+        async with asyncio.timeout(30):
+            await guard(sender.scope, receive, sender.send)
+        assert guard.slots._free == 1
+        assert sender.scope["state"]["record"].status == 499
+        assert not sender.sent
+
+    asyncio.run(leave())
+    assert ended == ["cancelled"]
+
+
+def test_slots_go_round_the_clients() -> None:
+    async def ask() -> list[str]:
+        slots, served = Slots(1, 30), list[str]()
+        await slots.acquire("first")
+
+        async def wait(client: str) -> None:
+            assert await slots.acquire(client)
+            served.append(client)
+            slots.release()
+
+        waiting = [asyncio.create_task(wait(client)) for client in ["greedy"] * 5 + ["polite"]]
+        await asyncio.sleep(0)
+        slots.release()
+        await asyncio.gather(*waiting)
+        assert slots._free == 1
+        return served
+
+    assert asyncio.run(ask()).index("polite") == 1
+
+
+def test_one_client_cannot_take_the_whole_line() -> None:
+    async def ask() -> None:
+        slots = Slots(1, 30)
+        await slots.acquire("x")
+        waiting = [asyncio.create_task(slots.acquire("greedy")) for _ in range(20)]
+        await asyncio.sleep(0)
+        assert sum(one.done() and not one.result() for one in waiting) == 20 - middleware.QUEUE // 2
+        polite = asyncio.create_task(slots.acquire("polite"))
+        await asyncio.sleep(0)
+        assert not polite.done()
+        slots.release()
+        slots.release()
+        assert await polite
+        for one in waiting:
+            one.cancel()
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health", "/metrics"])

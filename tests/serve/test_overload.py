@@ -44,7 +44,7 @@ def test_a_request_that_waits_too_long_is_refused_and_leaves_no_trace() -> None:
 def test_only_so_many_wait() -> None:
     async def tried() -> int:
         slots = Slots(2, 30)
-        waiting = [asyncio.create_task(slots.acquire()) for _ in range(2 + 2 * QUEUE + 7)]
+        waiting = [asyncio.create_task(slots.acquire(str(i % 3))) for i in range(2 + 2 * QUEUE + 7)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         refused = sum(task.done() and not task.result() for task in waiting)
@@ -72,7 +72,7 @@ def test_refusals_do_not_flood_the_log(
     serving: Serving, logged: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RefusalSampler.__init__, "__defaults__", (lambda: 5.0,))  # all within one second
-    client = serving({"marked": Marked()}, key="secret")
+    client = serving({"marked": Marked()}, keys="secret")
     for _ in range(5 * LINES):
         assert client.post("/v1/screen", json=body()).status_code == 401
     lines = logged()

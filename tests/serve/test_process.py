@@ -15,16 +15,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from servers import release
 from servers import serving as model_server
-from unpoison.serve.sockets import SOCKET
 
 SHARKS = {
     "query": "where do the sharks play",
@@ -37,7 +35,7 @@ SHARKS = {
 }
 
 
-EAGER = ("--drain", "0")
+EAGER = ("--limit", "drain=0")
 """No load balancer waits for these services to end."""
 
 
@@ -115,7 +113,7 @@ def running(*arguments: str, **environment: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with running("-d", "guard", "-d", "trustrag:stages=1,mode=reference", "--max-body", "200000") as found:
+    with running("-d", "guard", "-d", "trustrag:stages=1,mode=reference", "--limit", "body=200000") as found:
         yield found
 
 
@@ -133,8 +131,13 @@ def test_service_screens_by_every_configured_defense(server: Server) -> None:
 
 def test_rerankers_of_all_dialects_get_their_shape(server: Server) -> None:
     documents = {"query": SHARKS["query"], "documents": SHARKS["passages"]}
-    assert set(server.post("/v2/rerank", {"model": "rerank-v3.5", **documents})[1]) == {"id", "results", "meta"}
-    assert set(server.post("/v1/rerank", documents)[1]) == {"id", "model", "usage", "results"}
+    assert set(server.post("/v2/rerank", {"model": "rerank-v3.5", **documents})[1]) == {
+        "id",
+        "results",
+        "meta",
+        "unpoison",
+    }
+    assert set(server.post("/v1/rerank", documents)[1]) == {"id", "model", "usage", "results", "unpoison"}
     status, scores = server.post("/rerank", {"query": SHARKS["query"], "texts": SHARKS["passages"]})
     assert status == 200
     assert scores[0]["score"] == 1.0
@@ -148,7 +151,7 @@ def test_fifty_requests_at_once_all_get_the_same_reply(server: Server) -> None:
 
 
 def test_more_than_fit_are_turned_away_and_the_rest_is_served() -> None:
-    with running("--at-once", "3", "--threads", "1") as server, ThreadPoolExecutor(50) as pool:
+    with running("--limit", "at_once=3") as server, ThreadPoolExecutor(50) as pool:
         large = {**SHARKS, "passages": SHARKS["passages"] * 25}
         replies = list(pool.map(lambda _: server.post("/v1/screen", large), range(50)))
         assert {status for status, _ in replies} <= {200, 503}
@@ -187,8 +190,11 @@ def test_body_without_an_end_is_cut_off(server: Server) -> None:
         b"GET /healthz HTTP/9.9\r\n\r\n",
         b"BREW /v1/screen HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 200_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 65_000 + b"\r\nY: " + b"y" * 600 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        b"GET http://other.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
-    ids=range(10),
+    ids=range(13),
 )
 def test_raw_nonsense_is_refused(server: Server, raw: bytes) -> None:
     host, _, port = server.url.removeprefix("http://").partition(":")
@@ -279,7 +285,7 @@ def until(condition: Callable[[], object], process: subprocess.Popen[str]) -> No
 
 
 def test_after_sigterm_it_is_unready_and_serves_on_until_the_second() -> None:
-    with running("--drain", "600") as server:
+    with running("--limit", "drain=600") as server:
         server.process.send_signal(signal.SIGTERM)
         until(lambda: ready(server) == 503, server.process)
         assert server.post("/v1/screen", SHARKS)[0] == 200
@@ -287,7 +293,7 @@ def test_after_sigterm_it_is_unready_and_serves_on_until_the_second() -> None:
 
 
 def test_ctrl_c_waits_for_no_load_balancer() -> None:
-    with running("--drain", "600") as server:
+    with running("--limit", "drain=600") as server:
         server.process.send_signal(signal.SIGINT)
         server.process.wait(60)
 
@@ -320,57 +326,30 @@ def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die(
             os.kill(worker, 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_connections_are_dealt_out_and_a_workers_death_ends_those_alone_that_it_had() -> None:
-    with running("--workers", "2") as server, ExitStack() as stack:
+def test_eight_clients_of_two_workers_lose_no_request_at_the_end() -> None:
+    with running("--workers", "2", "--limit", "drain=1") as server:
         until(lambda: sum("running on" in line["event"] for line in server.lines) == 2, server.process)
-        workers, connections = worker_ids(server), []
-        while len(connections) < 12 or set(holders(workers, connections)) != workers:
-            assert len(connections) < 200, "one worker takes all"
-            one = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
-            stack.callback(one.close)
-            assert answers(one)
-            connections.append(one)
-        held = holders(workers, connections)
-        until(lambda: loads_of(workers) == {worker: held.count(worker) for worker in workers}, server.process)
-        os.kill(victim := min(workers), signal.SIGKILL)
-        assert [answers(one) for one in connections] == [holder != victim for holder in held]
-        assert json.loads(server.get("/healthz")) == {"status": "ok"}
-        assert server.stop() == 0
+        lost = list[str]()
 
+        def client(_: int) -> int:
+            done = 0
+            while True:
+                try:
+                    done += server.post("/v1/screen", SHARKS)[0] == 200
+                except urllib.error.URLError as error:
+                    if isinstance(error.reason, ConnectionRefusedError):
+                        return done
+                    lost.append(repr(error))
+                except (http.client.HTTPException, OSError) as error:
+                    lost.append(repr(error))
 
-def holders(workers: set[int], connections: list[http.client.HTTPConnection]) -> list[int]:
-    """Which of the processes has which connection."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    ends = [(*(int(address.partition(":")[2], 16) for address in row[1:3]), row[9]) for row in rows]
-    served = {one.port for one in connections}  # others on this machine may have the same port at their end
-    sockets = {client: f"socket:[{inode}]" for port, client, inode in ends if port in served}
-    owners = dict[str, int]()
-    for worker in workers:
-        for file in Path(f"/proc/{worker}/fd").iterdir():
-            with suppress(FileNotFoundError):  # closed meanwhile
-                owners[os.readlink(file)] = worker
-    return [owners[sockets[one.sock.getsockname()[1]]] for one in connections]
-
-
-def loads_of(workers: set[int]) -> dict[int, float]:
-    """How many connections each process says that it has, in the memory that all share."""
-    loads = {}
-    for worker in workers:
-        variables = Path(f"/proc/{worker}/environ").read_bytes().decode().split("\0")
-        (numbers,) = [text.partition("=")[2] for text in variables if text.startswith(f"{SOCKET}=")]
-        *_, file, own = numbers.split(",")
-        said = np.fromfile(f"/proc/{worker}/fd/{file}").reshape(len(workers), -1)
-        loads[worker] = float(said[int(own), 0])
-    return loads
-
-
-def answers(connection: http.client.HTTPConnection) -> bool:
-    try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().read() == b'{"status":"ok"}'
-    except (http.client.RemoteDisconnected, ConnectionError):
-        return False
+        with ThreadPoolExecutor(9) as pool:
+            counts = [pool.submit(client, i) for i in range(8)]
+            threading.Event().wait(1)
+            server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+    assert not lost
+    assert all(count.result() for count in counts)
 
 
 def test_workers_end_with_their_parent() -> None:
@@ -394,7 +373,7 @@ def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
     path = tmp_path / "unpoison.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(path))  # left by a process that was killed
-    with running("--unix-socket", str(path)) as server:
+    with running("--host", f"unix:{path}") as server:
         assert path.stat().st_mode & 0o777 == 0o660
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -417,7 +396,7 @@ def test_port_in_use_is_told(server: Server) -> None:
 
 def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() -> None:
     down = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x"}
-    chosen = ("-d", "ragdefender", "-e", "openai:some-model", "--retries", "0")
+    chosen = ("-d", "ragdefender", "-e", "openai:some-model", "--limit", "retries=0")
     with running(*chosen, "--on-poison", "monitor", **down) as found:
         assert any("a model cannot be used yet" in line["event"] for line in found.lines)
         documents = {"query": SHARKS["query"], "documents": SHARKS["passages"]}
@@ -438,8 +417,6 @@ def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
     history = tmp_path / "history.db"
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"known: [ships.example, museums.example]\nhistory: {history}\n")
-    config = tmp_path / "serve.toml"
-    config.write_text(f'sources = "{policy}"\ngenerator = "extractive"\n')
     question = "which city has the museum of the warship Vasa"
     passages = [
         {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
@@ -447,7 +424,7 @@ def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
         {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
     ]
     for learn in ((), ("--learn",)):
-        with running("--config", str(config), *learn) as server:
+        with running("--sources", str(policy), "-g", "extractive", *learn) as server:
             _, screened = server.post("/v1/screen", {"query": question, "passages": passages})
             origins = {claim["text"]: claim["origins"] for claim in screened["screening"]["claims"]}
             assert origins == {"Stockholm": ["museums.example", "ships.example"], "Gothenburg": ["planted.example"]}

@@ -11,7 +11,6 @@ from fastapi.testclient import TestClient
 
 from service_doubles import POISONED, Asking, Marked, Serving, body, problem
 from unpoison import Guard, Passage, Query, RagDefender, TrustRag
-from unpoison.core.registry import BUILT_IN
 from unpoison.errors import ModelError
 from unpoison.models import ExtractiveReader, FunctionGenerator, ScriptedGenerator
 
@@ -79,72 +78,6 @@ def test_defense_is_chosen_by_name(serving: Serving) -> None:
     assert [one["default"] for one in listed] == [True, False, False]
 
 
-def test_options_of_requests_are_refused(client: TestClient) -> None:
-    message = problem(client.post("/v1/screen", json=body(defense="marked:reverse=false")), 422)
-    assert "options of requests are not accepted here" in message
-
-
-def test_options_of_requests_only_tighten(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BUILT_IN["defenses"], "marked", "service_doubles:Marked")
-    monkeypatch.setattr(Marked, "tightens", {"strength": "lower"})
-    from unpoison.defenses.loading import load_defense
-
-    made = []
-
-    def make(spec: str) -> Any:
-        made.append(spec)
-        return load_defense(spec)
-
-    client = serving({"marked:word=clean,strength=3": load_defense("marked:word=clean,strength=3")}, make=make)
-
-    def asked(spec: str) -> Any:
-        return client.post("/v1/screen", json=body(defense=spec))
-
-    assert asked("marked:strength=2").json()["screening"]["kept"] == [3, 1], "the operator's word still counts"
-    assert made == ["marked:word=clean,strength=2"]
-    assert asked("marked:strength=3").status_code == 200
-    assert "marked:strength may be at most 3 in a request, got 4" in problem(asked("marked:strength=4"), 422)
-    for option in ("reverse=false", "word=clean", "start=first", "nonsense=1"):
-        assert "can only be set by who starts the service" in problem(asked(f"marked:{option}"), 422)
-    assert "must be" in problem(asked("marked:strength=x"), 422)
-    assert "no defense is named 'guard'" in problem(asked("guard:damage=0.01"), 422)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "guard:threshold=1",
-        "guard:damage=0.000001",
-        "guard:damage=0.01",
-        "guard:damage=nan",
-        "guard:consult=never",
-        "guard:encoder=st:/somewhere",
-        "guard:generator=hf:x",
-        "guard:nli=onnx:/somewhere",
-        "grada:keep=99999999999999999999",
-        "grada:keep=6",
-        "grada:alpha=1e9",
-        "madam:rounds=1000000",
-        "madam:rounds=4",
-        "vanilla:keep=99999999999999999999",
-    ],
-)
-def test_no_request_weakens_a_defense_or_makes_it_dearer(serving: Serving, spec: str) -> None:
-    from unpoison.defenses.loading import load_defense
-
-    names = ("guard", "grada", "vanilla", "madam")
-    client = serving({name: load_defense(name) for name in names}, make=load_defense)
-    problem(client.post("/v1/screen", json=body(defense=spec)), 422)
-
-
-@pytest.mark.parametrize("spec", ["guard:damage=0.05", "grada:keep=2", "vanilla:keep=1"])
-def test_requests_may_be_stricter(serving: Serving, spec: str) -> None:
-    from unpoison.defenses.loading import load_defense
-
-    client = serving({name: load_defense(name) for name in ("guard", "grada", "vanilla")}, make=load_defense)
-    assert client.post("/v1/screen", json=body(defense=spec)).status_code == 200
-
-
 def test_answer_carries_screening_and_calls(serving: Serving) -> None:
     client = serving({"guard": Guard(generator=ExtractiveReader())})
     passages = ["The tower stands in Lyon.", "Lyon has a tower.", "The tower of Lyon was built in 1890."]
@@ -190,6 +123,14 @@ def test_examples_of_the_description_are_served(serving: Serving) -> None:
     assert count >= 6
 
 
+def test_every_status_that_is_answered_is_described(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()["paths"]
+    for path in ("/v1/screen", "/v1/answer", "/rerank", "/v1/rerank", "/v2/rerank"):
+        statuses = set(described[path]["post"]["responses"])
+        assert statuses >= {"200", "400", "401", "408", "413", "415", "421", "422", "500", "502", "503", "504"}, path
+    assert "501" in described["/v1/answer"]["post"]["responses"]
+
+
 def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     assert [row["id"] for row in client.get("/v1/models").json()["data"]] == ["marked"]
     info = client.get("/info").json()
@@ -202,7 +143,11 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
 def test_a_thousand_documents_are_reranked(client: TestClient) -> None:
     documents = [f"{'poison' if i % 2 else 'clean'} {i}" for i in range(1000)]
     assert (
-        len(client.post("/v2/rerank", json={"model": "m", "query": "q", "documents": documents}).json()["results"])
+        len(
+            client.post("/v2/rerank", json={"model": "m", "query": "q", "documents": documents, "top_n": 999}).json()[
+                "results"
+            ]
+        )
         == 500
     )
     assert client.post("/rerank", json={"query": "q", "texts": [*documents, "x"]}).status_code == 422

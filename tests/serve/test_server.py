@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve.server import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Connection, Corked, Draining, connection_class
+from unpoison.serve.server import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Connection, Corked, Draining
+
+
+def connection_class(most: int) -> type[Connection]:
+    """A class of connections with counts of its own."""
+    return type("Own", (Connection,), {"most": most, "waiting": {}, "addresses": Counter()})
 
 
 class Clock:

@@ -12,7 +12,6 @@ from unpoison import Passage
 from unpoison.bench.evaluation.examples import LabelledPassage
 from unpoison.errors import InputError
 from unpoison.integrations.screener import passage
-from unpoison.serve.client import Exchange
 
 
 def test_a_mapping_keeps_its_texts_and_numbers() -> None:
@@ -118,7 +117,7 @@ def test_metadata_are_read_only_and_travel() -> None:
     assert passage.without([(0, 1)]).metadata == passage.metadata
     assert passage == Passage("t")
     assert hash(Passage("t", metadata=given)) == hash(Passage("t"))
-    assert Exchange("q", [passage], None).body()["passages"] == [{"text": "t", "metadata": {"author": "alice"}}]
+    assert passage.to_dict() == {"text": "t", "metadata": {"author": "alice"}}
     with pytest.raises(InputError, match=r"passage\.metadata must be a mapping"):
         Passage("t", metadata="alice")  # type: ignore[arg-type]
 

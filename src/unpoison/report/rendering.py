@@ -100,7 +100,7 @@ def preview(screening: Screening, sources: Sequence[SourceRow], **more: object) 
         screening: What is shown.
         sources: Who says it.
         more: `answer` and `undefended`, or None; `threshold` and `probability` (shape (k,)), or None for both;
-            `status`, `trust`, `reads` and `copies` (`serve.playground`).
+            `status`, `trust` and `reads` (`serve.playground`).
     """
     picture, graph = claim_picture(screening, sources), similarity_graph(screening)
     return render("preview.html", screening=screening, sources=sources, picture=picture, graph=graph, **HELPERS, **more)

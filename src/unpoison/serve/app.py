@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, nullcontext
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
 from unpoison import __version__
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
 from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.ingest import Ingest
 from unpoison.serve import replies, rerank, routes
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.keys import Key, Keys, LocalRates, Rates
+from unpoison.serve.keys import Keys
 from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.middleware import Admission, RequestMiddleware
@@ -36,18 +34,11 @@ def create_app(
     *,
     bounds: Bounds | None = None,
     on_poison: OnPoison | None = None,
-    key: str | None = None,
-    keys: Keys | None = None,
-    rates: Rates | None = None,
+    keys: Keys | str | None = None,
     root_path: str = "",
     mcp: bool = False,
     hosts: Collection[str] = (),
-    origins: Collection[str] = (),
-    make: Callable[[str], Defense] | None = None,
-    log_dropped: bool = False,
     audit: AuditLog | None = None,
-    ingest: Ingest | None = None,
-    playground: bool = True,
 ) -> FastAPI:
     """The service as an ASGI application.
 
@@ -56,21 +47,13 @@ def create_app(
             requests get that name none.
         bounds: What a request may cost.
         on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
-            `monitor`: reply as if nothing was found, and only count and log. By default it is left out, but put last
-            in TEI's dialect, whose clients want a score for each text.
-        key: What `Authorization: Bearer` must say, None for nothing.
-        keys: Several keys with names, scopes and rates, instead of `key`; see `serve.keys`.
-        rates: Where their requests are counted; in this process by default.
+            `monitor`: reply as if nothing was found, and only count and log. By default it is left out where fewer
+            documents are asked for than were sent; else it is put last, for such clients pair scores with positions.
+        keys: What `Authorization: Bearer` must say: one key, or the `Keys` of a file; None for nothing.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
         mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
         hosts: The names by which the service may be called, empty for any.
-        origins: The web origins whose pages may call the service; none by default.
-        make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
-            and only so that it gets stricter; without it they cannot set any.
-        log_dropped: Whether the access log quotes questions and what was dropped.
         audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
-        ingest: Judges the documents of /v1/ingest/check; by default beside those alone that the request brings.
-        playground: Whether the playground is at `/`.
 
     Returns:
         The application. Its lifespan must run: it starts and stops the threads.
@@ -78,23 +61,18 @@ def create_app(
     Raises:
         OptionError: An option out of its range.
     """
-    if key is not None and keys is not None:
-        raise OptionError("give key or keys, not both; one key is Keys([Key.of(text)])")
     limits, metrics = bounds or Bounds(), Metrics()
     admission = Admission(
         body=limits.body,
         hosts=hosts,
-        keys=Keys([Key.of(key)]) if key is not None else keys,
-        rates=rates or LocalRates(),
+        keys=Keys.of(keys) if isinstance(keys, str) else keys,
     )
     service = ScreeningService(
-        choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
+        choices=Choices({"guard": Guard()} if defenses is None else defenses),
         bounds=limits,
         metrics=metrics,
         on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
-        log_dropped=log_dropped,
         audit=None if audit is None else Auditor(audit, metrics),
-        ingest=ingest or Ingest(),
     )
 
     agents = create_server(service) if mcp else None
@@ -108,7 +86,6 @@ def create_app(
         finally:
             service.stopping = True
             await service.work.close()
-            await admission.rates.close()
 
     app = FastAPI(
         title="unpoison",
@@ -124,8 +101,7 @@ def create_app(
     replies.install(app)
     app.include_router(rerank.router)  # first, for a request is held against one route after the other
     app.include_router(routes.router)
-    if playground:
-        app.include_router(page_router)
+    app.include_router(page_router)
     if agents is not None:
         app.router.routes.extend(http_routes(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
@@ -138,13 +114,6 @@ def create_app(
         stopping=lambda: service.stopping,
         watched=watched,
     )
-    if origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
-        )
     return app
 
 

@@ -7,15 +7,16 @@ what the retriever gave. It is kept if every window of it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import spans_at
 from unpoison.defenses.admission import LONG
-from unpoison.errors import InputError
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 from unpoison.utils.checks import at_least
 
@@ -31,39 +32,74 @@ class Bounds:
         passages: Passages of one request.
         characters: Characters of the question, and of a passage (title and text) that are judged at once: a longer one
             is judged in up to four windows, and dropped if it has more.
+        total: Characters of all passages of a request together.
         dimensions: Numbers of one embedding.
         at_once: Requests that are worked on or wait for a thread.
         wait: Seconds that a further request waits to become one of them, before it is refused with 503.
         threads: Short requests that are computed side by side, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
+        in_flight: Model calls at the same time, for one request.
+        retries: How often a failed model call is tried again.
+        drain: Seconds to serve on after SIGTERM, while `/readyz` says no.
+        grace: Seconds for the requests in work to end then.
 
     Raises:
-        OptionError: A limit below 1, or a time that is not positive.
+        OptionError: A limit below 1, or a time that is not positive; `retries`, `drain` and `grace` may be 0.
     """
 
     body: int = 8 * 1024 * 1024
     passages: int = 1000
     characters: int = LONG
+    total: int = 1_000_000
     dimensions: int = 8192
     at_once: int = 64
     wait: float = 1.0
     threads: int = 1
     timeout: float = 60.0
+    in_flight: int = 16
+    retries: int = 2
+    drain: float = 5.0
+    grace: float = 20.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            low = 0.001 if field.name in ("timeout", "wait") else 1
-            at_least(field.name, getattr(self, field.name), low, whole=low == 1)
+            low = 0.001 if field.name in ("timeout", "wait") else field.name not in ("retries", "drain", "grace")
+            at_least(field.name, getattr(self, field.name), low, whole=field.type == "int")
+
+    @classmethod
+    def of(cls, settings: Iterable[str]) -> Self:
+        """The limits of settings such as "passages=200".
+
+        Raises:
+            OptionError: A setting that is no NAME=NUMBER, or out of its range.
+            UnknownNameError: A limit that does not exist.
+        """
+        kinds = {field.name: int if field.type == "int" else float for field in fields(cls)}
+        values: dict[str, Any] = {}
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            if name not in kinds:
+                raise UnknownNameError("limit", name, kinds)
+            try:
+                values[name] = kinds[name](value)
+            except ValueError:
+                raise OptionError(f"the limit {name} must be a number, as in {name}=10, got {clip(value)}") from None
+        return cls(**values)
 
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
         """Refuse what is larger than a request may be.
 
         Raises:
-            InputError: Too many passages, too long a question or embedding; the message says which.
+            InputError: Too many passages or characters, too long a question or embedding; the message says which.
         """
         if len(passages) > self.passages:
             raise InputError(
                 f"{len(passages):,} passages were sent and at most {self.passages:,} are taken; send the best of them"
+            )
+        total = sum(len(passage.title or "") + len(passage.text) for passage in passages)
+        if total > self.total:
+            raise InputError(
+                f"the passages have {total:,} characters together and at most {self.total:,} are taken; send fewer"
             )
         if len(query.text) > self.characters:
             raise InputError(

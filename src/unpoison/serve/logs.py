@@ -7,7 +7,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -90,7 +90,7 @@ class RefusalSampler:
 
 @dataclass(slots=True)
 class Record:
-    """One line of the access log. No texts, unless the service was started to log what it drops.
+    """One line of the access log, without texts.
 
     Attributes:
         id: The request's, from its X-Request-Id header where that is a plain word.
@@ -104,7 +104,6 @@ class Record:
         unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
         ms: Milliseconds to reply.
         client: The address that the request came from: the proxy's where there is one in front.
-        texts: The question and what was dropped of it, where that is wanted.
     """
 
     id: str
@@ -122,15 +121,14 @@ class Record:
     refused: str | None = None
     ms: float = 0.0
     client: str | None = None
-    texts: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in LOGGED}
-        return {name: value for name, value in {**values, **self.texts}.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
-LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
-"""What a line holds beside the texts; the error says as much as why it was refused."""
+LOGGED = tuple(one.name for one in fields(Record) if one.name != "refused")
+"""What a line holds; the error says as much as why it was refused."""
 
 
 def log_to_stderr(level: str, *names: str) -> None:

@@ -9,28 +9,27 @@ import asyncio
 import logging
 import re
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from math import ceil
+from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.keys import Key, Keys, Rates
+from unpoison.serve.keys import Keys
 from unpoison.serve.logs import Record, RefusalSampler, log_bug
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal, failure_reply
+from unpoison.serve.work import CLIENT
 from unpoison.utils.tracing import request_span
 
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
 
 OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/", "/sample/")
 """What needs no key: nothing of it tells anything about what the service was asked."""
-
-SCOPE = dict.fromkeys(("/v1/answer", "/play/answer", "/inspect/answer"), "answer")
-"""What a key must allow; for every other body it is `screen`."""
 
 
 class Admission:
@@ -41,27 +40,26 @@ class Admission:
         hosts: The names by which the service may be called, empty for any. For a service on this machine it shuts out
             web pages that point a name of their own at it.
         keys: Who may ask; None for everybody.
-        rates: How often.
     """
 
-    def __init__(self, *, body: int, hosts: Collection[str], keys: Keys | None, rates: Rates) -> None:
+    def __init__(self, *, body: int, hosts: Collection[str], keys: Keys | None) -> None:
         self.body = body
         self.hosts = frozenset(hosts)
         self.keys = keys
-        self.rates = rates
 
-    async def admit(self, scope: Scope, headers: Headers, record: Record) -> None:
+    def admit(self, scope: Scope, headers: Headers, record: Record) -> None:
         """Let a request in; the record is told whose it is.
 
         Raises:
             Refusal: It may not come in, or not now.
         """
+        if len(headers.getlist("host")) > 1:
+            raise Refusal(400, "InvalidRequest", "the request has two Host headers; send one")
         host = headers.get("host", "")
         if self.hosts and re.sub(r":\d*$", "", host).lower() not in self.hosts:
             message = "the service is not called by this name; start it with --allow-host NAME"
             raise Refusal(421, "MisdirectedRequest", message)
-        key = self._key(scope, headers)
-        record.key = None if key is None else key.name
+        record.key = self._key(scope, headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json":  # the one kind that no foreign page sends unasked
             message = "the body must be JSON and say so; send the header Content-Type: application/json"
@@ -69,23 +67,17 @@ class Admission:
         size = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", size) or int(size) > self.body:
             raise too_large(self.body)
-        if key is not None and scope["method"] == "POST" and (wait := await self.rates.wait(key)):
-            message = f"key {key.name} may ask {key.rate:g} times a second; try again in {wait:.1f} s"
-            raise Refusal(429, "TooManyRequests", message, {"Retry-After": str(max(1, ceil(wait)))})
 
-    def _key(self, scope: Scope, headers: Headers) -> Key | None:
+    def _key(self, scope: Scope, headers: Headers) -> str | None:
+        """Whose key a request shows, whatever its method; None where none is asked for."""
         if self.keys is None or _is_open(scope["path"]):
             return None
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        key = self.keys.holder(token.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
-        if key is None:
+        holder = self.keys.holder(token.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
+        if holder is None:
             message = "the key is missing or wrong; send the header Authorization: Bearer KEY"
             raise Refusal(401, "Unauthorized", message, {"WWW-Authenticate": "Bearer"})
-        needed = SCOPE.get(scope["path"], "screen") if scope["method"] == "POST" else None
-        if needed is not None and needed not in key.scopes:
-            message = f"key {key.name} may not {needed}; ask for the scope {needed}, or use another key"
-            raise Refusal(403, "Forbidden", message)
-        return key
+        return holder
 
 
 def too_large(most: int) -> Refusal:
@@ -103,9 +95,10 @@ QUEUE = 16
 
 
 class Slots:
-    """Slots for requests in work. Who finds none waits in line for a while, which costs nothing.
+    """Slots for requests in work; a request that finds none waits for a while.
 
-    A refusal at once would be cheap for nobody: clients come back as fast as they are refused, and what reads and
+    Slots that come free go to the clients in turn, so that one with many connections does not hold up one with few. A
+    refusal at once would be cheap for nobody: clients come back as fast as they are refused, and what reads and
     answers them competes with what computes.
 
     Args:
@@ -114,29 +107,44 @@ class Slots:
     """
 
     def __init__(self, number: int, wait: float) -> None:
-        self._free = asyncio.Semaphore(number)
+        self._free = number
         self._most_waiting = QUEUE * number
-        self._waiting = 0
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._wait = wait
 
-    async def acquire(self) -> bool:
-        """Take a slot, or say False when none came free in time. What is taken must be given back."""
-        if not self._free.locked():
-            return await self._free.acquire()  # at once
-        if self._waiting >= self._most_waiting:
+    async def acquire(self, client: str = "") -> bool:
+        """Take a slot for a client, or say False when none came free in time. What is taken must be given back."""
+        if self._free:
+            self._free -= 1
+            return True
+        line = self._waiting.get(client, deque())
+        if len(line) >= self._most_waiting // 2 or sum(map(len, self._waiting.values())) >= self._most_waiting:
             return False
-        self._waiting += 1
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(turn)
+        self._waiting[client] = line
         try:
             async with asyncio.timeout(self._wait):
-                await self._free.acquire()
-        except TimeoutError:
-            return False
-        finally:
-            self._waiting -= 1
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # it came in the same moment
+                self.release()
+            if isinstance(error, TimeoutError):
+                return False
+            raise
         return True
 
     def release(self) -> None:
-        self._free.release()
+        """Give a slot back: to the client whose turn it is."""
+        while self._waiting:
+            client, line = self._waiting.popitem(last=False)
+            turn = line.popleft()
+            if line:
+                self._waiting[client] = line  # behind the others
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
@@ -151,6 +159,9 @@ the reply of a request that was only watched in vain."""
 
 ARRIVAL = 20.0
 """Seconds in which the whole body of a request has to arrive."""
+
+CLIENT_GONE = 499
+"""The status that the log and the metrics have for a request whose client did not wait; nobody receives it."""
 
 BODIES = 32
 """What all bodies that are held at once may come to, in largest bodies."""
@@ -233,8 +244,10 @@ class RequestMiddleware:
         record: Record = scope["state"]["record"]
         began = time.perf_counter()
         try:
-            await self.admission.admit(scope, headers, record)
-            await self._work(scope, body, reply)
+            self.admission.admit(scope, headers, record)
+            client = record.key or record.client or ""
+            CLIENT.set(client)
+            await self._work(scope, body, reply, client)
         except Refusal as refusal:
             await self._refuse(refusal, scope, body, reply)
         except Exception as error:
@@ -254,16 +267,16 @@ class RequestMiddleware:
             if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
                 log.log(level, "request", extra={"fields": {**record.fields(), **left}})
 
-    async def _work(self, scope: Scope, body: _Body, reply: _Reply) -> None:
+    async def _work(self, scope: Scope, body: _Body, reply: _Reply, client: str) -> None:
         """Pass on what is small at once; what brings a body takes a slot and has a time."""
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
         await self._receive_body(body)
         record: Record = scope["state"]["record"]
-        if await self.slots.acquire():
+        if await self.slots.acquire(client):
             await self._in_time(self.slots, scope, body, reply)
-        elif scope["path"] in self.watched and await self.passing.acquire():
+        elif scope["path"] in self.watched and await self.passing.acquire(client):
             record.unscreened = "Overloaded"
             await self._in_time(self.passing, scope, body, reply)
         else:
@@ -283,16 +296,26 @@ class RequestMiddleware:
         self.metrics.in_flight.inc()
         # Where the service only watches, the route gives up in time by itself and replies without a screening.
         limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  it runs in one
+        watch = asyncio.create_task(body.cancel_when_gone(task, reply))
         try:
             async with asyncio.timeout(limit) as timer:
                 scope["state"]["timer"] = timer
                 await self.app(scope, body, reply)
+        except asyncio.CancelledError:
+            if not body.gone:
+                raise
+            task.uncancel()  # nobody waits for a reply; what computes it has been stopped
+            record: Record = scope["state"]["record"]
+            record.error, record.status = "Disconnected", CLIENT_GONE
         except TimeoutError:
             if not timer.expired() or reply.started:
                 raise
             message = f"there was no result within {self.bounds.timeout:g} s; send fewer or shorter passages"
             raise Refusal(504, "Timeout", message) from None
         finally:
+            watch.cancel()
             slots.release()
             self.metrics.in_flight.dec()
 
@@ -321,6 +344,15 @@ class _Body:
         self._held = bytearray()
         self._more = True
         self._read = False
+        self.gone = False
+
+    async def cancel_when_gone(self, task: asyncio.Task[Any], reply: _Reply) -> None:
+        """Cancel the work on a request whose client has closed the connection. The body must have been read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not reply.finished:
+            self.gone = True
+            task.cancel()
 
     async def __call__(self) -> Message:
         if self._read:
@@ -372,9 +404,11 @@ class _Reply:
         self._send = send
         self._record = record
         self._close = close
-        self.started = False
+        self.started = self.finished = False
 
     async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.body":
+            self.finished = not message.get("more_body", False)
         if message["type"] == "http.response.start":
             self.started, self._record.status = True, message["status"]
             headers = MutableHeaders(scope=message)

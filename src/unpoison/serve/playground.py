@@ -20,7 +20,6 @@ from unpoison.models.loading import can_write
 from unpoison.report.claim_picture import sources_of
 from unpoison.report.pages import render, resource
 from unpoison.report.rendering import STATUS, preview
-from unpoison.serve.copies import copies_of
 from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import PlayRequest
 from unpoison.serve.screening_service import Preview, ServiceOfRequest, generator_of, query_of
@@ -76,28 +75,24 @@ async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
 
 
 @router.post("/play")
-@router.post("/inspect")  # what it was called
 async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
     """The verdicts, pieces of the page."""
     return await _reply(request, body, service, answers=False)
 
 
 @router.post("/play/answer")
-@router.post("/inspect/answer")
 async def play_answer(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
     """The verdicts with the answer, its status and what speaks for it, and the answer without a defense."""
     return await _reply(request, body, service, answers=True)
 
 
 async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest, *, answers: bool) -> HTMLResponse:
-    name = body.defense or service.choices.default
     chosen = service.choices.pick(body.defense)
     if answers:
         generator_of(chosen)
     defense = _suppose(chosen, body)
     found = await service.preview(request, defense, query_of(body), body.passages, answers=answers)
-    keyed = request.state.middleware.admission.keys is not None
-    return HTMLResponse(_show(found, name, defense, body, keyed=keyed), headers=HEADERS)
+    return HTMLResponse(_show(found, defense, body), headers=HEADERS)
 
 
 def _suppose(defense: Defense, body: PlayRequest) -> Defense:
@@ -107,7 +102,7 @@ def _suppose(defense: Defense, body: PlayRequest) -> Defense:
     return defense.with_sources((defense.sources or Sources()).suppose(body.trust) if body.trust else defense.sources)
 
 
-def _show(found: Preview, name: str, defense: Defense, body: PlayRequest, *, keyed: bool) -> str:
+def _show(found: Preview, defense: Defense, body: PlayRequest) -> str:
     screening, generator = found.screening, defense.models.generator
     standings = (defense.sources or Sources()).standings(screening.query, screening.passages)
     evidence: dict[str, Any] = {
@@ -122,7 +117,6 @@ def _show(found: Preview, name: str, defense: Defense, body: PlayRequest, *, key
         status=STATUS,
         trust=body.trust,
         reads=generator is not None,
-        copies=copies_of(body, name, None if generator is None else generator.name, keyed=keyed),
         **evidence,
     )
 

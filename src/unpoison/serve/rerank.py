@@ -1,23 +1,23 @@
 """Five dialects of `/rerank`, so that whatever has a place for a reranker can have a defense without code.
 
 Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; Voyage there too, told by `truncation` in the body; vLLM at all three
-addresses; text-embeddings-inference (TEI) at `/rerank`, told from vLLM by `texts` in the body. A document that the
-defense drops is not in the reply, or last with score 0, as always in TEI's, whose clients want a score for each. So is
-one that it redacts, for who goes by positions would read the whole of it; only who asks for the documents
-(`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the first of k
-gets 1, each next 1 / k less.
+addresses; text-embeddings-inference (TEI) at `/rerank`, told from vLLM by `texts` in the body. A client that asks for
+fewer documents than it sent gets those that are kept. One that asks for all of them pairs scores with positions: there
+a document that the defense drops is last with score 0, and listed under `unpoison`. So is one that it redacts, for
+who goes by positions would read the whole of it; only who asks for the documents (`return_documents` or `return_text`
+true) gets it, redacted. The scores say the order and nothing else: the first of k gets 1, each next 1 / k less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
-from unpoison.errors import InputError
+from unpoison.errors import InputError, clip
 from unpoison.serve.replies import Json
 from unpoison.serve.routes import REFUSALS
 from unpoison.serve.schemas import (
@@ -29,7 +29,7 @@ from unpoison.serve.schemas import (
     TextsRequest,
     VoyageReranked,
 )
-from unpoison.serve.screening_service import OnPoison, ServiceOfRequest
+from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
 from unpoison.types import Query, Screening
 
 __all__ = ["PATHS", "rank_documents", "router"]
@@ -52,9 +52,9 @@ Ranking = list[tuple[int, float]]
 
 
 def rank_documents(
-    k: int,
+    documents: Sequence[str],
     screening: Screening | None,
-    on_poison: OnPoison,
+    on_poison: OnPoison | None,
     top: int | None = None,
     *,
     with_texts: bool = False,
@@ -62,18 +62,20 @@ def rank_documents(
     """The documents of a reply, best first, with scores in [0, 1].
 
     Args:
-        k: How many documents there are.
+        documents: The k texts.
         screening: Of all of them; None only where the service watches and could not screen.
-        on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were.
+        on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were; by default they
+            are left out where fewer than k are asked for.
         top: At most so many; 0 and None mean all.
         with_texts: Whether the client reads the documents of the reply; otherwise redacted ones count as dropped.
     """
+    k = len(documents)
     if on_poison == "monitor" or screening is None:
-        best: Sequence[int] = range(k)
-    else:
-        best = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].cuts]
+        return [(index, round(1 - index / k, 6)) for index in range(k)][: top or None]
+    kept = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].cuts]
+    best = [i for i in kept if documents[i].strip()]
     ranking = [(index, round(1 - rank / k, 6)) for rank, index in enumerate(best)]
-    if on_poison == "demote" and screening is not None:
+    if on_poison == "demote" or (on_poison is None and not 0 < (top or 0) < k):
         scored = set(best)
         ranking += [(index, 0.0) for index in range(k) if index not in scored]
     return ranking[: top or None]
@@ -93,16 +95,16 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, service)
-    on_poison = service.on_poison or "demote"
     with _field_name("texts"):
-        screening = await service.rerank(request, service.choices.pick(None), Query(body.query), body.texts, on_poison)
+        screening = await service.rerank(request, service.choices.pick(None), Query(body.query), body.texts)
     texts = [*body.texts]
-    for index, text in _cut(screening, on_poison).items():
+    for index, text in _cut(screening, service.on_poison).items():
         texts[index] = text
+    ranking = rank_documents(body.texts, screening, service.on_poison, with_texts=body.return_text)
     return Json(
         [
             {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
-            for index, score in rank_documents(len(texts), screening, on_poison, with_texts=body.return_text)
+            for index, score in ranking
         ]
     )
 
@@ -110,17 +112,18 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
 @router.post("/v1/rerank", responses={200: {"model": Reranked | VoyageReranked}, **REFUSALS})
 async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
-    model, ranking, cut = await _rerank(request, body, service)
+    found = await _rerank(request, body, service)
     if VOYAGE_ONLY in (body.model_extra or {}):
-        rows = _results(body, ranking, cut, with_documents=body.return_documents is True)
+        rows = found.results(with_documents=body.return_documents is True)
         data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
-        return Json({"object": "list", "data": data, "model": body.model or model, "usage": NO_USAGE})
+        return Json({"object": "list", "data": data, "model": found.model, "usage": NO_USAGE, "unpoison": found.rest})
     return Json(
         {
             "id": f"rerank-{request.state.record.id}",
-            "model": body.model or model,
+            "model": found.model,
             "usage": NO_USAGE,
-            "results": _results(body, ranking, cut, with_documents=body.return_documents is not False),
+            "results": found.results(with_documents=body.return_documents is not False),
+            "unpoison": found.rest,
         }
     )
 
@@ -130,29 +133,68 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
     """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
         return await rerank_v1(request, body, service)
-    _, ranking, cut = await _rerank(request, body, service)
+    found = await _rerank(request, body, service)
     return Json(
         {
             "id": request.state.record.id,
-            "results": _results(body, ranking, cut, with_documents=body.return_documents is True),
+            "results": found.results(with_documents=body.return_documents is True),
             "meta": {"api_version": {"version": "2"}},
+            "unpoison": found.rest,
         }
     )
 
 
-async def _rerank(
-    request: Request, body: DocumentsRequest, service: ServiceOfRequest
-) -> tuple[str, Ranking, Mapping[int, str]]:
-    """The defense's name, the ranking, and the texts of what is redacted."""
-    defense, on_poison = service.choices.pick(service.choices.model_name(body.model)), service.on_poison or "drop"
+class _Found(NamedTuple):
+    """What a request is replied with: the texts as a model may read them, their ranking, and what is dropped."""
+
+    model: str
+    texts: list[str]
+    ranking: Ranking
+    rest: dict[str, list[int]]
+
+    def results(self, *, with_documents: bool) -> list[dict[str, Any]]:
+        return [
+            {
+                "index": index,
+                **({"document": {"text": self.texts[index]}} if with_documents else {}),
+                "relevance_score": score,
+            }
+            for index, score in self.ranking
+        ]
+
+
+async def _rerank(request: Request, body: DocumentsRequest, service: ScreeningService) -> _Found:
+    defense = service.choices.pick(service.choices.model_name(body.model))
     with _field_name("documents"):
-        screening = await service.rerank(request, defense, Query(body.query), body.documents, on_poison)
+        documents = [_read_fields(one, body.rank_fields) for one in body.documents]
+        screening = await service.rerank(request, defense, Query(body.query), documents)
+    texts = list(map(_text, documents))
     wanted = body.return_documents is True
-    ranking = rank_documents(len(body.documents), screening, on_poison, body.top_n, with_texts=wanted)
-    return defense.name, ranking, _cut(screening, on_poison)
+    ranking = rank_documents(texts, screening, service.on_poison, body.top_n, with_texts=wanted)
+    for index, text in _cut(screening, service.on_poison).items():
+        texts[index] = text
+    read = {index for index, score in ranking if score}
+    dropped = [] if screening is None else [i for i in range(len(texts)) if i not in read and i in _unread(screening)]
+    return _Found(body.model or defense.name, texts, ranking, {"dropped": dropped})
 
 
-def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:
+def _unread(screening: Screening) -> frozenset[int]:
+    """Positions that are dropped or redacted."""
+    return frozenset(verdict.index for verdict in screening.verdicts if not verdict.kept or verdict.cuts)
+
+
+def _read_fields(document: str | PassageIn, names: list[str] | None) -> str | PassageIn:
+    """A document as it is ranked: of an object the fields that the request names, as one text."""
+    if isinstance(document, str) or not names:
+        return document
+    fields = document.model_dump(exclude_unset=True)
+    missing = [name for name in names if not isinstance(fields.get(name), str)]
+    if missing:
+        raise InputError(f"rank_fields names {clip(missing[0])}, which is no text of every document; leave it out")
+    return document.model_copy(update={"text": "\n".join(fields[name] for name in names), "title": None})
+
+
+def _cut(screening: Screening | None, on_poison: OnPoison | None) -> Mapping[int, str]:
     """What is redacted, by position; nothing where the service only watches."""
     if screening is None or on_poison == "monitor" or not any(verdict.cuts for verdict in screening.verdicts):
         return {}
@@ -168,19 +210,6 @@ def _field_name(field: str) -> Iterator[None]:
     except InputError as error:
         message = str(error).replace("passages[", f"{field}[").replace(" passages ", f" {field} ", 1)
         raise InputError(message) from error
-
-
-def _results(
-    body: DocumentsRequest, ranking: Ranking, cut: Mapping[int, str], *, with_documents: bool
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "index": index,
-            **({"document": {"text": cut.get(index) or _text(body.documents[index])}} if with_documents else {}),
-            "relevance_score": score,
-        }
-        for index, score in ranking
-    ]
 
 
 def _text(document: str | PassageIn) -> str:

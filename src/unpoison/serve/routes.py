@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics.
+"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics.
 
 An answer can be streamed as server-sent events: `screening`, then `text` after `text`, then `answer`; or `error` where
 it broke off. The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces.
@@ -23,24 +23,31 @@ from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.serve.metrics import CONTENT_TYPE_LATEST
 from unpoison.serve.replies import Json, failure_reply
-from unpoison.serve.schemas import Answered, AnswerRequest, Checked, Failure, IngestRequest, Screened, ScreenRequest
+from unpoison.serve.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
 from unpoison.types import Answer, Screening
 
 __all__ = ["REFUSALS", "STREAM_GRACE", "event_response", "router"]
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Failure, "description": "The body is no JSON."},
-    401: {"model": Failure, "description": "The key is missing or wrong."},
-    413: {"model": Failure, "description": "The body is too large."},
-    403: {"model": Failure, "description": "The key may not do this."},
-    422: {"model": Failure, "description": "The body cannot be used."},
-    429: {"model": Failure, "description": "The key asks too often; Retry-After says when again."},
-    502: {"model": Failure, "description": "A model failed."},
-    503: {"model": Failure, "description": "Too many requests at once; try again."},
-    504: {"model": Failure, "description": "No result in time."},
+    status: {"model": Failure, "description": description}
+    for status, description in {
+        400: "The body is no JSON, or the request no HTTP.",
+        401: "The key is missing or wrong.",
+        408: "The body did not arrive in time.",
+        413: "The body is too large.",
+        415: "The body is not said to be JSON.",
+        421: "The service is not called by this name.",
+        422: "The body cannot be used.",
+        500: "A fault of the service.",
+        502: "A model failed.",
+        503: "Too many requests at once, or a store cannot be reached; try again.",
+        504: "No result in time.",
+    }.items()
 }
 """For the description of the interface."""
+
+NO_MODEL = {"model": Failure, "description": "The service was started without a model to answer."}
 
 router = APIRouter()
 
@@ -53,7 +60,9 @@ async def screen(request: Request, body: ScreenRequest, service: ServiceOfReques
     return Json({"screening": screening.summary()})
 
 
-@router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
+@router.post(
+    "/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS, 501: NO_MODEL}
+)
 async def answer(request: Request, body: AnswerRequest, service: ServiceOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
     defense = service.choices.pick(body.defense)
@@ -68,12 +77,6 @@ async def answer(request: Request, body: AnswerRequest, service: ServiceOfReques
         )
     result = withhold_unproved(await service.answer(request, defense, query_of(body), body.passages), body.guarantee)
     return Json(answer_fields(result, generator.name))
-
-
-@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
-async def check(body: IngestRequest, service: ServiceOfRequest) -> Json:
-    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
-    return Json({"decisions": await service.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")

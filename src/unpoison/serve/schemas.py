@@ -20,11 +20,9 @@ from pydantic import (
 __all__ = [
     "AnswerRequest",
     "Answered",
-    "Checked",
     "CohereReranked",
     "DocumentsRequest",
     "Failure",
-    "IngestRequest",
     "PlayRequest",
     "Reranked",
     "ScreenRequest",
@@ -46,9 +44,9 @@ PASSAGES: list[JsonValue] = [
 
 
 class PassageIn(BaseModel):
-    """One retrieved passage. Other fields (labels) are let be."""
+    """One retrieved passage. Other fields (labels) are ignored, unless `rank_fields` names them."""
 
-    model_config = ConfigDict(extra="ignore", title="Passage")
+    model_config = ConfigDict(extra="allow", title="Passage")
 
     text: str | None = Field(None, description="`content` and `page_content` are read too.")
     content: str | None = None
@@ -119,40 +117,6 @@ class PlayRequest(ScreenRequest):
     threshold: FiniteFloat | None = Field(None, ge=0, le=1, description="Instead of the defense's own, for Guard.")
 
 
-class IngestRequest(BaseModel):
-    """New documents, and what is in the index near them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    documents: list[PassageOrText] = Field(description="Judged beside each other and beside their neighbours.")
-    neighbours: list[PassageOrText] = Field(
-        default=[],
-        description="The documents of your index that are nearest to the new ones; where the service has an index of "
-        "its own, they are looked up there as well.",
-    )
-
-
-class DecisionOut(BaseModel):
-    """What should become of one new document."""
-
-    model_config = ConfigDict(title="Decision", extra="allow")
-
-    decision: str = Field(description="accept, quarantine or reject.")
-    id: str
-    suspicion: float
-    flagged: bool
-    reasons: list[str]
-    spans: list[dict[str, Any]]
-    group: str | None
-    neighbours: list[str]
-
-
-class Checked(BaseModel):
-    """The reply of /v1/ingest/check."""
-
-    decisions: list[DecisionOut] = Field(description="In the order of the documents.")
-
-
 class DocumentsRequest(BaseModel):
     """A rerank request as Cohere, Jina and vLLM write it. Fields about tokens and truncation have no effect."""
 
@@ -170,6 +134,7 @@ class DocumentsRequest(BaseModel):
         description="0 and null mean all. Voyage's `top_k` is read too.",
     )
     return_documents: bool | None = None
+    rank_fields: list[str] | None = Field(None, description="The fields of the documents that are read, as one text.")
 
 
 class TextsRequest(BaseModel):
@@ -312,10 +277,17 @@ class CohereResult(BaseModel):
     document: Text | None = None
 
 
+class Rest(BaseModel):
+    """What the defense would leave out."""
+
+    dropped: list[int] = Field(description="Positions whose score is 0, or that are missing in the results.")
+
+
 class CohereReranked(BaseModel):
     """The reply of Cohere's /v2/rerank."""
 
     id: str
+    unpoison: Rest
     results: list[CohereResult]
     meta: dict[str, Any]
 
@@ -325,6 +297,7 @@ class Reranked(BaseModel):
 
     id: str
     model: str
+    unpoison: Rest
     usage: dict[str, int]
     results: list[CohereResult]
 
@@ -341,6 +314,7 @@ class VoyageReranked(BaseModel):
     """The reply of Voyage's /v1/rerank."""
 
     object: str
+    unpoison: Rest
     data: list[VoyageResult]
     model: str
     usage: dict[str, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -15,13 +15,9 @@ from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models.protocols import Generator
-from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.documents import Document
-from unpoison.scan.ingest import Ingest
-from unpoison.scan.scanner import scan
 from unpoison.serve.bounds import Bounds, cut, merge_screenings, rounds
 from unpoison.serve.logs import Record, Sampler
 from unpoison.serve.metrics import Metrics
@@ -41,9 +37,6 @@ __all__ = [
     "query_of",
 ]
 
-Maker = Callable[[str], Defense]
-"""Makes the defense of an option string with the models of the service."""
-
 
 class Choices(Mapping[str, Defense]):
     """Defenses by the strings that they were configured with; the first is the default.
@@ -52,18 +45,15 @@ class Choices(Mapping[str, Defense]):
 
     Args:
         defenses: At least one.
-        make: Makes variants that requests ask for, stricter than what is configured; without it no request can set
-            options.
 
     Raises:
         OptionError: No defense at all.
     """
 
-    def __init__(self, defenses: Mapping[str, Defense], make: Maker | None = None) -> None:
+    def __init__(self, defenses: Mapping[str, Defense]) -> None:
         if not defenses:
             raise OptionError("the service needs at least one defense; configure guard")
         self._defenses = dict(defenses)
-        self._make = make
         self._aliases: dict[str, str] = {}
         for spec in defenses:
             self._aliases.setdefault(registry.parse(spec)[0], spec)
@@ -79,6 +69,7 @@ class Choices(Mapping[str, Defense]):
 
     @property
     def default(self) -> str:
+        """The name of the first."""
         return next(iter(self._defenses))
 
     def pick(self, name: str | None) -> Defense:
@@ -86,47 +77,16 @@ class Choices(Mapping[str, Defense]):
 
         Raises:
             UnknownNameError: It is not configured.
-            OptionError: Options that requests may not set, or only to the other side, or that are out of range.
         """
         if name is None:
             return self[self.default]
-        if name in self:
-            return self[name]
-        family, options = registry.parse(name)
-        if family not in self._aliases:
-            raise UnknownNameError("defense", family, self)
-        if options and self._make is None:
-            raise OptionError(
-                f"options of requests are not accepted here, got {clip(name)}; name one of: {', '.join(self)}"
-            )
-        return self._variant(name)
-
-    def _variant(self, spec: str) -> Defense:
-        """The configured defense with a request's own options on top, each stricter than it was or the same."""
-        assert self._make is not None  # noqa: S101  the caller looked
-        name, texts = registry.parse(spec)
-        target, configured = registry.find("defenses", name), self[name]
-        tightens: Mapping[str, str] = target.tightens
-        values = registry.read_options(target, {o: t for o, t in texts.items() if o in tightens}, name)
-        for option in texts:
-            if option not in tightens:
-                open_to = f"requests may set: {', '.join(tightens) or 'none'}"
-                raise OptionError(f"{name}:{option} can only be set by who starts the service; {open_to}")
-            limit, value = getattr(configured, option, None), values[option]
-            if limit is not None and (value is None or _beyond(value, limit, tightens[option])):
-                side = "at most" if tightens[option] == "lower" else "at least"
-                raise OptionError(f"{name}:{option} may be {side} {limit} in a request, got {clip(value)}")
-        merged = {**registry.parse(self._aliases[name])[1], **texts}
-        return self._make(f"{name}:{','.join(f'{option}={text}' for option, text in merged.items())}")
+        if name not in self:
+            raise UnknownNameError("defense", name, self)
+        return self[name]
 
     def model_name(self, name: str | None) -> str | None:
         """The name of a configured defense, None for the names of rerank models that gateways send."""
         return name if name is not None and name in self else None
-
-
-def _beyond(value: float, limit: float, side: str) -> bool:
-    """Whether a value is weaker than the limit; what is no number is."""
-    return not (value <= limit if side == "lower" else value >= limit)
 
 
 log = logging.getLogger("unpoison.service")
@@ -186,10 +146,8 @@ class ScreeningService:
         bounds: Sizes and numbers.
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped; None for what suits each.
-        log_dropped: Whether the access log quotes it.
         audit: Writes the audit log.
         stopping: Whether the service is about to end.
-        ingest: The gate before an index.
         work: Where defenses run, while the application runs.
     """
 
@@ -197,10 +155,8 @@ class ScreeningService:
     bounds: Bounds
     metrics: Metrics
     on_poison: OnPoison | None = None
-    log_dropped: bool = False
     audit: Auditor | None = None
     stopping: bool = False
-    ingest: Ingest = field(default_factory=Ingest)
     work: Work = field(init=False)
 
     async def screen(
@@ -233,13 +189,12 @@ class ScreeningService:
         defense: Defense,
         query: Query,
         documents: Sequence[str | PassageIn],
-        on_poison: OnPoison,
     ) -> Screening | None:
         """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic.
 
         The audit log says what becomes of the dropped.
         """
-        request.state.on_poison = on_poison
+        request.state.on_poison = self.on_poison or "drop"
         if self.on_poison != "monitor":
             return await self.screen(request, defense, query, documents)
         record: Record = request.state.record
@@ -307,35 +262,6 @@ class ScreeningService:
         if self.audit is not None:
             await self.audit.record(request, result)
 
-    async def check(
-        self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
-    ) -> list[dict[str, Any]]:
-        """Read, bound, and judge new documents; nothing is added anywhere."""
-        new, indexed = _documents(documents), _documents(beside)
-        self._check_documents(new, indexed)
-        beginnings = [
-            replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
-            for one in indexed
-        ]
-        report = await self.work.compute(lambda: self.ingest.check(new, beside=beginnings))
-        return [decision.to_dict() for decision in report.decisions]
-
-    async def scan(self, documents: Sequence[str | PassageIn]) -> dict[str, Any]:
-        """Read, bound, and judge documents against each other: rows of a scan, most suspicious first, and its notes."""
-        read = _documents(documents)
-        self._check_documents(read)
-        report = await self.work.compute(lambda: scan(read))
-        return {"findings": [finding.to_dict() for finding in report.findings], "notes": list(report.notes)}
-
-    def _check_documents(self, documents: Sequence[Document], beside: Sequence[Document] = ()) -> None:
-        self.bounds.check(Query(""), tuple(one.passage for one in (*documents, *beside)))
-        for position, one in enumerate(documents):
-            if len(one.passage.raw) > self.bounds.characters:
-                raise InputError(
-                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
-                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
-                )
-
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages(list(map(_fields, passages)))
         self.bounds.check(query, read)
@@ -350,14 +276,6 @@ class ScreeningService:
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
         record.calls = sum(call.kind == "generate" for call in calls) or None
-        if self.log_dropped and record.dropped:
-            record.texts = {
-                "query": excerpt(screening.query, 200),
-                "poison": [
-                    {"index": i, "reason": plain(screening.verdicts[i].reason), "text": excerpt(passage.text, 200)}
-                    for i, passage in zip(screening.dropped_indices, screening.dropped)
-                ],
-            }
 
 
 def _note_cuts(answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]) -> Answer:
@@ -375,10 +293,6 @@ async def _remember(defense: Defense, result: Screening | Answer) -> None:
     """Write the history of sources beside the server's loop: another process may hold its file."""
     if defense.learn:
         await asyncio.to_thread(defense.remember, result)
-
-
-def _documents(given: Iterable[str | PassageIn]) -> list[Document]:
-    return [Document.of(_fields(one), position) for position, one in enumerate(given)]
 
 
 def _fields(one: str | PassageIn) -> object:

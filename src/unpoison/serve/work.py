@@ -1,29 +1,34 @@
 """Where screenings and answers are computed, so that the loop of the server stays free.
 
-A screening is computation: it waits in line for a thread. There are two lines, for short requests and for long ones, so
-that a thousand documents do not hold up ten; each has its threads, one by default, for two that compute in Python only
-take turns and lose time by it. What asks language models mostly waits: it runs on a loop of its own through the
+A screening is computation: it waits for a thread, the clients in turn. There are two lines, for short requests and for
+long ones, so that a thousand documents do not hold up ten; each has its threads, one by default, for two that compute
+in Python only take turns and lose time by it. A computation whose client is gone, or whose time is up, stops at the
+next text. What asks language models mostly waits: it runs on a loop of its own through the
 asynchronous driver, and the little computation in between does not hold up the server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
-from threading import Thread
+from threading import Condition, Thread
 from typing import Any, TypeVar, cast
 
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.runtime.driver import arun, run
 from unpoison.types import Answer, Call, Passage, Query, Screening
-from unpoison.utils.threads import WorkQueue
+from unpoison.utils.threads import STOP, settle
 from unpoison.utils.tracing import span
 
-__all__ = ["Screened", "Work", "warm_up"]
+__all__ = ["CLIENT", "FairQueue", "Screened", "Work", "warm_up"]
 
 T = TypeVar("T")
 
@@ -32,6 +37,9 @@ LONG = 30_000
 
 MIN_CHARACTERS = 300
 """Characters that a passage counts for at least: each is compared with all, however short it is."""
+
+CLIENT: ContextVar[str] = ContextVar("client", default="")
+"""Whose request this is: the name of a key, or an address."""
 
 LEAVE = 5.0
 """Seconds that the loop of the model calls has to end before it is left behind."""
@@ -45,6 +53,65 @@ class Screened:
     calls: tuple[Call, ...]
 
 
+class FairQueue:
+    """Threads that take jobs from the clients in turn, and of each client first come, first served.
+
+    The threads are daemons: a job that cannot be stopped delays nobody's exit.
+
+    Args:
+        threads: How many jobs are done side by side.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._lines: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
+        self._changed = Condition()
+        self._closed = False
+        for _ in range(threads):
+            Thread(target=self._work, name="unpoison", daemon=True).start()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Have `work` done; a job whose caller is cancelled never begins, or stops at its next text."""
+        future: Future[T] = Future()
+        stop = threading.Event()
+        context = copy_context()
+        context.run(STOP.set, stop)
+
+        def job() -> None:
+            if future.set_running_or_notify_cancel():
+                context.run(settle, future, work)
+
+        with self._changed:
+            self._lines.setdefault(CLIENT.get(), deque()).append(job)
+            self._changed.notify()
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    def close(self) -> None:
+        """Let the threads end, behind the jobs that wait. Nobody waits for them."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            job()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._lines and not self._closed:
+                self._changed.wait()
+            if not self._lines:
+                return None
+            client, line = self._lines.popitem(last=False)
+            job = line.popleft()
+            if line:
+                self._lines[client] = line  # behind the others
+            return job
+
+
 class Work:
     """Runs defenses beside the server's loop, which it must be created on.
 
@@ -53,7 +120,7 @@ class Work:
     """
 
     def __init__(self, threads: int) -> None:
-        self._short, self._long = WorkQueue(threads), WorkQueue(threads)
+        self._short, self._long = FairQueue(threads), FairQueue(threads)
         self._server = asyncio.get_running_loop()
         self._models = asyncio.new_event_loop()
         self._thread = Thread(target=self._models.run_forever, name="unpoison-models", daemon=True)
@@ -71,7 +138,7 @@ class Work:
                 result = Screened(*await self._run_on_models(arun(flow, models, limits)))
             else:
                 line = self._long if _size(passages) > LONG else self._short
-                result = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
+                result = Screened(*await line.run(partial(run, flow, models, limits)))
             mark("passages", len(passages))
             mark("dropped", len(result.screening.dropped_indices))
         return result
@@ -114,10 +181,6 @@ class Work:
                 yield event
         finally:
             pump.cancel()
-
-    async def compute(self, work: Callable[[], T]) -> T:
-        """Do some work on a thread for what takes long."""
-        return await asyncio.wrap_future(self._long.put(work))
 
     async def close(self) -> None:
         """Stop the loop of the model calls; what still runs on threads is left behind."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from unpoison.text.sentences import SENTENCE_END
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.utils.lru_cache import LRUCache
+from unpoison.utils.threads import check_stopped
 
 __all__ = [
     "CAPITAL",
@@ -133,6 +134,7 @@ class Analysis:
         known = self._parts.get(make)
         if known is not None:
             return known[0]  # type: ignore[no-any-return]
+        check_stopped()
         made = make(self.text)
         self._keep(make, made)
         return made
@@ -171,6 +173,7 @@ def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | ND
     new = {one.text: one for one, part in zip(known, parts) if part is None}
     fresh: dict[str, T] = {}
     for group in _groups(list(new)):
+        check_stopped()
         said = judge(group)
         fresh.update(zip(group, said.tolist() if isinstance(said, np.ndarray) else said, strict=True))
     for text, one in new.items():

@@ -6,54 +6,31 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
-from queue import SimpleQueue
-from threading import Thread
+from contextvars import ContextVar, copy_context
+from threading import Event, Thread
 from typing import TypeVar
 
-__all__ = ["WorkQueue", "on_thread", "parallel_map", "start_thread"]
+from unpoison.errors import DeadlineError
+
+__all__ = ["STOP", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class WorkQueue:
-    """Threads that take jobs from one line, first come, first served.
+STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
+"""Set by whoever computes on a thread and may want to stop it; the event says when."""
 
-    The next job begins when the last one ends, without anybody having to be told; and putting a job into the line waits
-    for nothing, whereas the start of a thread waits until that thread runs, behind all those that compute. The threads
-    are daemons, as those of `start_thread`.
 
-    Args:
-        threads: How many jobs are done side by side.
+def check_stopped() -> None:
+    """To be called between two pieces of a long computation.
+
+    Raises:
+        DeadlineError: Nobody waits for its result any more.
     """
-
-    def __init__(self, threads: int) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads = threads
-        for _ in range(threads):
-            Thread(target=self._work, name="unpoison", daemon=True).start()
-
-    def put(self, work: Callable[[], T]) -> Future[T]:
-        """Have `work` done. A job that is cancelled while it waits is never begun."""
-        future: Future[T] = Future()
-        context = copy_context()  # what is current here, such as a trace, is current there
-
-        def job() -> None:
-            if future.set_running_or_notify_cancel():
-                context.run(_settle, future, work)
-
-        self._jobs.put(job)
-        return future
-
-    def close(self) -> None:
-        """Let the threads end, behind the jobs that wait. Nobody waits for them."""
-        for _ in range(self._threads):
-            self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
+    event = STOP.get()
+    if event is not None and event.is_set():
+        raise DeadlineError("nobody waits for this result any more; it is not computed to its end")
 
 
 def parallel_map(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
@@ -93,11 +70,12 @@ def start_thread(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so setting its result is safe
     # What is current here, such as a trace, is current there.
-    Thread(target=copy_context().run, args=(_settle, future, work), name="unpoison", daemon=True).start()
+    Thread(target=copy_context().run, args=(settle, future, work), name="unpoison", daemon=True).start()
     return future
 
 
-def _settle(future: Future[T], work: Callable[[], T]) -> None:
+def settle(future: Future[T], work: Callable[[], T]) -> None:
+    """Do the work, and give the future what comes of it."""
     try:
         result = work()
     except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)

@@ -148,7 +148,7 @@
     }
   };
 
-  const slots = () => ["counts", "answers", "claims", "sources", "notes", "graph", "copies"].map(at);
+  const slots = () => ["counts", "answers", "claims", "sources", "notes", "graph"].map(at);
 
   const clear = () => {
     for (const slot of [...slots(), ...list.querySelectorAll(".outcome")]) slot.replaceChildren();
@@ -166,9 +166,6 @@
     }
     // who reads with the ears hears the verdict with the text
     cards.forEach((card, i) => card.querySelector("textarea").setAttribute("aria-describedby", `preview-passage-${i}`));
-    for (const pre of at("copies").querySelectorAll("pre")) {
-      pre.textContent = pre.textContent.replace("http://127.0.0.1:8000/", new URL(".", location.href).href);
-    }
     at("threshold-row").hidden = !reply.dataset.threshold;
     if (reply.dataset.threshold) {
       if (threshold === null) slider.value = reply.dataset.threshold;
@@ -208,6 +205,57 @@
   });
   at("defense").addEventListener("change", () => {
     choose();
+    changed(0);
+  });
+  at("example").addEventListener("change", (event) => event.target.value && fetched(event.target.value));
+  list.addEventListener("input", (event) => {
+    const card = event.target.closest(".card");
+    const { embedding: old, ...fields } = rest.get(card); // the vector is of another text now
+    if (event.target.tagName === "INPUT") {
+      delete fields.url;
+      delete fields.source;
+      if (event.target.value.trim()) fields.source = event.target.value;
+    }
+    rest.set(card, fields);
+    changed();
+  });
+  list.addEventListener("click", (event) => {
+    if (!event.target.matches(".remove")) return;
+    const card = event.target.closest(".card");
+    const next = card.nextElementSibling ?? card.previousElementSibling;
+    card.remove();
+    number();
+    (next?.querySelector("textarea") ?? at("add")).focus();
+    changed(0);
+  });
+  at("add").addEventListener("click", () => {
+    const card = add("");
+    number();
+    card.querySelector("textarea").focus();
+  });
+  at("take").addEventListener("click", () => {
+    try {
+      load(read(at("paste").value));
+    } catch (error) {
+      tell(error.message);
+    }
+  });
+  at("sources").addEventListener("change", (event) => {
+    const { origin } = event.target.dataset;
+    if (event.target.value) trust.set(origin, event.target.value);
+    else trust.delete(origin);
+    changed(0);
+  });
+  slider.addEventListener("input", () => {
+    threshold = Number(slider.value);
+    at("threshold-value").textContent = threshold.toFixed(3);
+    changed();
+  });
+  at("threshold-reset").addEventListener("click", () => {
+    threshold = null;
+    changed(0);
+  });
+  choose();
     changed(0);
   });
   at("example").addEventListener("change", (event) => event.target.value && fetched(event.target.value));
