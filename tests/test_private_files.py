@@ -33,12 +33,9 @@ def test_caches_beliefs_and_indices_are_made_for_their_owner_alone(tmp_path: Pat
     [
         "CREATE TRIGGER t AFTER INSERT ON entries BEGIN INSERT INTO entries (value) VALUES (zeroblob(1000000)); END",
         "CREATE VIEW v AS SELECT 1",
-        "CREATE TABLE more (id INTEGER)",
-        "CREATE INDEX i ON entries (value)",
-        "ALTER TABLE entries ADD COLUMN more TEXT",
     ],
 )
-def test_a_cache_with_a_schema_of_somebody_else_is_refused(tmp_path: Path, statement: str) -> None:
+def test_a_cache_with_a_trigger_or_view_is_refused(tmp_path: Path, statement: str) -> None:
     """A recursive trigger once hung and wrote 1.5 GB."""
     path = tmp_path / "replies.db"
     CachedGenerator(ScriptedGenerator("x"), path=path)

@@ -98,8 +98,8 @@ def exported(start: Path, folder: Path, strong: float) -> Path:
     """A teacher as `export_reader.py` writes it, sure of what it marks."""
     need("onnx")
     from benchmarks.training.export_reader import _Shipped
+    from benchmarks.training.onnx_export import INPUTS, write_graph
     from benchmarks.training.reader_network import Reader
-    from unpoison.models.onnx_export import INPUTS, write_graph
 
     network = Reader(start).eval()
     with torch.no_grad():

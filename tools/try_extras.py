@@ -23,7 +23,7 @@ SCREEN = f"print(len(unpoison.{{}}.screen('who wrote the letter', {PASSAGES}).ke
 
 SMOKE = {
     "": SCREEN.format("Guard()"),
-    "torch": "from unpoison.models import transformers, sentence_transformers, cross_encoders; import torch; "
+    "torch": "from unpoison.models import transformers, sentence_transformers, classifiers; import torch; "
     "import transformers, sentence_transformers; print(torch.__version__)",
     "reader": f"from unpoison.models import Reader; print(Reader().read('who wrote the letter', {PASSAGES})[0].answer)",
     "reader-base": "from unpoison.models import load_generator; "

@@ -21,10 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.data_option import BUILT, evaluation_folder
+from benchmarks.training.onnx_export import export_encoder
 from unpoison.bench.evaluation import load_passages
 from unpoison.models import load_encoder
 from unpoison.models.onnx import OnnxEncoder
-from unpoison.models.onnx_export import export_encoder
 
 PASSAGES, WORDS = 10, 100
 

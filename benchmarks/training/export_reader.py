@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
+from benchmarks.training.onnx_export import INPUTS, write_graph, write_settings
 from benchmarks.training.reader_answers import relation_rows
 from benchmarks.training.reader_calibration import families, fit_line, forms_of
 from benchmarks.training.reader_network import Reader as Network
@@ -27,7 +28,6 @@ from benchmarks.training.reader_network import minilm
 from benchmarks.training.reader_weights import passes
 from benchmarks.training.split import share_of
 from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
-from unpoison.models.onnx_export import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
 LANGUAGES = ("en",)

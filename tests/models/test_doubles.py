@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeCrossEncoder
 from unpoison.models.prompts import answer_prompt
-from unpoison.models.protocols import AsyncGenerator, CrossEncoder, Encoder, Generator, Models, NLIModel
+from unpoison.models.protocols import Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
@@ -23,14 +22,6 @@ PROMPT = answer_prompt("Where?", ["Here."])
 
 def prompts(count):
     return [answer_prompt(f"Which is number {i}?", ["text"]) for i in range(count)]
-
-
-def test_every_double_fits_its_protocol():
-    assert isinstance(FakeEncoder(), Encoder)
-    assert isinstance(FakeNLI(), NLIModel)
-    assert isinstance(FakeCrossEncoder(), CrossEncoder)
-    assert isinstance(ScriptedGenerator("x"), Generator)
-    assert isinstance(ScriptedGenerator("x"), AsyncGenerator)
 
 
 def test_hashed_vectors_are_unit_equal_for_equal_texts_and_apart_for_others():
@@ -97,21 +88,6 @@ def test_a_mapping_answers_by_what_occurs_in_the_prompt_and_a_function_by_the_pr
     assert reply.prompt_tokens == len(PROMPT.text().split())
 
 
-def test_scripted_errors_reach_the_driver_which_retries_them():
-    generator = ScriptedGenerator([ModelError("busy", retryable=True), "Paris"])
-    (reply,), calls = run(generate([PROMPT]), Models(generator=generator), Limits(backoff=0.001))
-    assert reply.text == "Paris"
-    assert calls[0].attempts == 2
-    assert len(generator.prompts) == 2
-
-
-def test_latency_is_simulated(monkeypatch):
-    slept = []
-    monkeypatch.setattr("unpoison.models.doubles.time.sleep", slept.append)
-    ScriptedGenerator("Paris", seconds=0.02).generate(PROMPT)
-    assert slept == [0.02]
-
-
 def test_the_driver_bounds_the_calls_in_flight():
     tasks = ScriptedGenerator("Paris", seconds=0.02)  # they begin together, before the loop looks at the clock again
     for drive, generator in ((run, Meeting("Paris", 3)), (lambda *given: asyncio.run(arun(*given)), tasks)):
@@ -127,20 +103,3 @@ def test_a_reply_that_takes_too_long_fails_as_a_server_would():
     assert caught.value.retryable
     with pytest.raises(ModelError, match=r"within 0\.01 s"):
         asyncio.run(generator.agenerate(PROMPT, timeout=0.01))
-
-
-def test_prompts_of_many_threads_are_all_recorded():
-    generator = ScriptedGenerator(lambda prompt: prompt.question)
-    prompts_given = prompts(200)
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(generator.generate, prompts_given))
-    assert [reply.text for reply in replies] == [prompt.question for prompt in prompts_given]
-    assert sorted(p.question for p in generator.prompts) == sorted(p.question for p in prompts_given)
-
-
-def test_reprs_say_what_they_hold():
-    assert repr(FakeEncoder({"a": [1, 0]})) == "FakeEncoder(1 texts, dimensions=2)"
-    assert repr(FakeNLI()) == "FakeNLI(by equality, otherwise='neutral')"
-    assert repr(FakeCrossEncoder({("a", "b"): 1})) == "FakeCrossEncoder(1 pairs, otherwise=0.0)"
-    assert repr(ScriptedGenerator(["a", "b"])) == "ScriptedGenerator(2 replies, asked 0 times)"
-    assert repr(ScriptedGenerator("a")) == "ScriptedGenerator('a', asked 0 times)"

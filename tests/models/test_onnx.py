@@ -10,25 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from checkpoints import classifier, export, save_classifier, save_tokenizer
 from checkpoints import encoder as tiny_encoder
+from checkpoints import export, save_tokenizer
 from unpoison.errors import MissingExtraError, ModelError, OptionError
-from unpoison.models import CrossEncoderNLI, SentenceTransformerEncoder, load_encoder, load_nli
-from unpoison.models.onnx import OnnxEncoder, OnnxNLI
-from unpoison.models.protocols import Encoder, NLIModel
+from unpoison.models import SentenceTransformerEncoder, load_encoder
+from unpoison.models.onnx import OnnxEncoder
+from unpoison.models.protocols import Encoder
 
 pytestmark = pytest.mark.needs("torch", "onnxruntime")
 
-LABELS = ["contradiction", "entailment", "neutral"]
 TEXTS = ["paris", "the capital of france is a large city .", "lyon is old", "\ud800", "", "river " * 900]
-PAIRS = [(first, second) for first in TEXTS for second in TEXTS[::-1]]
-
-
-@pytest.fixture(scope="module")
-def judge_folder(tmp_path_factory):
-    folder = save_classifier(tmp_path_factory.mktemp("nli"), LABELS)
-    export(classifier(LABELS), "logits", folder / "model.onnx")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +32,6 @@ def encoder_folder(tmp_path_factory):
 
 def copied(folder, target):
     return shutil.copytree(folder, target / "copy")
-
-
-def test_the_judge_agrees_with_its_checkpoint(judge_folder):
-    expected = CrossEncoderNLI(judge_folder).judge(PAIRS)
-    judge = OnnxNLI(judge_folder, batch_size=5)
-    assert np.allclose(judge.judge(PAIRS), expected, atol=1e-5)
-    assert np.ptp(expected, axis=0).max() > 0.01
-    assert judge.judge([]).shape == (0, 3)
 
 
 def test_the_encoder_agrees_with_its_checkpoint(encoder_folder):
@@ -94,28 +77,10 @@ def test_threads_share_a_graph(encoder_folder):
     assert all(np.allclose(vectors, vectors_made[0], atol=1e-5) for vectors in vectors_made)
 
 
-def test_labels_that_do_not_say_are_refused(judge_folder, tmp_path):
-    folder = copied(judge_folder, tmp_path)
-    for id2label, message in (
-        ({"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}, "does not say which"),
-        ({"0": "entailment", "1": "not_entailment"}, "has 2 labels"),
-        (["entailment"], "no usable id2label"),
-        (None, "no usable id2label"),
-    ):
-        (folder / "config.json").write_text(json.dumps({"id2label": id2label}))
-        with pytest.raises(ModelError, match=message):
-            OnnxNLI(folder)
-
-
-def test_missing_and_damaged_files_are_refused_in_a_sentence(judge_folder, tmp_path):
-    with pytest.raises(ModelError, match=r"readable config\.json"):
-        OnnxNLI(tmp_path)
+def test_missing_and_damaged_files_are_refused_in_a_sentence(encoder_folder, tmp_path):
     with pytest.raises(ModelError, match=r"lacks model\.onnx or tokenizer\.json"):
         OnnxEncoder(tmp_path)
-    folder = copied(judge_folder, tmp_path)
-    (folder / "config.json").write_text("[]")
-    with pytest.raises(ModelError, match="no JSON object"):
-        OnnxNLI(folder)
+    folder = copied(encoder_folder, tmp_path)
     (folder / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(ModelError, match="cannot load"):
         OnnxEncoder(folder)
@@ -131,28 +96,18 @@ def test_a_graph_that_fails_is_a_model_error(encoder_folder, tmp_path):
         encoder.encode(["river " * 900])
 
 
-def test_a_graph_of_another_kind_is_refused(encoder_folder, tmp_path):
-    folder = copied(encoder_folder, tmp_path)
-    (folder / "config.json").write_text(json.dumps({"id2label": dict(enumerate(LABELS))}))
-    with pytest.raises(ModelError, match="instead of \\(texts, 3\\)"):
-        OnnxNLI(folder).judge(PAIRS[:1])
-
-
 def test_options_out_of_range_are_refused(encoder_folder):
     with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
         OnnxEncoder(encoder_folder, batch_size=0)
 
 
-def test_they_are_reached_by_name(judge_folder, encoder_folder):
-    encoder, judge = load_encoder(f"onnx:{encoder_folder}"), load_nli(f"onnx:{judge_folder}")
+def test_it_is_reached_by_name(encoder_folder):
+    encoder = load_encoder(f"onnx:{encoder_folder}")
     assert isinstance(encoder, Encoder)
-    assert isinstance(judge, NLIModel)
     assert encoder.name == f"onnx:{encoder_folder}"
-    assert repr(encoder) == f"OnnxEncoder({str(encoder_folder)!r})"
-    assert repr(judge) == f"OnnxNLI({str(judge_folder)!r})"
 
 
 def test_a_missing_extra_names_its_command(monkeypatch, encoder_folder):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[onnx\]'"):
+    with pytest.raises(MissingExtraError, match="needs onnxruntime"):
         OnnxEncoder(encoder_folder)

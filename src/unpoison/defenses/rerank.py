@@ -12,7 +12,7 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
 from unpoison.defenses.options import CommonOptions
-from unpoison.models.cross_encoders import CrossEncoderScorer
+from unpoison.models.classifiers import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder, Generator
 from unpoison.models.requests import Flow, compare

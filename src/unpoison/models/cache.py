@@ -28,8 +28,8 @@ from unpoison.models.protocols import (
     TwoTowers,
 )
 from unpoison.types import Reply
-from unpoison.utils.files import private
 from unpoison.utils.lru_cache import LRUCache
+from unpoison.utils.sqlite import connect, explain_errors, transaction
 from unpoison.utils.threads import on_thread
 
 __all__ = ["CachedEncoder", "CachedGenerator"]
@@ -261,68 +261,47 @@ class _Memory:
 
 
 class _File:
-    """One table of a SQLite file; every operation is one short transaction on a connection of its own.
+    """One table of a SQLite file; every operation has a connection of its own, which no thread or fork can share."""
 
-    A connection is cheap beside any model call, and none is shared between threads, kept over a fork, or left open.
-    """
-
-    FORMATS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
+    APPLICATIONS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
     """SQLite's own mark of which application a file belongs to."""
-
-    TABLE = "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
-    """The whole schema, as SQLite itself keeps it."""
 
     BUSY = 30.0  # seconds to wait for another process
 
     def __init__(self, holds: str, path: Path, limit: int) -> None:
-        self._path, self._limit = path, limit
-        private(path)
-        with self._transaction() as connection:
-            # In this order: whoever made the table at the same time has set the mark before.
-            (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (owner,) = connection.execute("PRAGMA application_id").fetchone()
-            if used and owner != self.FORMATS[holds]:
-                raise InputError(
-                    f"{clip(str(path), 200)} is a database, but no cache of {holds} by unpoison; give another path"
-                )
-            if not used:
-                connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
-                connection.execute(self.TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+        self._holds, self._path, self._limit = holds, path, limit
+        with self._open() as connection:
             # Triggers and views of somebody else's file would run with every reply that is kept.
-            schema = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
-            if schema != [("table", self.TABLE)]:
-                raise InputError(
-                    f"{clip(str(path), 200)} holds more than a cache of {holds}, or another one; delete it or give "
-                    "another path"
-                )
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
+                raise InputError(f"{self} holds more than a cache of {holds}; delete it or give another path")
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
-        values: dict[bytes, bytes] = {}
-        with self._transaction() as connection:
-            for key in keys:
-                row = connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
-                if row is not None and isinstance(row[0], bytes):
-                    values[key] = row[0]
-        return values
+        with self._open() as connection:
+            rows = [
+                (key, connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()) for key in keys
+            ]
+        return {key: row[0] for key, row in rows if row is not None and isinstance(row[0], bytes)}
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        with self._transaction() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._open() as connection, transaction(connection):
             connection.executemany("INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)", values.items())
             # Ids only grow, so the newest `limit` ids are the newest entries, and the bound needs no counting.
             connection.execute("DELETE FROM entries WHERE id <= (SELECT max(id) FROM entries) - ?", (self._limit,))
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self._path, timeout=self.BUSY)) as connection, connection:
-                connection.execute("PRAGMA trusted_schema = OFF")
-                yield connection
-        except sqlite3.Error as error:
-            raise InputError(
-                f"the cache file {clip(str(self._path), 200)} cannot be used ({error}); "
-                "give a path in a folder that can be written, or delete the file if it is a damaged cache"
-            ) from error
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        kind, application = f"cache of {self._holds}", self.APPLICATIONS[self._holds]
+        with (
+            explain_errors(f"the cache {self}"),
+            closing(
+                connect(self._path, (_make_table,), wait=self.BUSY, application=application, name=str(self), kind=kind)
+            ) as connection,
+        ):
+            yield connection
 
     def __str__(self) -> str:
-        return f"file {str(self._path)!r}"
+        return f"file {clip(str(self._path), 200)}"
+
+
+def _make_table(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)")

@@ -6,7 +6,7 @@ The model hub is asked in seconds whether it is there: its own client waits for 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -33,7 +33,6 @@ __all__ = [
     "load_pretrained",
     "model_name",
     "need_hub",
-    "nli_columns",
     "sigmoid",
     "softmax",
     "token_windows",
@@ -152,30 +151,6 @@ def check_published(file: Path, expected: str, name: str) -> None:
             f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
             f"{expected[:12]}…); it was cut or changed: install the package again"
         )
-
-
-def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
-    """Which outputs of an NLI model are entailment, neutral and contradiction, by what its config calls them.
-
-    Raises:
-        ModelError: The names do not say, or there are not three.
-    """
-    labelled = ", ".join(str(labels[i]) for i in sorted(labels))
-    if len(labels) != 3:
-        raise ModelError(
-            f"{name} has {len(labels)} labels ({clip(labelled, 120)}); a judge needs entailment, neutral and "
-            "contradiction, and a model of two labels cannot say what contradicts; use a three-way one"
-        )
-    columns = []
-    for wanted in ("entail", "neutral", "contradict"):
-        matching = [i for i, label in labels.items() if str(label).strip().lower().startswith(wanted)]
-        if len(matching) != 1:
-            raise ModelError(
-                f"{name} calls its outputs {clip(labelled, 120)}, which does not say which is entailment, neutral and "
-                "contradiction, and their order differs between models; name them in id2label of its config.json"
-            )
-        columns += matching
-    return columns
 
 
 def model_name(name: str, **options: object) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from threading import Lock
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,11 @@ Judgement: TypeAlias = str | Sequence[float]
 
 Scripted: TypeAlias = str | Reply | ModelError
 """A reply, or an error that is raised instead."""
+
+T = TypeVar("T")
+
+Table: TypeAlias = Callable[[str, str], T] | Mapping[tuple[str, str], T]
+"""What a pair of texts gets."""
 
 _LABELS = ("entailment", "neutral", "contradiction")
 
@@ -79,10 +84,6 @@ class FakeEncoder:
         seed = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
         return _unit(np.random.default_rng(seed).standard_normal(self._dimensions))
 
-    def __repr__(self) -> str:
-        given = "" if self._given is None else f"{len(self._given)} texts, "
-        return f"FakeEncoder({given}dimensions={self._dimensions})"
-
 
 class FakeNLI:
     """Judgements from a function or a mapping.
@@ -99,32 +100,16 @@ class FakeNLI:
 
     isolated = True
 
-    def __init__(
-        self,
-        judgements: Callable[[str, str], Judgement] | Mapping[tuple[str, str], Judgement] | None = None,
-        *,
-        otherwise: Judgement = "neutral",
-    ) -> None:
+    def __init__(self, judgements: Table[Judgement] | None = None, *, otherwise: Judgement = "neutral") -> None:
         self.name = "fake"
         self.calls: list[tuple[tuple[str, str], ...]] = []
-        self._judgements = judgements
-        self._otherwise = otherwise
+        self._judge = _look_up(judgements, "entailment", otherwise)
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction)."""
         self.calls.append(tuple(pairs))
-        rows = [_probabilities(self._judgement(*pair)) for pair in pairs]
+        rows = [_probabilities(self._judge(*pair)) for pair in pairs]
         return np.array(rows, np.float64).reshape(len(rows), 3)
-
-    def _judgement(self, premise: str, hypothesis: str) -> Judgement:
-        if self._judgements is None:
-            return "entailment" if premise == hypothesis else self._otherwise
-        if isinstance(self._judgements, Mapping):
-            return self._judgements.get((premise, hypothesis), self._otherwise)
-        return self._judgements(premise, hypothesis)
-
-    def __repr__(self) -> str:
-        return f"FakeNLI({_describe(self._judgements, 'pairs')}, otherwise={self._otherwise!r})"
 
 
 class FakeCrossEncoder:
@@ -138,31 +123,15 @@ class FakeCrossEncoder:
         calls: The pairs of each call so far.
     """
 
-    def __init__(
-        self,
-        scores: Callable[[str, str], float] | Mapping[tuple[str, str], float] | None = None,
-        *,
-        otherwise: float = 0.0,
-    ) -> None:
+    def __init__(self, scores: Table[float] | None = None, *, otherwise: float = 0.0) -> None:
         self.name = "fake"
         self.calls: list[tuple[tuple[str, str], ...]] = []
-        self._scores = scores
-        self._otherwise = otherwise
+        self._score = _look_up(scores, 1.0, otherwise)
 
     def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n,)."""
         self.calls.append(tuple(pairs))
         return np.array([self._score(*pair) for pair in pairs], np.float64)
-
-    def _score(self, first: str, second: str) -> float:
-        if self._scores is None:
-            return 1.0 if first == second else self._otherwise
-        if isinstance(self._scores, Mapping):
-            return self._scores.get((first, second), self._otherwise)
-        return self._scores(first, second)
-
-    def __repr__(self) -> str:
-        return f"FakeCrossEncoder({_describe(self._scores, 'pairs')}, otherwise={self._otherwise})"
 
 
 class FakeInjectionClassifier:
@@ -190,8 +159,18 @@ class FakeInjectionClassifier:
             return self._probability(text)
         return 0.99 if any(word in text.lower() for word in self._probability) else 0.01
 
-    def __repr__(self) -> str:
-        return f"FakeInjectionClassifier({_describe(self._probability, 'words')})"
+
+class FakeLanguageModel:
+    """Log-probabilities without a model: a word is the likelier the oftener it occurred before in the text."""
+
+    name = "fake"
+
+    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
+        """One array of shape (T - 1,) for each text of T words."""
+        return [
+            np.array([np.log((n := words[: i + 1].count(word)) / (n + 100)) for i, word in enumerate(words)][1:], float)
+            for words in map(str.split, texts)
+        ]
 
 
 class ScriptedGenerator:
@@ -280,8 +259,11 @@ class ScriptedGenerator:
             return scripted
         return Reply(scripted, prompt_tokens=len(prompt.text().split()), completion_tokens=len(scripted.split()))
 
-    def __repr__(self) -> str:
-        return f"ScriptedGenerator({_describe(self._replies, 'replies')}, asked {len(self.prompts)} times)"
+
+def _look_up(table: Table[T] | None, equal: T, otherwise: T) -> Callable[[str, str], T]:
+    if table is None:
+        return lambda first, second: equal if first == second else otherwise
+    return table if callable(table) else lambda first, second: table.get((first, second), otherwise)
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -295,30 +277,3 @@ def _probabilities(judgement: Judgement) -> Sequence[float]:
     if judgement not in _LABELS:
         raise ModelError(f"a judgement must be one of {', '.join(_LABELS)} or three numbers, got {clip(judgement)}")
     return [float(judgement == label) for label in _LABELS]
-
-
-def _describe(script: object, kind: str) -> str:
-    if script is None:
-        return "by equality"
-    if callable(script):
-        return getattr(script, "__name__", "function")
-    return clip(script) if isinstance(script, str) else f"{len(script)} {kind}"  # type: ignore[arg-type]
-
-
-class FakeLanguageModel:
-    """Log-probabilities without a model: a word is the likelier the oftener it occurred before in the text."""
-
-    name = "fake"
-
-    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
-        """One array of shape (T - 1,) for each text of T words."""
-        return [_repetition(text.split()) for text in texts]
-
-
-def _repetition(tokens: list[str]) -> NDArray[np.float64]:
-    counts: dict[str, int] = {}
-    values = []
-    for token in tokens:
-        counts[token] = counts.get(token, 0) + 1
-        values.append(np.log(counts[token] / (counts[token] + 100)))
-    return np.array(values[1:], dtype=float)

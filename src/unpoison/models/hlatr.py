@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import NamedModel, sigmoid
-from unpoison.models.cross_encoders import PairClassifier
+from unpoison.models.classifiers import TorchClassifier
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
@@ -78,7 +78,7 @@ class HlatrScorer(NamedModel):
     ) -> None:
         self.name = f"hlatr:{name_or_path}" + ("" if head is None else f",head={head}")
         self._torch = require("torch", "HLATR")
-        self._pairs = PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
+        self._pairs = TorchClassifier(self.name, str(name_or_path), device, batch_size, max_length)
         if len(self._pairs.labels) != 1:
             raise ModelError(f"{self.name} has {len(self._pairs.labels)} outputs; use a reranker, which has one")
         self._checkpoint = str(name_or_path)

@@ -59,18 +59,18 @@ NLI_MODELS = {
     "reader-base": "reader:load_base_reader",
     "answers": "lexical:AnswerNLI",
     "lexical": "lexical:LexicalNLI",
-    "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
-    "onnx:FOLDER": "onnx:OnnxNLI",
+    "cross:NAME_OR_PATH": "classifiers:CrossEncoderNLI",
+    "onnx:FOLDER": "classifiers:onnx_nli",
 }
 CROSS_ENCODERS = {
-    "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderScorer",
+    "cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer",
     "hlatr:NAME_OR_PATH": "hlatr:HlatrScorer",
 }
 
 
 INJECTION_MODELS = {
-    "hf:NAME_OR_PATH": "injection:TransformersInjectionClassifier",
-    "onnx:FOLDER": "injection:OnnxInjectionClassifier",
+    "hf:NAME_OR_PATH": "classifiers:CheckpointInjectionClassifier",
+    "onnx:FOLDER": "classifiers:onnx_injection_classifier",
 }
 
 

@@ -1,4 +1,4 @@
-"""Encoders and NLI judges exported to ONNX: onnxruntime and tokenizers, no torch."""
+"""Encoders and classifiers exported to ONNX: onnxruntime and tokenizers, no torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import CheckpointEncoder, NamedModel, in_batches, nli_columns, softmax, token_windows
+from unpoison.models.checkpoints import CheckpointEncoder, in_batches, token_windows
 from unpoison.text.alignment import Region
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
-__all__ = ["Graph", "OnnxEncoder", "OnnxNLI", "labels_of", "open_graph"]
+__all__ = ["Graph", "OnnxClassifier", "OnnxEncoder", "open_graph"]
 
 
 class OnnxEncoder(CheckpointEncoder):
@@ -76,43 +76,6 @@ class OnnxEncoder(CheckpointEncoder):
         weight = mask[:, :, None]
         pooled: NDArray[Any] = (output * weight).sum(axis=1) / weight.sum(axis=1)
         return pooled
-
-
-class OnnxNLI(NamedModel):
-    """A three-way NLI judge in a folder with `model.onnx` (or `onnx/model.onnx`), `tokenizer.json` and `config.json`.
-
-    The outputs are read by the names in the config's `id2label`, never by position.
-
-    Args:
-        folder: Where the files are.
-        batch_size: Pairs per run.
-        max_length: Tokens of a pair, at most what the model's files allow; the longer text is cut first.
-        providers: onnxruntime's execution providers, the preferred first.
-
-    Raises:
-        MissingExtraError: The extra `onnx` is not installed.
-        ModelError: A file is missing or unusable, or the labels do not name the three classes.
-    """
-
-    def __init__(
-        self,
-        folder: str | Path,
-        *,
-        batch_size: int = 16,
-        max_length: int = 512,
-        providers: Sequence[str] = ("CPUExecutionProvider",),
-    ) -> None:
-        self.name = f"onnx:{folder}"
-        self._columns = nli_columns(labels_of(self.name, Path(folder)), self.name)
-        self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers)
-
-    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
-
-        Raises:
-            ModelError: The graph made a value that is not finite, or not three values per pair.
-        """
-        return softmax(self._graph.logits(pairs, 3))[:, self._columns] if pairs else np.zeros((0, 3))
 
 
 def open_graph(
@@ -228,12 +191,30 @@ class Graph:
         with self._lock:
             return in_batches(items, self._batch_size, batch, self._name)
 
-    def logits(self, items: Sequence[Any], labels: int) -> NDArray[np.float64]:
-        """A classifier's output for all items, shape (n, labels).
+
+class OnnxClassifier(Graph):
+    """A sequence classifier in a folder that also has its `config.json`, which names the outputs.
+
+    Raises:
+        MissingExtraError: The extra `onnx` is not installed.
+        ModelError: A file is missing or unusable.
+    """
+
+    OVERLAP = 32
+
+    def __init__(self, name: str, folder: str, device: str | None, batch_size: int, max_length: int) -> None:
+        self.labels = _labels(name, Path(folder))
+        providers = ("CUDAExecutionProvider",) if (device or "").startswith("cuda") else ()
+        providers = (*providers, "CPUExecutionProvider")
+        super().__init__(name, Path(folder), batch_size, max_length, providers, overlap=self.OVERLAP)
+
+    def logits(self, items: Sequence[Any], /) -> NDArray[np.float64]:
+        """Of texts or pairs, shape (n, labels).
 
         Raises:
             ModelError: The graph made something else, or a value that is not finite.
         """
+        labels = len(self.labels)
 
         def check(output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
             if output.ndim != 2 or output.shape[1] != labels:
@@ -243,10 +224,10 @@ class Graph:
                 )
             return output
 
-        return self.run(items, "logits", check)
+        return self.run(items, "logits", check) if items else np.zeros((0, labels))
 
     def windows(self, text: str) -> list[Region]:
-        """Where the windows stand in which the graph can read a whole text; `overlap` tokens are in two of them."""
+        """Where the windows stand in which the graph can read a whole text; they overlap."""
         with self._lock:
             first = self._tokenizer.encode(text)
         return token_windows(
@@ -277,7 +258,7 @@ def _longest(name: str, folder: Path) -> int:
     return min((value for value in lengths if isinstance(value, int) and value > 0), default=2**31)
 
 
-def labels_of(name: str, folder: Path) -> dict[int, str]:
+def _labels(name: str, folder: Path) -> dict[int, str]:
     """What the outputs of a classifier are called, by the `id2label` of its `config.json`.
 
     Raises:

@@ -1,0 +1,352 @@
+"""Classifiers of texts and of pairs of texts: NLI judges, scorers, detectors of prompt injections.
+
+Each is a checkpoint of the transformers library, or a folder with an ONNX graph (`runtime="onnx"`: `model.onnx` or
+`onnx/model.onnx`, `tokenizer.json` and `config.json`). Outputs are read by the names in `id2label`, never by position.
+A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is
+set. Code that comes with a checkpoint is never run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, clip
+from unpoison.models.checkpoints import (
+    NamedModel,
+    encodable,
+    in_batches,
+    load_pretrained,
+    sigmoid,
+    softmax,
+    token_windows,
+)
+from unpoison.models.onnx import OnnxClassifier
+from unpoison.text.alignment import Region
+from unpoison.utils.checks import among, at_least
+from unpoison.utils.extras import require
+
+__all__ = [
+    "CheckpointInjectionClassifier",
+    "CrossEncoderNLI",
+    "CrossEncoderScorer",
+    "TorchClassifier",
+    "injection_columns",
+    "nli_columns",
+    "onnx_injection_classifier",
+    "onnx_nli",
+]
+
+Runtime = Literal["torch", "onnx"]
+
+INJECTED = frozenset(
+    ("attack", "hijack", "injected", "injection", "jailbreak", "jailbreaking", "malicious", "poisoned", "unsafe")
+)
+"""Words in the names of the outputs that mean an injection, unless a negation stands beside them."""
+
+NEGATED = frozenset(["benign", "legit", "no", "non", "none", "not", "safe"])
+
+_WORD = re.compile(r"[a-z]{1,40}")
+_NUMBERED = re.compile(r"label_([0-9]{1,3})")
+
+
+class Classifier(Protocol):
+    """Texts, or pairs of texts, to logits."""
+
+    labels: dict[int, str]
+
+    def logits(self, items: Sequence[Any], /) -> NDArray[np.float64]:
+        """Shape (n, labels)."""
+
+    def windows(self, text: str) -> list[Region]:
+        """Where the windows stand in which a whole text can be read."""
+
+
+class CheckpointModel(NamedModel):
+    """What the three models share: a classifier, by either runtime.
+
+    Args:
+        name_or_path: The checkpoint, or the folder with the graph.
+        kind: What the model's name begins with, for a checkpoint.
+        runtime: Which library runs it.
+        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one, for a graph the processor.
+        batch_size: Texts or pairs at once.
+        max_length: Tokens of a text or pair, at most what the model has positions for; the longer text is cut first.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        kind: str,
+        runtime: Runtime,
+        device: str | None,
+        batch_size: int,
+        max_length: int,
+    ) -> None:
+        among("runtime", runtime, ("torch", "onnx"))
+        self.name = f"{kind if runtime == 'torch' else 'onnx'}:{name_or_path}"
+        make = TorchClassifier if runtime == "torch" else OnnxClassifier
+        self._classifier: Classifier = make(self.name, str(name_or_path), device, batch_size, max_length)
+
+
+class CrossEncoderNLI(CheckpointModel):
+    """An NLI judge: any three-way sequence classifier.
+
+    Args:
+        name_or_path: The default is the model of RADAR (Section 5.1).
+        runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
+        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one.
+        batch_size: Pairs per forward pass.
+        max_length: Tokens of a pair; the longer text is cut first.
+
+    Raises:
+        MissingExtraError: The extra `torch` or `onnx` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its labels do not name the three classes.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path = "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
+        *,
+        runtime: Runtime = "torch",
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        super().__init__(name_or_path, "cross", runtime, device, batch_size, max_length)
+        self._columns = nli_columns(self._classifier.labels, self.name)
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return softmax(self._classifier.logits(pairs))[:, self._columns] if pairs else np.zeros((0, 3))
+
+
+class CrossEncoderScorer(CheckpointModel):
+    """A similarity or relevance scorer: any sequence classifier with one output.
+
+    Arguments and errors are those of `CrossEncoderNLI`.
+    """
+
+    def __init__(
+        self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 16, max_length: int = 512
+    ) -> None:
+        super().__init__(name_or_path, "cross", "torch", device, batch_size, max_length)
+        if len(self._classifier.labels) != 1:
+            raise ModelError(
+                f"{self.name} has {len(self._classifier.labels)} outputs and a scorer has one; "
+                "use a reranker or similarity cross-encoder"
+            )
+
+    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n,), in (0, 1): the sigmoid of the model's output for each (text, text), which keeps its order.
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return sigmoid(self._classifier.logits(pairs)[:, 0])
+
+
+class CheckpointInjectionClassifier(CheckpointModel):
+    """A detector of prompt injections: any sequence classifier whose labels say which output is an injection.
+
+    A text with more tokens than the model reads is judged in windows, of which the worst counts.
+
+    Args:
+        name_or_path: The checkpoint, or the folder with the graph.
+        runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
+        label: The output that means an injection, where the names in `id2label` do not say it.
+        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one.
+        batch_size: Windows per forward pass.
+        max_length: Tokens of a window.
+
+    Raises:
+        MissingExtraError: The extra `torch` or `onnx` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its labels do not say which output is an injection.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        runtime: Runtime = "torch",
+        label: str | None = None,
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        super().__init__(name_or_path, "hf", runtime, device, batch_size, max_length)
+        self._columns = injection_columns(self._classifier.labels, self.name, label)
+
+    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without a token.
+
+        Raises:
+            ModelError: The model made a value that is not finite, or not one for each label.
+        """
+        clean = [encodable(text) for text in texts]
+        owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self._classifier.windows(text)]
+        highest = np.zeros(len(texts))
+        if owned:
+            likely = probability(self._classifier.logits([window for _, window in owned]), self._columns)
+            np.maximum.at(highest, [i for i, _ in owned], likely)
+        return highest
+
+
+def onnx_nli(folder: str, *, batch_size: int = 16, max_length: int = 512) -> CrossEncoderNLI:
+    """`CrossEncoderNLI` of a folder with a graph."""
+    return CrossEncoderNLI(folder, runtime="onnx", batch_size=batch_size, max_length=max_length)
+
+
+def onnx_injection_classifier(
+    folder: str, *, label: str | None = None, batch_size: int = 16, max_length: int = 512
+) -> CheckpointInjectionClassifier:
+    """`CheckpointInjectionClassifier` of a folder with a graph."""
+    return CheckpointInjectionClassifier(
+        folder, runtime="onnx", label=label, batch_size=batch_size, max_length=max_length
+    )
+
+
+class TorchClassifier:
+    """A checkpoint of the transformers library: pairs of texts, or texts, to logits."""
+
+    OVERLAP = 32
+
+    def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+            at_least(option, value, 1)
+        self._torch, self._name, self._batch_size = require("torch", "a cross-encoder"), name, batch_size
+        kind = "SequenceClassification"
+        self._tokenizer, self._model, missing = load_pretrained(kind, path, "a cross-encoder", device)
+        if missing:
+            raise ModelError(
+                f"{name} has no trained classification head ({', '.join(missing[:3])} missing); "
+                "use a checkpoint that was trained on pairs of texts"
+            )
+        self.device, model = self._model.device, self._model
+        positions = getattr(model.config, "max_position_embeddings", None) or max_length
+        self._max_length = min(max_length, self._tokenizer.model_max_length, positions)
+        self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
+        self.labels: dict[int, str] = dict(model.config.id2label)
+
+    def logits(self, pairs: Sequence[tuple[str, str]] | Sequence[str]) -> NDArray[np.float64]:
+        """Shape (n, labels)."""
+        if not pairs:
+            return np.zeros((0, len(self.labels)))
+        with self._lock:
+            return in_batches(pairs, self._batch_size, self._logits, self._name)
+
+    def windows(self, text: str) -> list[Region]:
+        """Where the windows stand in which the model can read a whole text; they overlap."""
+        if not self._tokenizer.is_fast:
+            raise ModelError(f"{self._name} has no fast tokenizer, which says where tokens stand; save it with one")
+        with self._lock:
+            features = self._tokenizer(
+                text,
+                truncation=True,
+                max_length=self._max_length,
+                stride=min(self.OVERLAP, self._max_length // 4),
+                return_overflowing_tokens=True,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+            )
+        return token_windows(
+            [offset for offset, special in zip(part, mask) if not special]
+            for part, mask in zip(features["offset_mapping"], features["special_tokens_mask"])
+        )
+
+    def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """What the last layer makes of the first token, shape (n, width)."""
+        if not pairs:
+            return np.zeros((0, self._model.config.hidden_size))
+        with self._lock:
+            return in_batches(pairs, self._batch_size, self._first_tokens, self._name)
+
+    def _logits(self, pairs: list[Any]) -> NDArray[np.floating]:
+        return self._run(pairs).logits.float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _first_tokens(self, pairs: list[Any]) -> NDArray[np.floating]:
+        states = self._run(pairs, output_hidden_states=True).hidden_states
+        return states[-1][:, 0].float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _run(self, pairs: list[Any], **options: bool) -> Any:
+        texts = [pairs] if isinstance(pairs[0], str) else map(list, zip(*pairs))
+        features = self._tokenizer(
+            *texts, truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
+        )
+        with self._torch.inference_mode():
+            return self._model(**features.to(self.device), **options)
+
+
+def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
+    """Which outputs of an NLI model are entailment, neutral and contradiction, by what its config calls them.
+
+    Raises:
+        ModelError: The names do not say, or there are not three.
+    """
+    labelled = ", ".join(str(labels[i]) for i in sorted(labels))
+    if len(labels) != 3:
+        raise ModelError(
+            f"{name} has {len(labels)} labels ({clip(labelled, 120)}); a judge needs entailment, neutral and "
+            "contradiction, and a model of two labels cannot say what contradicts; use a three-way one"
+        )
+    columns = []
+    for wanted in ("entail", "neutral", "contradict"):
+        matching = [i for i, label in labels.items() if str(label).strip().lower().startswith(wanted)]
+        if len(matching) != 1:
+            raise ModelError(
+                f"{name} calls its outputs {clip(labelled, 120)}, which does not say which is entailment, neutral and "
+                "contradiction, and their order differs between models; name them in id2label of its config.json"
+            )
+        columns += matching
+    return columns
+
+
+def injection_columns(labels: Mapping[int, str], name: str, label: str | None = None) -> list[int]:
+    """Which outputs of a classifier mean an injection, by what its config calls them.
+
+    A model of one output is taken for what says so; of two that are called LABEL_0 and LABEL_1 the second is.
+
+    Args:
+        labels: Its `id2label`.
+        name: What messages call it.
+        label: The one that means an injection, where the user knows.
+
+    Raises:
+        ModelError: The names do not say, or there is no such label.
+    """
+    known = {index: str(text).strip().lower() for index, text in labels.items()}
+    listed = ", ".join(str(labels[index]) for index in sorted(labels))
+    if label is not None:
+        chosen = [index for index, text in known.items() if text == label.strip().lower()]
+        if len(chosen) != 1:
+            raise ModelError(f"{name} has no output {clip(label)}; its outputs are {clip(listed, 200)}")
+        return chosen
+    numbers = [_NUMBERED.fullmatch(text) for text in known.values()]
+    if len(known) == 2 and all(numbers):
+        return [index for index, text in known.items() if text == "label_1"]
+    words = {index: frozenset(_WORD.findall(text)) for index, text in known.items()}
+    columns = sorted(index for index, own in words.items() if own & INJECTED and not own & NEGATED)
+    if columns and (len(columns) < len(known) or len(known) == 1):
+        return columns
+    raise ModelError(
+        f"{name} calls its outputs {clip(listed, 200)}, which does not say which one is a prompt injection; "
+        "name it: label=NAME"
+    )
+
+
+def probability(logits: NDArray[np.float64], columns: Sequence[int]) -> NDArray[np.float64]:
+    """Logits of shape (n, labels) to the probability of the chosen outputs, shape (n,); of one output its sigmoid."""
+    if logits.shape[1] == 1:
+        return sigmoid(logits[:, 0])
+    summed: NDArray[np.float64] = softmax(logits)[:, list(columns)].sum(axis=1)
+    return np.minimum(summed, 1.0)
