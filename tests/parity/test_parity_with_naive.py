@@ -6,17 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from needs import need
-
-for module in ("bm25s", "networkx", "rouge_score", "sklearn"):
-    need(module)
+from numpy import array
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.speed import naive, speed_check  # noqa: E402  scripts beside the package, not a part of it
+from benchmarks.speed import naive, speed_check
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.needs("bm25s", "networkx", "rouge_score", "sklearn"), pytest.mark.parity]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -33,6 +29,4 @@ def test_bm25_by_hand_is_bm25s() -> None:
 def test_naive_cut_keeps_the_larger_source_side() -> None:
     agreement = [[1.0, 0.9, 0.8, 0.05], [0.9, 1.0, 0.85, 0.05], [0.8, 0.85, 1.0, 0.05], [0.05, 0.05, 0.05, 1.0]]
     conflict = [[0.0, 0.02, 0.02, 0.7], [0.02, 0.0, 0.02, 0.7], [0.02, 0.02, 0.0, 0.7], [0.7, 0.7, 0.7, 0.0]]
-    from numpy import array
-
     assert naive.radar_cut(array(agreement), array(conflict)) == [0, 1, 2]
