@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,6 @@ from unpoison.core.registry import BUILT_IN, find, options
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-RESULTS = [DOCS / "results.md", *sorted((DOCS / "results").glob("*.md"))]
 NUMBERED = re.compile(r"^\|.*\d.*[\[(]\d.*\|$", re.MULTILINE)
 """A row of a table with a measured number and its interval."""
 
@@ -82,13 +82,19 @@ def test_tables_of_options_are_those_of_the_program(kind: str, name: str) -> Non
         assert set(shown) == set(known), "a page names every option of its attack"
 
 
+def plain(cells: list[str]) -> tuple[str, ...]:
+    return tuple(cell.replace("`", "").replace("*", "").strip() for cell in cells)
+
+
 @pytest.mark.parametrize(
     "page", [*sorted((DOCS / "defenses").glob("*.md")), *sorted((DOCS / "attacks").glob("*.md"))], ids=lambda p: p.stem
 )
 def test_measured_rows_stand_in_the_results(page: Path) -> None:
     """A number is copied with its row, so that the results cannot change without the pages that quote them."""
-    results = "\n".join(path.read_text(encoding="utf-8") for path in RESULTS)
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in (DOCS / "results").glob("*.json")]
+    rows = {plain(row) for tables in files if isinstance(tables, list) for table in tables for row in table["rows"]}
+    known = rows | {row[1:] for row in rows}
     _, _, measured = page.read_text(encoding="utf-8").partition("\n## Measured\n")
     for row in NUMBERED.findall(measured.partition("\n## ")[0]):
-        cells = row.strip("| ").split(" | ")
-        assert row in results or " | ".join(cells[1:]) in results, f"{page.name}: not in the results: {row}"
+        cells = plain(row.strip("| ").split(" | "))
+        assert cells in known or cells[1:] in known, f"{page.name}: not in the results: {row}"

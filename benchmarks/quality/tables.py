@@ -1,8 +1,8 @@
 """Run named tables of the docs again and compare them with what stands there.
 
     python -m benchmarks tables --list
-    python -m benchmarks tables nli-judge trustrag-table-6      # compare; exit status 1 where a number differs
-    python -m benchmarks tables --write nli-judge               # put the new table and this commit into the docs
+    python -m benchmarks tables sample                          # compare; exit status 1 where a number differs
+    python -m benchmarks tables --write sample                  # put the new table and this commit into the docs
     python -m benchmarks tables                                 # all of them: hours
 
 A table stands in its document between `<!-- table NAME, commit HASH -->` and `<!-- end NAME -->`. What depends on the
@@ -48,12 +48,6 @@ class Table:
         return any(part.startswith(DATA) for part in self.command)
 
 
-def preset(name: str, *options: str, minutes: float) -> Table:
-    """A paper's table, published numbers beside measured ones."""
-    command = ("-m", "benchmarks", "preset_table", name, DATA, *options)
-    return Table(f"docs/results/{name}.md", command, minutes=minutes)
-
-
 TABLES = {
     "sample": Table(
         "docs/results.md",
@@ -64,10 +58,6 @@ TABLES = {
         ),
         minutes=0.2,
     ),
-    "nli-judge": Table("docs/results.md", ("-m", "benchmarks", "nli", DATA), minutes=0.2),
-    "ragdefender-table-8": preset("ragdefender-table-8", "-g", "extractive", minutes=2),
-    "trustrag-table-6": preset("trustrag-table-6", "-e", "minilm", minutes=12),
-    "radar-table-1": preset("radar-table-1", "-g", "extractive", minutes=12),
 }
 
 _MACHINE = re.compile(r"/s$|\bms\b|\bMB\b|seconds|minutes")
