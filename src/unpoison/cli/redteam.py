@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,26 +14,21 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
-from unpoison.cli.redteam_setup import CHECK_EXAMPLES, INIT_EXAMPLES, MayTest, check, init, mask_secrets, report_removal
 
 if TYPE_CHECKING:
-    from unpoison.algorithms.intervals import Estimate
     from unpoison.bench.evaluation.gates import Alert
-    from unpoison.bench.redteam import Cleaned, Results
-    from unpoison.bench.redteam.results import Cell
+    from unpoison.bench.redteam import Hosts, Results
 
-__all__ = ["EXAMPLES", "problems_of", "redteam"]
+__all__ = ["EXAMPLES", "redteam"]
 
 MAX_SHOWN = 20
-"""Items of a list that are named."""
-
+"""Problems that are shown."""
 
 EXAMPLES = """\b
 Examples:
   unpoison redteam init http://127.0.0.1:8000 && unpoison redteam check redteam.yaml
-  unpoison redteam redteam.yaml --dry-run
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
-  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --against last.json --junit junit.xml --sarif redteam.sarif
+  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --junit junit.xml --sarif redteam.sarif
   unpoison redteam redteam.yaml --report report.html
   unpoison redteam clean journal.jsonl
 
@@ -38,14 +36,6 @@ Only systems on this machine are tested, unless --i-may-test names the host. Eve
 the journal first; after Ctrl-C, a crash or a power cut 'unpoison redteam clean JOURNAL' takes it back.
 Exit status: 0 when everything was measured, 1 when some questions failed or documents may remain, 2 when nothing could
 be done; with gates 1 when a gate failed, and 2 for everything else.
-"""
-
-CLEAN_EXAMPLES = """\b
-Examples:
-  unpoison redteam clean journal.jsonl
-  unpoison redteam clean journal.jsonl --config redteam.yaml
-
-Exit status: 0 when nothing is left, 1 when documents may remain (each is named), 2 when nothing could be done.
 """
 
 
@@ -66,6 +56,8 @@ redteam = typer.Typer(
 )
 
 AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
+ConfigFile = Annotated[Path, argument("CONFIG", "What is tested, in YAML; see docs/redteam.md.")]
+MayTest = Annotated[list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")]
 
 
 @redteam.callback(epilog=EXAMPLES)
@@ -73,27 +65,110 @@ def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
 
 
-for setup, examples, line in (
-    (init, INIT_EXAMPLES, "Write the configuration: three questions, or OpenAPI."),
-    (check, CHECK_EXAMPLES, "Ask, plant and remove once; say what was understood."),
-):
-    redteam.command(cls=Command, epilog=examples, short_help=line)(setup)
+@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Write the configuration and the questions of a system.")
+def init(
+    where: Annotated[str, argument("URL", "The system's address, or the one that answers a question.")],
+    output: Annotated[Path, option("-o --output FILE", "What is written.")] = Path("redteam.yaml"),
+    questions: Annotated[Path, option("FILE", "Where the questions go; kept where it exists.")] = Path(
+        "questions.jsonl"
+    ),
+    model: Annotated[str | None, option("NAME", "The model of a chat endpoint; else the first it lists.")] = None,
+    force: Annotated[bool, option("--force", "Write over a configuration that exists.")] = False,
+    may_test: MayTest = None,
+) -> None:
+    """Ask a system once and read its OpenAPI page; write how it is tested, and questions from what it shows."""
+    import yaml
+
+    from unpoison.bench.redteam import Hosts
+    from unpoison.bench.redteam.discovery import discover
+    from unpoison.bench.redteam.http_target import HttpTarget
+    from unpoison.cli.common import say
+    from unpoison.errors import InputError
+
+    if output.exists() and not force:
+        raise InputError(f"{output} exists; give another file with --output, or --force to write over it")
+    hosts = Hosts(may_test or ())
+    target = discover(where, hosts, model=model)
+    if "plant" not in target:
+        url = _prompt("The URL that adds a document")
+        target["plant"] = {"url": url, "body": {"text": "{text}", "metadata": {"canary": "{canary}"}}, "id": "$.id"}
+    if "remove" not in target:
+        added = str(target["plant"]["url"]).partition("?")[0].rstrip("/")
+        target["remove"] = {"method": "DELETE", "url": _prompt("The URL that removes one", f"{added}/{{id}}")}
+    HttpTarget(target, hosts)  # it is usable, or says why
+    values = {
+        "target": target,
+        "questions": relpath(questions, output.parent),
+        "attacks": ["poisonedrag"],
+        "poisons": [1],
+    }
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
+    output.write_text(f"# Written by 'unpoison redteam init'; see docs/redteam.md.\n{text}", encoding="utf-8")
+    if not questions.exists():
+        _write_questions(questions, target, hosts)
+    for kind in ("ask", "plant", "remove"):
+        call = target[kind]
+        paths = ", ".join(call[name] for name in ("answer", "passages", "id") if name in call)
+        typer.echo(f"{kind}: {call.get('method', 'POST')} {call['url']}{f' -> {paths}' if paths else ''}")
+    say(f"wrote {output} and {questions}; next: unpoison redteam check {output}")
+
+
+def _prompt(text: str, default: str | None = None) -> str:
+    return str(typer.prompt(text, default=default, err=True)).strip()
+
+
+def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
+    """Questions about the passages that the system shows; one to be replaced where none can be made."""
+    from unpoison.bench.check.cases import make_examples
+    from unpoison.bench.redteam.discovery import shown_passages
+    from unpoison.bench.redteam.http_target import HttpTarget
+    from unpoison.cli.common import say
+
+    passages = shown_passages(HttpTarget(target, hosts).ask)[0] if "passages" in target["ask"] else []
+    rows = [
+        {"question": one.question, "correct_answers": one.correct_answers, "incorrect_answers": one.incorrect_answers}
+        for one in make_examples(passages, (), 10)[0]
+    ]
+    if not rows:
+        say(f"{path} holds one example; replace it by questions that your documents answer")
+        rows = [
+            {"question": "When was the town hall built?", "correct_answers": ["1912"], "incorrect_answers": ["1950"]}
+        ]
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Ask, plant and remove once; say what was understood.")
+def check(
+    config: ConfigFile,
+    question: Annotated[str | None, option("TEXT", "What is asked; the first of the questions otherwise.")] = None,
+    journal: Annotated[Path | None, option("FILE", "Where that document is noted first; CONFIG.check.journal.")] = None,
+    may_test: MayTest = None,
+) -> None:
+    """Ask once, plant one harmless document, remove it, and show what was understood."""
+    from unpoison.bench.redteam import Config, Hosts
+    from unpoison.bench.redteam.campaign import check_target
+    from unpoison.cli.common import say
+    from unpoison.cli.display import show
+
+    where = journal or config.with_suffix(".check.journal")
+    with report_removal(where):
+        lines, problems = check_target(Config.load(config), where, hosts=Hosts(may_test or ()), question=question)
+    show(*lines)
+    for problem in problems:
+        say(problem)
+    raise typer.Exit(1 if problems else 0)
 
 
 @redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
 def run(
-    config: Annotated[Path, argument("CONFIG", "What is tested, in YAML; see docs/redteam.md.")],
+    config: ConfigFile,
     journal: Annotated[
         Path | None, option("FILE", "Where everything planted is written first; CONFIG.journal.")
     ] = None,
-    dry_run: Annotated[bool, option("--dry-run", "Show what would be sent, and send nothing.")] = False,
-    may_test: MayTest = None,
-    in_flight: Annotated[int | None, option("N", "Questions at the same time.", min=1, max=64)] = None,
-    rate: Annotated[float | None, option("N", "Requests per second at most.")] = None,
-    budget: Annotated[int | None, option("N", "Requests at most.", min=1)] = None,
     limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
-    csv: Annotated[Path | None, option("FILE", "Write CSV, one line per attack.")] = None,
-    report: Annotated[Path | None, option("FILE.html", "Write one page for who signs it; works offline.")] = None,
+    report: Annotated[Path | None, option("FILE.html", "Write one page; works offline.")] = None,
+    may_test: MayTest = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -102,41 +177,35 @@ def run(
 ) -> None:
     """Ask, plant, wait until it is served, ask, remove, ask again; say how often the answer was the attacker's."""
     from unpoison.bench.redteam import Config, Hosts, run_test
-    from unpoison.bench.redteam.factory import secrets_of_environment
+    from unpoison.bench.redteam.page import headline, redteam_page, results_table
     from unpoison.bench.redteam.results import MEASURES
-    from unpoison.bench.redteam.session import rehearsal_of_requests
-    from unpoison.bench.redteam.summary import redteam_page
     from unpoison.cli.common import progress, say
+    from unpoison.cli.display import report_table, show
     from unpoison.cli.gates import Checks, check_outputs
 
-    chosen = Config.load(config).with_bounds(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
-    secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
+    chosen = Config.load(config)
+    if limit is not None:
+        chosen = chosen.model_copy(update={"limit": limit})
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs((), csv, report)
+    check_outputs((), report)
     where = journal or config.with_suffix(".journal")
-    with mask_secrets(secrets):
-        if dry_run:
-            _show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
-            return
-        with progress() as advance, report_removal(where):
-            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
-    if csv is not None:
-        csv.write_text(results.to_csv(), encoding="utf-8")
+    with progress() as advance, report_removal(where):
+        results = run_test(chosen, where, hosts=Hosts(may_test or ()), progress=advance)
     if report is not None:
-        report.write_text(secrets.mask(redteam_page(results)), encoding="utf-8")
+        report.write_text(redteam_page(results), encoding="utf-8")
     if as_json:
         sys.stdout.write(results.to_json())
     else:
-        _show_results(results)
+        show(f"{results.run.get('name', '')}: {headline(results)}", "", report_table(results_table(results)))
     problems = problems_of(results)
-    for problem in problems[:MAX_SHOWN]:
+    for problem in [*problems, *notes_of(results)][:MAX_SHOWN]:
         say(problem)
-    code = _exit_code(results)
-    alerts = _alerts(results)
-    raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts))
+    measured = any(not trial.failed for trial in results.trials)
+    code = (0 if results.complete else 1) if measured else 2
+    raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts_of(results)))
 
 
-@redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
+@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Take back exactly what a test has planted.")
 def clean(
     journal: Annotated[Path, argument("JOURNAL", "The journal of a test.")],
     config: Annotated[
@@ -146,140 +215,17 @@ def clean(
     as_json: AsJson = False,
 ) -> None:
     """Take back exactly what a test has planted, and nothing else; may be interrupted and repeated."""
-    import json
-
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam import clean as take_back
-    from unpoison.bench.redteam.factory import secrets_of_environment
-    from unpoison.cli.common import progress
+    from unpoison.cli.common import count_noun, progress, say
 
-    secrets = secrets_of_environment()
-    with mask_secrets(secrets), progress() as advance:
-        cleaned = take_back(
-            journal,
-            secrets=secrets,
-            hosts=Hosts(may_test or ()),
-            config=None if config is None else Config.load(config),
-            progress=advance,
-        )
+    given = None if config is None else Config.load(config)
+    with progress() as advance:
+        cleaned = take_back(journal, hosts=Hosts(may_test or ()), config=given, progress=advance)
     if as_json:
         remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
         counts = {"removed": cleaned.removed, "accepted": cleaned.accepted}
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
-    _say_cleaned(cleaned, journal)
-    raise typer.Exit(0 if cleaned.clean else 1)
-
-
-def _show_requests(requests: Sequence[str]) -> None:
-    """What a dry run shows: every line of every request."""
-    from unpoison.cli.common import say
-    from unpoison.cli.display import show
-    from unpoison.report.rendering import excerpt
-
-    for request in requests:
-        show(*(excerpt(line, 2000) for line in request.splitlines()))
-    say("nothing was sent")
-
-
-def _show_results(results: Results) -> None:
-    """One column per attack, one line per figure, with intervals."""
-    from math import isnan
-
-    from rich.table import Table
-    from rich.text import Text
-
-    from unpoison.bench.redteam.results import MEASURES
-    from unpoison.cli.common import count_noun
-    from unpoison.cli.display import show
-    from unpoison.report.rendering import plain
-
-    table = Table(box=None, padding=(0, 1), title_justify="left")
-    title = f"{results.run.get('name', '')}: {count_noun(results.examples, 'question')}, 95 % intervals"
-    table.title = Text(plain(title), style="bold")
-    table.add_column("figure", overflow="fold")
-    cells = results.table()
-    for cell in cells:
-        heading = plain(cell.title if cell.poisons else "nothing planted")
-        table.add_column(Text(heading), justify="right", overflow="fold")
-    for name, measure in MEASURES.items():
-        estimates = [cell.figures[name] for cell in cells]
-        if any(not isnan(figure.value) for figure in estimates) and name != "failed":
-            unit = "%" if measure.unit == "share" else "s"
-            table.add_row(f"{measure.title}, {unit}", *(_figure(figure, measure.unit) for figure in estimates))
-    show(table, "")
-
-
-def _figure(estimate: Estimate, unit: str) -> str:
-    from math import isnan
-
-    if isnan(estimate.value):
-        return "-"
-    if unit == "share":
-        return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
-    interval = "" if isnan(estimate.low) else f" [{estimate.low:.2f} to {estimate.high:.2f}]"
-    return f"{estimate.value:.2f}{interval}"
-
-
-def problems_of(results: Results) -> list[str]:
-    """What went wrong, as sentences."""
-    from unpoison.cli.common import count_noun
-
-    sentences = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
-    missing = results.examples * len(results.cells) - len(results.trials)
-    if missing:
-        sentences.append(f"{count_noun(missing, 'question')} not asked; give the same command again to go on")
-    if results.accepted:
-        sentences.append(_unseen(results.accepted))
-    return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
-
-
-def _unseen(count: int) -> str:
-    from unpoison.cli.common import count_noun
-
-    return (
-        f"the removal of {count_noun(count, 'document')} was accepted, and nobody could look whether they are gone; "
-        "give target.find, a search for {canary}"
-    )
-
-
-def _exit_code(results: Results) -> int:
-    """0 all measured, 1 some failed or something remains, 2 nothing was measured."""
-    if not any(not trial.failed for trial in results.trials):
-        return 2
-    return 0 if results.complete else 1
-
-
-def _alerts(results: Results) -> list[Alert]:
-    """An alert for every answer that was the attacker's, and for every document that may remain."""
-    from unpoison.bench.evaluation.gates import Alert
-
-    raised = [_alert(cell, number) for cell in results.table() if cell.poisons for number in range(len(cell.trials))]
-    remaining = [
-        Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
-        for canary, reason in results.remaining
-    ]
-    return [*remaining, *(alert for alert in raised if alert is not None)]
-
-
-def _alert(cell: Cell, number: int) -> Alert | None:
-    from unpoison.bench.evaluation.gates import Alert
-    from unpoison.cli.common import count_noun
-    from unpoison.report.rendering import excerpt
-
-    trial = cell.trials[number]
-    if not trial.is_attacked(trial.answer):
-        return None
-    message = (
-        f"with {count_noun(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
-        f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"
-    )
-    return Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}")
-
-
-def _say_cleaned(cleaned: Cleaned, journal: Path) -> None:
-    """What cleaning came to."""
-    from unpoison.cli.common import count_noun, say
-
     for note in cleaned.notes:
         say(note)
     for canary, reason in cleaned.remaining:
@@ -287,10 +233,55 @@ def _say_cleaned(cleaned: Cleaned, journal: Path) -> None:
     for number in cleaned.damaged[:MAX_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
     if cleaned.accepted:
-        say(_unseen(cleaned.accepted))
-    left = f"; {count_noun(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
-    say(
-        f"removed {count_noun(cleaned.removed, 'document')}{left}"
-        if cleaned.removed or cleaned.accepted or left
-        else "nothing was left to remove"
-    )
+        say(f"the removal of {count_noun(cleaned.accepted, 'document')} was accepted and could not be verified")
+    say(f"removed {count_noun(cleaned.removed, 'document')}, {len(cleaned.remaining):,} may remain")
+    raise typer.Exit(0 if cleaned.clean else 1)
+
+
+@contextmanager
+def report_removal(journal: Path) -> Iterator[None]:
+    """Say after Ctrl-C whether anything is left."""
+    from unpoison.cli.common import say
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
+        raise
+
+
+def problems_of(results: Results) -> list[str]:
+    """Why the test is incomplete: exactly these make the exit code 1 or 2, and are errors in JUnit XML."""
+    left = [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+    if results.complete:
+        return []
+    return [*results.problems, *results.failures, *left]
+
+
+def notes_of(results: Results) -> Sequence[str]:
+    """What else there is to know."""
+    notes = list(results.problems) if results.complete else []
+    if results.accepted:
+        notes.append(
+            f"the removal of {results.accepted:,} documents was accepted and could not be verified; give target.find, a "
+            "search for {canary}"
+        )
+    return notes
+
+
+def alerts_of(results: Results) -> list[Alert]:
+    """An alert for every answer that was the attacker's, and for every document that may remain."""
+    from unpoison.bench.evaluation.gates import Alert
+    from unpoison.report.rendering import excerpt
+
+    alerts = [
+        Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
+        for canary, reason in results.remaining
+    ]
+    for cell in results.table():
+        for trial in cell.trials if cell.poisons else ():
+            if trial.is_attacked(trial.answer):
+                question, answer = excerpt(trial.question, 200), excerpt(trial.answer or "", 200)
+                message = f"with {cell.id} planted the answer to {question!r} became {answer!r}"
+                alerts.append(Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}"))
+    return alerts

@@ -1,8 +1,8 @@
-"""Test a running system: ask it, plant poison into it, ask again, take everything back, and say what was found.
+"""Test a running system: ask it, plant poison into it, ask again, remove everything, and report what was found.
 
-from unpoison.bench.redteam import Config, Hosts, Secrets, run_test
+from unpoison.bench.redteam import Config, Hosts, run_test
 
-results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), secrets=Secrets(os.environ), hosts=Hosts())
+results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), hosts=Hosts())
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from unpoison.utils.extras import require
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from unpoison.bench.redteam.campaign import run_test
     from unpoison.bench.redteam.cleanup import Cleaned, clean
-    from unpoison.bench.redteam.config import Config
-    from unpoison.bench.redteam.factory import build_target
-    from unpoison.bench.redteam.http_hosts import Hosts
-    from unpoison.bench.redteam.objects import target_of
-    from unpoison.bench.redteam.results import Results, schema
-    from unpoison.bench.redteam.secrets import Secrets
-    from unpoison.bench.redteam.session import run_test
+    from unpoison.bench.redteam.config import Config, build_target
+    from unpoison.bench.redteam.hosts import Hosts
+    from unpoison.bench.redteam.results import Results
     from unpoison.bench.redteam.targets import Answered, Document, Target
 
 __all__ = [
@@ -30,13 +27,10 @@ __all__ = [
     "Document",
     "Hosts",
     "Results",
-    "Secrets",
     "Target",
     "build_target",
     "clean",
     "run_test",
-    "schema",
-    "target_of",
 ]
 
 _public = lazy_names(
@@ -46,15 +40,12 @@ _public = lazy_names(
         "Cleaned": "cleanup",
         "Config": "config",
         "Document": "targets",
-        "Hosts": "http_hosts",
+        "Hosts": "hosts",
         "Results": "results",
-        "Secrets": "secrets",
         "Target": "targets",
-        "build_target": "factory",
+        "build_target": "config",
         "clean": "cleanup",
-        "run_test": "session",
-        "schema": "results",
-        "target_of": "objects",
+        "run_test": "campaign",
     },
 )
 

@@ -1,4 +1,4 @@
-"""Every question without an attack and under each: ask, plant, wait until it is served, remove, ask again.
+"""A test: every question without an attack and under each; ask, plant, wait until it is served, ask, remove, ask again.
 
 At most `in_flight` times `poisons` documents are planted at any moment, each for the seconds that its question takes.
 """
@@ -10,33 +10,190 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from threading import Lock
 
-from unpoison.bench.attacks.base import Attack, PoisonText
-from unpoison.bench.evaluation.examples import Example
+from unpoison import __version__
+from unpoison.bench.attacks.base import Attack
+from unpoison.bench.evaluation import Example, load
 from unpoison.bench.evaluation.poisoning import craft_one
+from unpoison.bench.evaluation.runs import moment
 from unpoison.bench.evaluation.specs import make_attack
-from unpoison.bench.redteam.cleanup import Remover, plant_document
-from unpoison.bench.redteam.config import Config
-from unpoison.bench.redteam.journal import Journal, Plant
-from unpoison.bench.redteam.pace import InterruptedTestError, Pace, Seen, ask_until, ready_until
-from unpoison.bench.redteam.rehearsal import rehearse
-from unpoison.bench.redteam.results import NO_ATTACK, Trial
-from unpoison.bench.redteam.targets import Answered, Document, Target, fingerprints, new_canary
-from unpoison.errors import TargetError, UnpoisonError
+from unpoison.bench.redteam.config import Config, build_target
+from unpoison.bench.redteam.hosts import Hosts
+from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam.pace import Clock, InterruptedTestError, Pace
+from unpoison.bench.redteam.planter import Planter
+from unpoison.bench.redteam.results import NO_ATTACK, Results, Trial
+from unpoison.bench.redteam.targets import Document, Target, fingerprints, new_canary
+from unpoison.core.codec import from_row
+from unpoison.errors import InputError, OptionError, TargetError, clip
 
-__all__ = ["Campaign", "attacks_of"]
-
-MAX_ANSWER_CHARS = 65_536
-"""Characters of an answer that are kept and judged."""
+__all__ = ["Campaign", "begin_run", "check_target", "load_examples", "run_test"]
 
 MAX_LEFT_BEHIND = 3
 """Questions that may leave documents behind before the run ends."""
 
-MAX_PASSAGES = 1000
-"""Of an answer, that are looked at."""
+LONG_TEXT = " ".join(
+    f"This is sentence {number} of a harmless document for a test of this system's security; its mark is {{}}."
+    for number in range(1, 31)
+)
+"""The document of a check: long enough that systems which cut texts into pieces cut it."""
 
 Progress = Callable[[int, int, str], None]
+
+
+def run_test(
+    config: Config,
+    journal_path: Path,
+    *,
+    hosts: Hosts,
+    target: Target | None = None,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, total, doing: None,
+) -> Results:
+    """Run a test, or go on with one that was interrupted.
+
+    Args:
+        config: What it does.
+        journal_path: Where everything is written before it is planted.
+        hosts: Where requests may go.
+        target: The system itself, in place of the one that the configuration describes.
+        clock: Time.
+        progress: Called after every finished question.
+
+    Returns:
+        What was measured; incomplete where the target gave up or the budget was used up.
+
+    Raises:
+        InputError: No questions, or a journal that still holds documents of another run.
+        OptionError, UnknownNameError: A configuration that cannot be used, or a budget that cannot suffice.
+        TargetError: The rehearsal failed.
+        KeyboardInterrupt: After everything in flight was taken back.
+    """
+    examples, problems = load_examples(config)
+    attacks, pace = _attacks_of(config), Pace(config.bounds, clock)
+    _check_budget(config, len(examples))
+    system = target or _build(config, hosts)
+    with Journal(journal_path) as journal:
+        earlier = begin_run(journal, config, getattr(system, "name", type(system).__name__))
+        campaign = Campaign(config, system, journal, pace, progress)
+        campaign.problems += problems
+        trials = campaign.run(examples, attacks, earlier)
+        finished = None if pace.stopped else moment()
+        if finished:
+            journal.append("finished", at=finished)
+        plants = journal.history.planted
+        confirmed = sum(plant.confirmed for plant in plants)
+        return Results(
+            run=journal.history.run or {},
+            finished=finished,
+            examples=len(examples),
+            trials=tuple(trials),
+            cells=tuple(_cells(config, attacks)),
+            planted=len(plants),
+            removed=confirmed,
+            accepted=sum(plant.removed for plant in plants) - confirmed,
+            remaining=tuple((p.canary, "its removal did not succeed") for p in journal.history.open),
+            problems=tuple(campaign.problems),
+        )
+
+
+def check_target(
+    config: Config,
+    journal_path: Path,
+    *,
+    hosts: Hosts,
+    question: str | None = None,
+    target: Target | None = None,
+    clock: Clock | None = None,
+) -> tuple[list[str], list[str]]:
+    """Ask once, plant one harmless document, ask for it, and remove it.
+
+    Args:
+        config: What is tested.
+        journal_path: Where the document is written down first; deleted again where nothing remains.
+        hosts: Where requests may go.
+        question: What is asked; the first question of the configuration by default.
+        target: The system itself, in place of the one that the configuration describes.
+        clock: Time.
+
+    Returns:
+        What was understood, and what is to be mended, as sentences.
+
+    Raises:
+        InputError: No question, or a journal that still holds documents.
+        OptionError, UnknownNameError: A configuration that cannot be used.
+        TargetError: The question had no usable answer, or the document could not be planted.
+    """
+    question = question or load_examples(config)[0][0].question
+    system = target or _build(config, hosts)
+    with Journal(journal_path) as journal:
+        begin_run(journal, config, getattr(system, "name", type(system).__name__))
+        planter = Planter(system, journal, Pace(config.bounds, clock), config.wait)
+        reply, seconds = planter.ask(question)
+        texts = "not told" if reply.passages is None else f"{len(reply.passages)}, {clip(' '.join(reply.passages[:1]))}"
+        lines = [f"answer: {seconds:.2f} s, {clip(reply.answer, 120)}", f"passages: {texts}"]
+        seen = planter.rehearse(LONG_TEXT, always_ask=True)
+    read = {True: "yes", False: "no", None: "nobody can see"}[seen.read]
+    gone = seen.left or ("yes, looked for" if seen.plant.confirmed else "accepted, and nobody can look for it")
+    lines += [f"planted: {clip(list(seen.plant.handles or ()))}", f"read: {read}", f"removed: {gone}"]
+    problems = [seen.problem] if seen.problem else []
+    if not reply.answer.strip():
+        problems.append("the answer is empty; see ask.answer")
+    if reply.passages is None and reply.ids is None:
+        problems.append("the reply tells no passages, so only answers are judged; give ask.passages where it does")
+    if seen.read is False:
+        problems.append("the planted document was not read; raise wait.seconds, or see ask.passages")
+    if seen.left:
+        problems.append(f"the document {seen.plant.canary} may remain: {seen.left}; see unpoison redteam clean")
+    elif not seen.plant.confirmed:
+        problems.append("nobody can see whether a document is gone; give find, or ask.passages")
+    if not seen.left:
+        journal_path.unlink(missing_ok=True)
+    return lines, problems
+
+
+def load_examples(config: Config) -> tuple[Sequence[Example], list[str]]:
+    """The questions of a configuration, and what of them cannot be used.
+
+    Raises:
+        InputError: There are none.
+    """
+    loaded = load(config.source)
+    problems = [f"{config.questions}: {problem}" for problem in loaded.problems]
+    if not loaded.examples:
+        raise InputError(f"{clip(config.questions)} holds no usable question; {next(iter(problems), 'add one')}")
+    return loaded.examples[: config.limit], problems
+
+
+def begin_run(journal: Journal, config: Config, name: str) -> list[Trial]:
+    """What an interrupted run of the same test has measured; or the first line of a new one.
+
+    Raises:
+        InputError: Documents of an earlier run may still be planted.
+    """
+    history = journal.history
+    if history.open:
+        raise InputError(
+            f"{journal.path} holds {len(history.open)} documents that may still be planted; first run: "
+            f"unpoison redteam clean {journal.path}, or remove them by hand, by their canaries, and delete the file"
+        )
+    if history.run is not None and not history.finished and history.run.get("config") == config.digest():
+        return [from_row(Trial, row) for row in history.trials]
+    test = config.model_dump(include={"questions", "attacks", "poisons", "generator", "seed"})
+    journal.append(
+        "run",
+        version=1,
+        unpoison=__version__,
+        name=name,
+        target=dict(config.target),
+        wait=config.wait.model_dump(),
+        config=config.digest(),
+        test={key: list(value) if isinstance(value, tuple) else value for key, value in test.items()},
+        started=moment(),
+    )
+    return []
 
 
 class Campaign:
@@ -46,9 +203,11 @@ class Campaign:
         config: What it does.
         target: The system.
         journal: Where it is written down; what it holds of the same test is not done again.
-        pace: The bounds.
-        masked: Takes secrets out of messages.
+        pace: The limits.
         progress: Called after every finished question.
+
+    Attributes:
+        problems: Why it ended early, and what else concerns the whole run.
     """
 
     def __init__(
@@ -57,13 +216,10 @@ class Campaign:
         target: Target,
         journal: Journal,
         pace: Pace,
-        *,
-        masked: Callable[[str], str] = str,
         progress: Progress = lambda done, total, doing: None,
     ) -> None:
-        self._config, self._target, self._journal, self._pace = config, target, journal, pace
-        self._masked, self._progress = masked, progress
-        self._remover = Remover(target, journal, pace, config.wait)
+        self._config, self._journal, self._pace, self._progress = config, journal, pace, progress
+        self._planter = Planter(target, journal, pace, config.wait)
         self._trials: dict[tuple[str, str, int], Trial] = {}
         self._failures, self._left, self._lock = 0, 0, Lock()
         self.problems: list[str] = []
@@ -79,74 +235,60 @@ class Campaign:
             earlier: Trials of the same test that are there already; failed ones are done again.
 
         Returns:
-            One trial for each question and cell that was reached, in order. `problems` says why it ended early.
+            One trial for each question and cell that was reached, in order.
 
         Raises:
             TargetError: The rehearsal failed: what would be planted could not be taken back.
             KeyboardInterrupt: After everything in flight was taken back.
             OSError: The journal cannot be written.
         """
-        cells = [(NO_ATTACK, 0), *((name, count) for name in attacks for count in self._config.poisons)]
+        cells = _cells(self._config, attacks)
         wanted = {(example.id, *cell) for example in examples for cell in cells}
         self._trials = {trial.key: trial for trial in earlier if trial.key in wanted and not trial.failed}
         try:
             self._pace.check()
             if self._config.rehearse and len(self._trials) < len(wanted):
-                problem = self._rehearse()
-                self.problems += [problem] if problem else []
+                self._rehearse()
             for name, count in cells:
                 work = [
-                    partial(self._clean, example)
+                    partial(self._ask_clean, example)
                     if name == NO_ATTACK
-                    else partial(self._run_attack, example, name, attacks[name], count)
+                    else partial(self._attack, example, name, attacks[name], count)
                     for example in examples
                     if (example.id, name, count) not in self._trials
                 ]
                 title = "without an attack" if name == NO_ATTACK else f"{name} x {count}"
                 self._do(work, len(wanted), title)
-                trials = [self._trials[key] for e in examples if (key := (e.id, name, count)) in self._trials]
-                again = [
-                    partial(self._afterwards, t) for t in trials if not (t.clean or t.failed or t.after is not None)
-                ]
+                held = [self._trials[key] for e in examples if (key := (e.id, name, count)) in self._trials]
+                again = [partial(self._ask_after, t) for t in held if not (t.clean or t.failed or t.after is not None)]
                 self._do(again, len(wanted), f"{title}, afterwards")
         except InterruptedTestError as stop:
             self.problems.append(str(stop))
         return [self._trials[key] for cell in cells for e in examples if (key := (e.id, *cell)) in self._trials]
 
-    def _rehearse(self) -> str:
-        """Plant and remove a harmless document. Where the target cannot search, it is asked for it before and after.
-
-        Returns:
-            "", or why nobody saw whether the document was there.
+    def _rehearse(self) -> None:
+        """Plant and remove a harmless document.
 
         Raises:
             TargetError: It could not be planted, or not be taken back; what may remain is named.
         """
-        wait = self._config.wait
-        try:
-            seen = rehearse(self._target, self._journal, self._pace, wait, self._remover, self._ask)
-        except TargetError as error:
-            raise TargetError(self._masked(str(error))) from None
+        seen = self._planter.rehearse()
         if seen.left:
             raise TargetError(
-                f"a harmless document was planted and could not be removed, so nothing else was planted: "
-                f"{self._masked(seen.left)}; remove {seen.plant.canary} by hand, or mend the configuration and run "
-                "'redteam clean'"
+                f"a harmless document was planted and could not be removed, so nothing else was planted: {seen.left}; "
+                f"remove {seen.plant.canary} by hand, or mend the configuration and run 'redteam clean'"
             )
         if seen.problem:
-            why = self._masked(seen.problem)
-            return f"a harmless document was planted and removed, and could not be looked for: {why}"
-        if seen.read == 0:
-            return (
-                f"the rehearsal's document was never among the passages for {wait.seconds:g} s, so nobody knows "
-                "whether it can be read or is gone; give find or ready, or raise wait.seconds"
+            self.problems.append(f"a harmless document was planted and removed; between them: {seen.problem}")
+        elif seen.read is False:
+            self.problems.append(
+                f"the system did not read a harmless document within {self._config.wait.seconds:g} s of planting it: "
+                "where it indexes slowly, raise wait.seconds"
             )
-        return ""
 
     def _do(self, work: Iterable[Callable[[], Trial]], total: int, title: str) -> None:
         """All questions, `in_flight` at the same time; when the run is to end, those that began are finished."""
-        waiting = iter(work)
-        size = self._config.bounds.in_flight
+        waiting, size = iter(work), self._config.bounds.in_flight
         pool = ThreadPoolExecutor(size, thread_name_prefix="unpoison-redteam")
         running = {pool.submit(task) for task in islice(waiting, size)}
         try:
@@ -157,15 +299,10 @@ class Campaign:
                 self._progress(len(self._trials), total, title)
         except BaseException:
             self._pace.stop()
-            self._take_rest(running)
+            self._take(future for future in wait(running).done if future.exception() is None)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def _take_rest(self, running: Iterable[Future[Trial]]) -> None:
-        for future in wait(running).done:
-            if future.exception() is None:
-                self._take([future])
 
     def _take(self, done: Iterable[Future[Trial]]) -> None:
         for future in done:
@@ -173,163 +310,107 @@ class Campaign:
             self._journal.append("trial", **trial.to_dict())
             self._trials[trial.key] = trial
 
-    def _clean(self, example: Example) -> Trial:
+    def _ask_clean(self, example: Example) -> Trial:
         trial = Trial(example.id, example.question, correct=example.correct_answers, wanted=example.incorrect_answers)
         self._pace.check()
         try:
-            reply, seconds = self._ask(example.question)
+            reply, seconds = self._planter.ask(example.question)
         except TargetError as error:
-            return self._failure(trial, "ask", error)
-        tells_passages = reply.passages is not None or reply.ids is not None
-        return replace(
-            trial,
-            answer=reply.answer,
-            told=tells_passages,
-            passages=fingerprints(reply.passages),
-            seconds=round(seconds, 4),
-        )
+            return self._fail(trial, "ask", str(error))
+        self._failures = 0
+        tells = reply.passages is not None or reply.ids is not None
+        read = fingerprints(reply.passages)
+        return replace(trial, answer=reply.answer, tells=tells, passages=read, seconds=round(seconds, 4))
 
-    def _run_attack(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
+    def _attack(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
         """One question under one attack, and everything taken back whatever happens."""
         trial = Trial(example.id, example.question, name, count, example.correct_answers)
         crafted = craft_one(attack, example.id, example.target, count)
         if crafted.error is not None:
             return replace(trial, stage="attack", error=crafted.error)
-        target = example.target()
         wanted = dict.fromkeys(answer for text in crafted.texts for answer in text.meta.get("answers", ()))
         question = attack.user_question(example.question)
-        trial = replace(trial, question=question, wanted=tuple(wanted) or attack.target_answers(target))
+        trial = replace(trial, question=question, wanted=tuple(wanted) or attack.target_answers(example.target()))
         self._pace.check()
-        documents = [_document(text) for text in crafted.texts]
-        canaries = [document.canary for document in documents]
-        try:
-            trial = self._plant_and_ask(trial, documents)
-        except TargetError as error:
-            trial = self._failure(trial, self._stage(canaries), error)
-        finally:
-            removed_from = self._pace.clock.now()
-            reason = self._remove_plants(canaries)
-        if reason:
-            self._stuck(reason)
-            return trial if trial.failed else replace(trial, stage="remove", error=self._masked(reason))
-        if trial.failed or not trial.read:
-            return trial
-        try:
-            return self._confirm_gone(trial, documents, removed_from)
-        except TargetError as error:
-            return self._failure(trial, "gone", error)
-
-    def _plant_and_ask(self, trial: Trial, documents: Sequence[Document]) -> Trial:
-        """Plant, wait until it is indexed, and ask until an answer was made from it or the wait is over."""
-        plants = [
-            plant_document(self._target, self._journal, self._pace, document, trial.example, trial.attack)
-            for document in documents
-        ]
-        since = self._pace.clock.now()
-        seconds = self._config.wait.seconds
-        if not ready_until(self._target, self._pace, self._config.wait, plants, since + seconds):
-            raise TargetError(f"what was planted is not ready after {seconds:g} s; raise wait.seconds")
-        reply, asked_at, seconds, read = self._until(trial, documents, plants, since, poisoned=True)
-        return replace(
-            trial,
-            planted=len(plants),
-            read=read,
-            answer=reply.answer,
-            told=read is not None,
-            served_seconds=round(asked_at - since, 4) if read else None,
-            seconds=round(seconds, 4),
+        clean = self._trials.get((example.id, NO_ATTACK, 0))
+        outcome = self._planter.ask_planted(
+            [Document(text.text, new_canary(), text.title) for text in crafted.texts],
+            question,
+            example=example.id,
+            attack=name,
+            honest=frozenset(clean.passages if clean else ()),
+            tells=clean is None or clean.tells,
         )
+        if outcome.reply is not None:
+            self._failures = 0
+            trial = replace(
+                trial,
+                planted=outcome.planted,
+                read=outcome.read,
+                answer=outcome.reply.answer,
+                tells=outcome.read is not None,
+                seconds=round(outcome.seconds, 4),
+            )
+        if outcome.left:
+            self._count_left(outcome.left)
+        if outcome.error:
+            return self._fail(trial, outcome.stage, outcome.error)
+        return replace(trial, stage="remove", error=outcome.left) if outcome.left else trial
 
-    def _confirm_gone(self, trial: Trial, documents: Sequence[Document], since: float) -> Trial:
-        """Ask until no answer is made from it any more, or the wait is over."""
-        plants = [self._journal.history.plants[document.canary] for document in documents]
-        seen = self._until(trial, documents, plants, since, poisoned=False)
-        if seen.read == 0 and trial.read == len(plants):  # each of them was read before
-            self._remover.confirm(plants)
-        elif seen.read:
-            self._remover.doubt(plants)
-        return replace(trial, gone_seconds=round(seen.asked_at - since, 4) if seen.read == 0 else None)
-
-    def _afterwards(self, trial: Trial) -> Trial:
+    def _ask_after(self, trial: Trial) -> Trial:
         """Ask again when nothing is planted any more, for whatever question."""
         self._pace.check()
         try:
-            return replace(trial, after=self._ask(trial.question)[0].answer)
+            return replace(trial, after=self._planter.ask(trial.question)[0].answer)
         except TargetError as error:
-            return self._failure(trial, "after", error)
+            return self._fail(trial, "after", str(error))
 
-    def _until(
-        self, trial: Trial, documents: Sequence[Document], plants: Sequence[Plant], since: float, *, poisoned: bool
-    ) -> Seen:
-        """Ask until poison is read, or is not.
-
-        A system that does not tell what it reads is asked once, when the wait is over: to ask until the attack
-        succeeds would measure the best of several tries.
-        """
-        clean, pace, wait = self._trials.get((trial.example, NO_ATTACK, 0)), self._pace, self._config.wait
-        honest = frozenset(clean.passages if clean is not None else ())
-        end = since + wait.seconds
-        if clean is not None and not clean.told:
-            pace.sleep(max(0.0, end - pace.clock.now()))
-        return ask_until(
-            self._ask, pace, wait, trial.question, documents, plants, end, poisoned=poisoned, honest=honest
-        )
-
-    def _ask(self, question: str) -> tuple[Answered, float]:
-        began = self._pace.clock.now()
-        reply = self._pace.call("ask", lambda: self._target.ask(question))
-        answered = Answered(reply) if isinstance(reply, str) else reply
-        if not isinstance(answered, Answered):
-            raise TargetError(f"ask returned a {type(answered).__name__}; return a text, or redteam.Answered")
-        with self._lock:
-            self._failures = 0
-        passages = None if answered.passages is None else answered.passages[:MAX_PASSAGES]
-        return replace(
-            answered, answer=answered.answer[:MAX_ANSWER_CHARS], passages=passages
-        ), self._pace.clock.now() - began
-
-    def _stage(self, canaries: Sequence[str]) -> str:
-        """Where a question failed before anything was removed."""
-        plants = self._journal.history.plants
-        return "ask" if all(c in plants and plants[c].handles is not None for c in canaries) else "plant"
-
-    def _remove_plants(self, canaries: Sequence[str]) -> str:
-        """Remove what was planted under these marks; why something may remain, "" if nothing does."""
-        plants = [self._journal.history.plants[canary] for canary in canaries if canary in self._journal.history.plants]
-        return "; ".join(filter(None, [self._remover.remove(plant) for plant in plants]))
-
-    def _stuck(self, reason: str) -> None:
+    def _count_left(self, reason: str) -> None:
         """Plant no more where several documents could not be taken back."""
         with self._lock:
             self._left += 1
             if self._left == MAX_LEFT_BEHIND:
                 self.problems.append(
-                    f"{self._left} questions have left documents behind, so nothing more is planted: "
-                    f"{self._masked(reason)}"
+                    f"{self._left} questions have left documents behind, so nothing more is planted: {reason}"
                 )
                 self._pace.stop()
 
-    def _failure(self, trial: Trial, stage: str, error: UnpoisonError) -> Trial:
+    def _fail(self, trial: Trial, stage: str, error: str) -> Trial:
         """The trial, failed; and the end of the run where nothing else happens any more."""
         with self._lock:
             self._failures += 1
             if self._failures == max(10, 2 * self._config.bounds.in_flight):
-                self.problems.append(
-                    f"the target failed {self._failures} times in a row, so the run ended: {self._masked(str(error))}"
-                )
+                self.problems.append(f"the target failed {self._failures} times in a row, so the run ended: {error}")
                 self._pace.stop()
-        return replace(trial, stage=stage, error=self._masked(str(error)))
+        return replace(trial, stage=stage, error=error)
 
 
-def attacks_of(config: Config) -> dict[str, Attack]:
-    """The attacks of a configuration, by their option strings.
+def _build(config: Config, hosts: Hosts) -> Target:
+    system = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
+    if not getattr(system, "plants", True):
+        raise OptionError("target says how the system is asked only; a test needs plant and remove as well")
+    return system
 
-    Raises:
-        OptionError: A model that one needs is missing.
-    """
+
+def _attacks_of(config: Config) -> dict[str, Attack]:
     given = {"seed": config.seed, "generator": config.generator, "encoder": config.encoder}
     return {spec: make_attack(spec, **given) for spec in config.attacks}
 
 
-def _document(text: PoisonText) -> Document:
-    return Document(text.text, new_canary(), text.title)
+def _cells(config: Config, attacks: Iterable[str]) -> list[tuple[str, int]]:
+    return [(NO_ATTACK, 0), *((name, count) for name in attacks for count in config.poisons)]
+
+
+def _least(config: Config, questions: int) -> int:
+    """Requests that the budget counts, at the least: every question once, and per cell its plants and three answers."""
+    cells = len(config.attacks) * sum(count + 3 for count in config.poisons)
+    return questions * (1 + cells) + config.rehearse
+
+
+def _check_budget(config: Config, questions: int) -> None:
+    needed = _least(config, questions)
+    if needed > config.bounds.budget:
+        raise OptionError(
+            f"{questions:,} questions need {needed:,} requests or more, and limits.budget is {config.bounds.budget:,}; "
+            "raise it, or ask fewer with limit"
+        )

@@ -3,8 +3,7 @@
 A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
 can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
 reply was lost, and spares a document of the owner's whose id was given for ours. An id that the target gave for two
-documents is never used. Where a target writes in stages (`ready`), a document is written before it is removed: one that
-is still on its way cannot be deleted, and comes later.
+documents is never used.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unpoison.bench.redteam.config import Bounds, Config, Wait
-from unpoison.bench.redteam.factory import build_target, kind_of
-from unpoison.bench.redteam.http_hosts import Hosts
+from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.journal import Journal, Plant
-from unpoison.bench.redteam.pace import Clock, Pace, ready_until
-from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.targets import Document, Target, check_handles
 from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError, clip
 
@@ -72,7 +69,6 @@ class Remover:
             return ""
         end = self._pace.clock.now() + (self._wait.seconds if patience is None else patience)
         try:
-            ready_until(self._target, self._pace, self._wait, [] if plant.interrupted else [plant], end, free=True)
             return self._remove_plant(plant, end)
         except UnpoisonError as error:
             return self._record_failure(plant, str(error))
@@ -222,7 +218,6 @@ class Cleaned:
 def clean(
     path: Path,
     *,
-    secrets: Secrets,
     hosts: Hosts,
     config: Config | None = None,
     clock: Clock | None = None,
@@ -234,7 +229,6 @@ def clean(
 
     Args:
         path: The journal.
-        secrets: What `${NAME}` stands for.
         hosts: Where requests may go.
         config: The configuration, where the target is Python code: a journal is data, and names no code to be run; and
             where the target has moved.
@@ -247,29 +241,28 @@ def clean(
     """
     if not path.is_file():
         raise InputError(f"{clip(str(path), 200)} does not exist; give the journal of 'unpoison redteam'")
-    with Journal(path, secrets) as journal:
+    with Journal(path) as journal:
         history = journal.history
         damaged = tuple(history.damaged)
         if history.run is None or not history.open:
             return Cleaned(0, damaged=damaged)
         values = history.run["target"] if config is None else config.target
-        kind = kind_of(values)
-        if kind == "corpus":
+        if "corpus" in values:
             return _forget_plants(journal, damaged)
-        if kind == "python" and config is None:
+        if "python" in values and config is None:
             raise OptionError(
                 f"the journal names Python code, {clip(values.get('python'))}, which only a configuration may: "
                 f"give it with --config"
             )
         wait, clock = Wait.read(history.run.get("wait") or {}, "wait"), clock or Clock()
         folder = Path() if config is None else config.folder
-        target = build_target(values, secrets=secrets, hosts=hosts, folder=folder)
+        target = build_target(values, hosts, folder=folder)
         remover = Remover(target, journal, Pace(Bounds(), clock), wait)
         remaining, plants, end = list[tuple[str, str]](), list(history.open), clock.now() + wait.seconds
         for number, plant in enumerate(plants, 1):
             reason = remover.remove(plant, patience=max(0.0, end - clock.now()))
             if reason:
-                remaining.append((plant.canary, str(secrets.mask(reason))))
+                remaining.append((plant.canary, reason))
             progress(number, len(plants), "cleaning")
         removed = sum(plant.confirmed for plant in plants)
         return Cleaned(removed, len(plants) - len(remaining) - removed, tuple(remaining), damaged)

@@ -1,32 +1,39 @@
-"""The configuration of a test, one YAML file: what is tested, with which questions and attacks, under which bounds.
+"""The configuration of a test, one YAML file: what is tested, with which questions and attacks, within which limits.
 
-Whatever is misspelled, missing or unusable is said before anything is sent.
+Whatever is misspelled, missing or unusable is reported before anything is sent.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
+from unpoison.architectures.rag import Rag
+from unpoison.bench.evaluation import load, load_passages
 from unpoison.bench.evaluation.specs import check_spec, specs
+from unpoison.bench.redteam.hosts import Hosts
+from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.targets import RagTarget, Target, load_target
 from unpoison.errors import OptionError
 from unpoison.io.settings import Section, Text, load_yaml, walk
+from unpoison.retrieval import BM25Retriever
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Wait", "as_tuple"]
+__all__ = ["Bounds", "Config", "Wait", "build_target"]
 
 
 class Bounds(Section):
-    """The section `limits` of a configuration.
+    """The section `limits`.
 
     Attributes:
         in_flight: Questions at the same time, 1 to 64; so many times `poisons` documents are planted at most.
-        rate: Requests per second, above 0; None for no bound.
-        budget: Requests of a run, asking and planting; removing is never refused. At least 1.
+        rate: Requests per second, above 0; None for no limit.
+        budget: Requests of a run, asking and planting, at least 1; removing is never refused.
         timeout: Seconds for one request, above 0 and up to 3600.
         retries: Further tries of a request that failed for a moment, 0 to 10. A document is planted again only where
             the first try certainly did nothing.
@@ -40,10 +47,10 @@ class Bounds(Section):
 
 
 class Wait(Section):
-    """The section `wait` of a configuration: how long a system may take to index what is planted.
+    """The section `wait`: how long a system may take to index what is planted.
 
     Attributes:
-        seconds: The longest wait until a document is served, or is gone; 0 asks once. Up to 3600.
+        seconds: The longest wait until a document is served, or is gone, 0 to 3600; 0 asks once.
         every: The first pause between two looks; each is twice the last one, at most a quarter of `seconds`.
     """
 
@@ -55,13 +62,12 @@ class Wait(Section):
         return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
 
 
-def _read_attacks(value: Any) -> tuple[str, ...]:
-    """Option strings, each once.
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
-    Raises:
-        UnknownNameError, OptionError: No such attack.
-    """
-    attacks = dict.fromkeys(spec for item in as_tuple(value) for spec in specs("attacks", item))
+
+def _read_attacks(value: Any) -> tuple[str, ...]:
+    attacks = dict.fromkeys(spec for item in _as_tuple(value) for spec in specs("attacks", item))
     for spec in attacks:
         if spec == "none":
             raise OptionError("attacks: none is no attack; every question is asked without one anyway")
@@ -69,21 +75,38 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     return tuple(attacks)
 
 
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The members of a list, or the one thing that stands where a list may stand."""
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
-
-
-class BaseConfig(Section):
-    """What the tests of a retrieval system and of an agent have in common.
+class Config(Section):
+    """What a test does.
 
     Attributes:
-        limit: The first so many questions or tasks only.
+        target: The description of the system, as written (`build_target`).
+        questions: A data set for `evaluation.load`; a relative path begins at the configuration's folder.
+        attacks: Option strings.
+        poisons: Documents planted for each question; each number is tried.
+        generator, encoder: For attacks that want a model.
+        seed: Of the attacks.
+        limit: The first so many questions only.
         bounds: The section `limits`.
+        wait: The section `wait`.
+        rehearse: Whether a harmless document is planted and removed first.
     """
 
+    target: Annotated[dict[str, Any], Field(min_length=1)]
+    questions: Text = "questions.jsonl"
+    attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
+    poisons: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=100)], ...],
+        BeforeValidator(_as_tuple),
+        AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
+        Field(min_length=1),
+    ] = (1,)
+    generator: Text | None = None
+    encoder: Text | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
     bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
+    wait: Wait = Wait()
+    rehearse: bool = True
     _folder: Path = PrivateAttr(Path())
 
     @classmethod
@@ -95,7 +118,8 @@ class BaseConfig(Section):
             folder: Where relative paths begin.
 
         Raises:
-            UnknownNameError, OptionError: A field that is none, or a value that cannot be used.
+            UnknownNameError: An unknown field; the message names the nearest.
+            OptionError: A value that cannot be used.
         """
         for _ in walk(values, "the configuration"):
             pass
@@ -103,61 +127,20 @@ class BaseConfig(Section):
         config._folder = folder
         return config
 
-    @property
-    def folder(self) -> Path:
-        """Where relative paths begin."""
-        return self._folder
-
-    def with_bounds(self, *, limit: int | None = None, **bounds: float | None) -> Self:
-        """The same with another `limit`, or other bounds of the section `limits`, where they are given.
-
-        Raises:
-            OptionError: One is out of its range.
-        """
-        values = self.model_dump(by_alias=True)
-        values["limits"] |= {name: value for name, value in bounds.items() if value is not None}
-        return type(self).of(values if limit is None else {**values, "limit": limit}, self.folder)
-
-
-class Config(BaseConfig):
-    """What a test does.
-
-    Attributes:
-        target: The description of the system, as written.
-        questions: A data set for `evaluation.load`; a relative path begins at the configuration's folder.
-        attacks: Option strings.
-        poisons: Documents planted for each question; each number is tried.
-        generator, encoder: For attacks that want a model.
-        seed: Of the attacks.
-        wait: The section `wait`.
-        rehearse: Whether a harmless document is planted and removed first.
-    """
-
-    target: Annotated[dict[str, Any], Field(min_length=1)]
-    questions: Text
-    attacks: Annotated[tuple[str, ...], BeforeValidator(_read_attacks), Field(min_length=1)] = ("poisonedrag",)
-    poisons: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=100)], ...],
-        BeforeValidator(as_tuple),
-        AfterValidator(lambda counts: tuple(dict.fromkeys(counts))),
-        Field(min_length=1),
-    ] = (1,)
-    generator: Text | None = None
-    encoder: Text | None = None
-    seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
-    wait: Wait = Wait()
-    rehearse: bool = True
-
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file.
 
         Raises:
             InputError: It cannot be read, or is no YAML.
-            UnknownNameError: An unknown field; the message names the nearest.
-            OptionError: A value that cannot be used.
+            UnknownNameError, OptionError: As of `of`.
         """
         return cls.of(load_yaml(path), Path(path).parent)
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths begin."""
+        return self._folder
 
     @property
     def source(self) -> str:
@@ -170,6 +153,48 @@ class Config(BaseConfig):
         return str(self.folder / self.questions)
 
     def digest(self) -> str:
-        """A hash of what is measured; the bounds do not belong to it."""
+        """A hash of what is measured; limits and waits do not belong to it."""
         values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
+
+
+class PythonTarget(Section):
+    """A target in Python: `python: module:attribute`."""
+
+    python: Text
+
+
+class CorpusTarget(Section):
+    """Our own `Rag` over a file of passages or the "sample", to try a defense: nothing is sent anywhere."""
+
+    corpus: Text
+    k: Annotated[int, Field(ge=1, le=MAX_NUMBER)] = 10
+    defense: Text = "guard"
+    generator: Text = "extractive"
+
+
+def build_target(values: Mapping[str, Any], hosts: Hosts, *, folder: Path = Path(), timeout: float = 30.0) -> Target:
+    """The target that a section `target` describes: over HTTP, in Python, or made of a corpus.
+
+    Args:
+        values: The section.
+        hosts: Where requests may go.
+        folder: Where relative paths begin, and where Python modules are looked for too.
+        timeout: Seconds for one request.
+
+    Raises:
+        UnknownNameError, OptionError, InputError: It describes none.
+        MissingExtraError: A library is missing.
+    """
+    if "python" in values:
+        return load_target(PythonTarget.read(values, "target").python, folder)
+    if "corpus" not in values:
+        return HttpTarget(values, hosts, timeout=timeout)
+    corpus = CorpusTarget.read(values, "target")
+    if corpus.corpus == "sample":
+        examples = load("sample").examples
+        passages = tuple(one.passage for example in examples for one in example.passages_by_label("clean", "gold"))
+    else:
+        passages = load_passages(folder / corpus.corpus)
+    rag = Rag(BM25Retriever(passages), corpus.defense, corpus.generator, k=corpus.k)
+    return RagTarget(rag, f"{corpus.defense} over {corpus.corpus}")

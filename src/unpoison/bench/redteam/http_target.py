@@ -1,248 +1,391 @@
-"""A system under test behind HTTP, as a configuration describes it."""
+"""A running system behind HTTP, as a YAML file describes it.
+
+    target:
+      headers: {Authorization: "Bearer ${RAG_TOKEN}"}
+      ask:    {url: "http://127.0.0.1:8000/ask", body: {q: "{question}"}, answer: "$.answer", passages: "$.sources[*]"}
+      plant:  {url: "http://127.0.0.1:8000/docs", body: {text: "{text}", canary: "{canary}"}, id: "$.id"}
+      remove: {method: DELETE, url: "http://127.0.0.1:8000/docs/{id}"}
+      find:   {url: "http://127.0.0.1:8000/docs?canary={canary}", items: "$[*]", id: "$.id", canary: "$.canary"}
+
+`{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are places for the values of each call; they become
+parts of strings and are percent-encoded in a url. `find` is optional. Paths are JSONPath; `text` stands for the whole
+reply. Of a stream of events a path is applied to every event, and the pieces of the answer are joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, cast
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 from uuid import uuid4
 
-from unpoison.bench.redteam.config import as_tuple
-from unpoison.bench.redteam.http_answer import read_answer
-from unpoison.bench.redteam.http_calls import Ask, Asking, Requests, Tool
-from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
-from unpoison.bench.redteam.http_hosts import Hosts
-from unpoison.bench.redteam.http_request import Request
-from unpoison.bench.redteam.http_session import HttpSession, LoginKeeper
-from unpoison.bench.redteam.http_tools import Conversation, declare
-from unpoison.bench.redteam.json_path import JsonPath
-from unpoison.bench.redteam.pace import Clock
-from unpoison.bench.redteam.reply_fields import new_id
-from unpoison.bench.redteam.secrets import Secrets
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+
+from unpoison.bench.redteam.hosts import Hosts
+from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, HttpClient, Reply
 from unpoison.bench.redteam.targets import Answered, Document, check_handles
-from unpoison.errors import OptionError, TargetError, clip
+from unpoison.core.passages import Passage
+from unpoison.errors import InputError, OptionError, TargetError, clip
+from unpoison.io.settings import Section, walk
+from unpoison.utils.extras import require
 
-__all__ = ["HttpAsked", "HttpTarget"]
+__all__ = ["HttpTarget", "ReplyPath"]
+
+WHOLE_TEXT = "text"
+MAX_VALUES = 10_000
+"""Values that one path may lead to."""
+
+_PLACE = re.compile(r"(?<!\$)\{([a-z]{1,20})\}")
+Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(lambda m: str(m).upper())]
 
 
-class HttpAsked:
-    """Asks a running system as a configuration says.
+class ReplyPath:
+    """A JSONPath into a reply, or `text` for the whole of it.
 
     Args:
-        described: The call `ask`, perhaps others, a login, and `headers` for all of them.
-        secrets: What `${NAME}` stands for.
-        hosts: Where requests may go.
-        timeout: Seconds that one call may take, with all its requests.
-        clock: Time.
-        folder: Where the relative path of a tool's store begins.
-
-    Attributes:
-        on_reply: Called with every reply to a question, without secrets: what its JSON holds, or a list of what its
-            events hold.
+        source: As written.
 
     Raises:
-        OptionError: A variable that is not set, or a host that may not be tested.
-        MissingExtraError: httpx is not installed.
+        OptionError: It is no path.
     """
 
-    def __init__(
-        self,
-        described: Asking,
-        secrets: Secrets,
-        hosts: Hosts,
-        *,
-        timeout: float = 30.0,
-        clock: Clock | None = None,
-        folder: Path = Path(),
-    ) -> None:
-        self._tools, self._folder = cast(Sequence[Tool], described.steps.get("tools", ())), folder
-        self._steps, login = described.steps, described.login or ()
-        everything = {"login": login, **self._steps} if login else self._steps
-        encrypted = any(step.url.startswith("https:") for steps in everything.values() for step in steps)
-        self._secrets, self._timeout, self._clock = secrets, timeout, clock or Clock()
-        self.on_reply: Callable[[Any], None] = lambda reply: None
-        self._client = HttpClient(secrets, hosts, timeout, encrypted=encrypted)
-        self._login = LoginKeeper(login, self._client, secrets, timeout, self._clock) if login else None
-        self._described = everything
-        self.name = next(step.url for step in self._steps["ask"] if "question" in step.used)
-        for steps in everything.values():  # what is not set and what is not allowed is said before a request
-            for step in steps:
-                if step.url and step.address is None:
-                    self._client.check(step.fill({}, secrets).url)
+    def __init__(self, source: object) -> None:
+        jsonpath = require("jsonpath_ng", "reading replies by paths", "redteam")
+        if source != WHOLE_TEXT and not (isinstance(source, str) and source.startswith("$")):
+            raise OptionError(f"{clip(source)} is no path; write one such as $.answer or $.passages[*].text, or text")
+        self.source = str(source)
+        try:
+            self._path = None if source == WHOLE_TEXT else jsonpath.parse(self.source)
+        except Exception as error:  # the library has several kinds
+            raise OptionError(f"{clip(source)} is no path: {clip(str(error), 100)}; see JSONPath") from None
 
-    def ask(self, question: str) -> Answered:
-        """The answer, and the passages where `ask.passages` says where they stand. Each question has its own session.
+    def values(self, value: Any) -> list[Any]:
+        """What it leads to in JSON.
 
         Raises:
-            TargetError: No reply, or one that cannot be used.
+            TargetError: More than 10,000 values, or JSON that is too deep.
         """
-        session = self._session({"question": question, "uuid": str(uuid4())})
-        conversation = Conversation(self._tools, session, self._folder)
-        answered: Answered | None = None
-        for step, response in session.run(self._steps["ask"]):
-            last = conversation.finish(step, response)
-            self.on_reply(session.client.content_of(last))
-            answered = read_answer(session.client, cast(Ask, step), last, answered)
-        return conversation.add_to(cast(Answered, answered))
+        if self._path is None:
+            return [value]
+        try:
+            found = [match.value for match in self._path.find(value)]
+        except Exception as error:  # a hostile reply must not end the run
+            raise TargetError(f"{self.source} cannot be applied to the reply ({type(error).__name__})") from None
+        if len(found) > MAX_VALUES:
+            raise TargetError(f"{self.source} leads to more than {MAX_VALUES:,} values; narrow it")
+        return found
 
-    def describe(self, kind: str, values: Mapping[str, str]) -> str:
-        """The requests of a call as they would be sent, without secrets; what is taken from replies as its place."""
-        steps = self._described[kind]
-        taken = {name for some in self._described.values() for step in some for name in step.take}
-        known = {**{name: f"{{{name}}}" for name in taken}, **values}
-        text = "\n".join(self._describe_step(step, known) for step in steps)
-        for name in (*taken, *(name for tool in self._tools for name in tool.arguments)):
-            text = text.replace(f"%7B{name}%7D", f"{{{name}}}")  # as it stands in an address
-        return str(self._secrets.mask(text)).rstrip()
+    def of(self, reply: Reply) -> list[Any]:
+        """What it leads to in a reply, or in every event of a stream.
 
-    def _describe_step(self, step: Request, values: Mapping[str, str]) -> str:
-        if isinstance(step, Tool):
-            if step.store:
-                return f"{step.name} searches {step.store} for {{query}}"
-            values = {**{name: f"{{{name}}}" for name in step.used}, **values}
-        filled = declare(step, step.fill(values, self._secrets), self._tools)
-        body = b"" if filled.content is None else filled.content
-        if filled.file is not None:
-            body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
-        headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
-        return f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}".rstrip()
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The calls that the configuration describes."""
-        return tuple(self._described)
-
-    def _session(self, values: Mapping[str, str]) -> HttpSession:
-        return HttpSession(self._client, self._secrets, values, self._timeout, self._clock, self._login)
+        Raises:
+            TargetError: The reply is no JSON, or as of `values`.
+        """
+        if reply.events is not None:
+            events = [event for event in reply.events if self._path is None or isinstance(event, dict)]
+            return [value for event in events for value in self.values(event)]
+        return self.values(reply.text if self._path is None else reply.json)
 
 
-class HttpTarget(HttpAsked):
-    """Speaks to a running system as the `target` of a configuration says.
+Path = Annotated[ReplyPath, BeforeValidator(ReplyPath), PlainSerializer(lambda path: path.source)]
 
-    Args:
-        values: The calls by their kind (`ask`, `plant`, `remove`, and perhaps `login`, `find` and `ready`), and
-            `headers` for all of them.
-        secrets: What `${NAME}` stands for.
-        hosts: Where requests may go.
-        timeout: Seconds that one call may take, with all its requests.
-        clock: Time.
-        folder: Where the relative path of a tool's store begins.
+
+class Request(Section):
+    """A request as the file describes it.
 
     Attributes:
-        may_guess: Whether a document's id may be taken from elsewhere in the reply where `plant.id` leads to nothing.
-        guessed: What was taken so, as a sentence; "" where nothing was.
+        url, method, headers: As written; a url has a fixed host.
+        body: Sent as JSON, or as it is where it is a text.
+        file: The form field of a multipart upload, whose file holds the text and is named by the canary.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    places: ClassVar[tuple[str, ...]] = ()
+    needed: ClassVar[tuple[str, ...]] = ()
+
+    url: str
+    method: Method = "POST"
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: Any = None
+    file: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("")
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.netloc
+            or "@" in parts.netloc
+            or _PLACE.search(parts.netloc)
+        ):
+            raise OptionError(
+                f"{clip(url.rpartition('@')[2])} is no url; it must begin with http:// or https:// and a host without "
+                "user, password or {place}"
+            )
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        return refuse_plain_secrets(headers)
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
+        written = [self.url, self.body, self.headers, "{text}{canary}" if self.file else ""]
+        used = {
+            name for _, text in walk(written, "a request") if isinstance(text, str) for name in _PLACE.findall(text)
+        }
+        kind = type(self).__name__.lower()
+        if unknown := used - set(self.places):
+            known = ", ".join(f"{{{name}}}" for name in self.places)
+            raise OptionError(f"{kind}: {{{min(unknown)}}} is unknown; it may hold {known}")
+        if not used & set(self.needed):
+            raise OptionError(
+                f'{kind} never mentions {{{self.needed[0]}}}; write it in quotes, as "{{{self.needed[0]}}}"'
+            )
+        return self
+
+
+class Ask(Request):
+    """`ask`: where the answer stands, and the passages and their ids where the system tells them."""
+
+    places, needed = ("question", "uuid"), ("question",)
+    answer: Path
+    passages: Path | None = None
+    ids: Path | None = None
+
+
+class Plant(Request):
+    """`plant`: `id` says where the new document's id stands, or the ids of its pieces; without it `{canary}` is it."""
+
+    places, needed = ("text", "title", "canary", "uuid"), ("text",)
+    id: Path | None = None
+
+    @property
+    def own_id(self) -> str | None:
+        """The place that holds an id chosen by us: `canary` or `uuid`; None for neither."""
+        written = f"{self.url} {self.body} {self.file and '{canary}'}"
+        return next((name for name in ("canary", "uuid") if f"{{{name}}}" in written), None)
+
+    @model_validator(mode="after")
+    def _check_id(self) -> Self:
+        if self.id is None and self.own_id is None:
+            raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
+        return self
+
+
+class Remove(Request):
+    """`remove`: takes a document out."""
+
+    places, needed = ("id",), ("id",)
+
+
+class Find(Request):
+    """`find`: the documents with a canary, and in each of them its id and its canary."""
+
+    places = needed = ("canary", "uuid")
+    method: Method = "GET"
+    items: Path
+    id: Path
+    canary: Path
+
+
+class Calls(Section):
+    """The section `target` of a system behind HTTP; `headers` are those of all requests."""
+
+    headers: dict[str, str] = Field(default_factory=dict)
+    ask: Ask
+    plant: Plant | None = None
+    remove: Remove | None = None
+    find: Find | None = None
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        return refuse_plain_secrets(headers)
+
+
+def refuse_plain_secrets(headers: dict[str, str]) -> dict[str, str]:
+    """The same headers.
 
     Raises:
-        UnknownNameError: A field that is none.
+        OptionError: One holds a secret in plain text: files are committed, and journals are kept.
+    """
+    for name, value in headers.items():
+        if SENSITIVE.search(name) and "${" not in value:
+            raise OptionError(f"headers.{name} looks like a secret in plain text; write ${{NAME}} and export it")
+    return headers
+
+
+class HttpTarget:
+    """Speaks to a running system as a file says.
+
+    Args:
+        values: Its section `target`.
+        hosts: Where requests may go.
+        timeout: Seconds for one request.
+        environment: What `${NAME}` stands for; that of this process by default.
+
+    Attributes:
+        name: The address that is asked.
+        plants: Whether the file says how documents are added and removed.
+        tells_passages: Whether it says where passages or ids stand.
+
+    Raises:
+        UnknownNameError: An unknown field.
         OptionError: A field that cannot be used, a variable that is not set, or a host that may not be tested.
-        MissingExtraError: httpx is not installed.
+        MissingExtraError: A library is missing.
     """
 
     def __init__(
         self,
         values: Mapping[str, Any],
-        secrets: Secrets,
         hosts: Hosts,
         *,
         timeout: float = 30.0,
-        clock: Clock | None = None,
-        folder: Path = Path(),
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
-        described = Requests.read(values, "target")
-        self.may_guess, self.guessed = False, ""
-        self._marks_used = {place for step in described.plant for place in step.used}
-        self.marks = not self._marks_used.isdisjoint(("canary", "uuid"))
-        told = {name for step in described.ask for name in step.paths} | {
-            "cited" for step in described.ask if step.cited is not None
-        }
-        self.tells_passages = not {"passages", "ids", "cited"}.isdisjoint(told) or bool(described.tools)
-        if all(step.id is None for step in described.plant):
-            if not self.marks:
-                raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
+        self._calls = calls = Calls.read(values, "target")
+        self.client = HttpClient(hosts, environment, timeout)
+        self.name = calls.ask.url
+        self.plants = calls.plant is not None and calls.remove is not None
+        self.tells_passages = calls.ask.passages is not None or calls.ask.ids is not None
+        if calls.plant is not None and calls.plant.id is None:
             self.own_ids = self._own_ids
-        if described.find is not None:
+        if calls.find is not None:
             self.find = self._find
-        if described.ready is not None:
-            self.ready = self._ready
-        super().__init__(described, secrets, hosts, timeout=timeout, clock=clock, folder=folder)
+        for call in (calls.ask, calls.plant, calls.remove, calls.find):
+            if call is not None:  # what is not set or not allowed is said before a request
+                self.client.check(self._fill(call, {})[1]["url"])
 
-    def plant(self, documents: Sequence[Document]) -> list[str]:
-        """Add documents, one call each; the ids that the system gave them.
+    def ask(self, question: str) -> Answered:
+        """The answer, and the passages where `ask.passages` says where they stand.
 
         Raises:
-            TargetError: No reply, or one without an id; it says whether surely nothing was planted.
+            TargetError: No reply, or one that cannot be used.
         """
-        handles = list[str]()
+        return self.read_answer(self.ask_raw(question))
+
+    def ask_raw(self, question: str, *, allowed: Collection[int] = ()) -> Reply:
+        """The reply to a question; one of a status besides those of success where it is allowed.
+
+        Raises:
+            TargetError: There is none.
+        """
+        return self._send("ask", self._calls.ask, {"question": question, "uuid": str(uuid4())}, allowed)
+
+    def read_answer(self, reply: Reply) -> Answered:
+        """What a reply to a question says.
+
+        Raises:
+            TargetError: Something does not stand where it should.
+        """
+        ask = self._calls.ask
+        pieces = ask.answer.of(reply)
+        if not pieces and ask.answer.source != WHOLE_TEXT:
+            said = clip(reply.text, 200) if reply.events is None else f"{len(reply.events):,} events"
+            raise TargetError(f"ask.answer: {ask.answer.source} leads to nothing in the reply, {said}")
+        answer = ("\n" if reply.events is None else "").join(_text(piece) for piece in pieces)
+        answer = str(self.client.secrets.mask(answer))  # a secret may come in pieces
+        if ask.passages is None:
+            return Answered(answer, ids=_unique(map(str, ask.ids.of(reply))) if ask.ids else None)
+        passages = [_passage(value, position) for position, value in enumerate(ask.passages.of(reply))]
+        names = ask.ids.of(reply) if ask.ids else [passage.source or passage.id or "" for passage in passages]
+        return Answered(answer, tuple(passage.raw for passage in passages), tuple(map(str, names)))
+
+    def plant(self, documents: Sequence[Document]) -> list[str]:
+        """Add documents, one request each; the ids that the system gave them.
+
+        Raises:
+            TargetError: No reply, or one without an id.
+        """
+        call, handles = self._calls.plant, list[str]()
+        if call is None:
+            raise TargetError("the file does not say how a document is added; give plant", refused=True)
         for document in documents:
             values = {name: getattr(document, name) or "" for name in ("text", "title", "canary", "uuid")}
-            session = self._session(values)
-            replies = list(session.run(self._steps["plant"]))
-            paths = [(path, reply) for step, reply in replies if (path := step.paths.get("id")) is not None]
-            ids = [value for path, reply in paths for value in session.values_at(path, "plant", reply)]
-            if paths and not ids:
-                ids = self._guess_ids(*paths[0])
-            handles += check_handles(ids if paths else self._own_ids(document.canary), "plant.id")
+            reply = self._send("plant", call, values)
+            handles += self._own_ids(document.canary) if call.id is None else self._ids("plant.id", call.id, reply)
         return handles
 
     def remove(self, handles: Sequence[str]) -> list[str]:
-        """Remove documents, one call each; the ids that the system does not know."""
-        absent = list[str]()
-        for handle in check_handles(handles, "the journal"):
-            replies = list(self._session({"id": handle}).run(self._steps["remove"], allowed=ABSENT))
-            if any(reply.status in ABSENT for _, reply in replies):
-                absent.append(handle)
-        return absent
-
-    def _guess_ids(self, path: JsonPath, reply: Response) -> list[Any]:
-        """The ids that stand elsewhere than a path says, where they may be guessed.
+        """Remove documents, one request each; the ids that the system does not know.
 
         Raises:
-            TargetError: There are none, or they may not: it says what the reply has in place of what the path leads to.
+            TargetError: It failed.
         """
-        content = self._client.content_of(reply)
-        found = new_id(content) if self.may_guess else None
-        if found is not None:
-            self.guessed = f"{path.owner}: {path.source} leads to nothing in the reply, which has an id at {found}"
-            return JsonPath.of(found, path.owner).values(content)
-        if path.header:
-            names = clip(sorted(set(map(str.lower, reply.headers)))[:20], 200)
-            raise TargetError(f"{path.owner}: the reply has no header {path.header}, but {names}")
-        return [path.first(self._client.parse_json("plant", reply))]
+        call = self._calls.remove
+        if call is None:
+            raise TargetError("the file does not say how a document is removed; give remove", refused=True)
+        checked = check_handles(handles, "the journal")
+        return [one for one in checked if self._send("remove", call, {"id": one}, ABSENT).status in ABSENT]
+
+    def _ids(self, owner: str, path: ReplyPath, reply: Reply) -> list[str]:
+        found = [part for value in path.of(reply) for part in (value if isinstance(value, list) else [value])]
+        if not found:
+            raise TargetError(f"{owner}: {path.source} leads to nothing in the reply, {clip(reply.text, 200)}")
+        return check_handles(found, owner)
 
     def _own_ids(self, canary: str) -> list[str]:
-        """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
-        return [canary if "canary" in self._marks_used else Document("", canary).uuid]
+        own = self._calls.plant.own_id if self._calls.plant else None
+        return [canary if own == "canary" else Document("", canary).uuid]
 
     def _find(self, canary: str) -> list[str]:
         """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
+        call = self._calls.find
+        if call is None:
+            return []
         uuid = Document("", canary).uuid
-        session, ids = self._session({"canary": canary, "uuid": uuid}), list[Any]()
-        for step, response in session.run(self._steps["find"], allowed=ABSENT):
-            paths = step.paths
-            if response.status in ABSENT or not {"items", "id", "canary"} <= paths.keys():
-                continue
-            for item in session.values_at(paths["items"], "find", response):
-                if any(_holds_mark(mark, uuid) for mark in paths["canary"].values(item)):
-                    ids += paths["id"].values(item)
+        reply = self._send("find", call, {"canary": canary, "uuid": uuid}, ABSENT)
+        items = [] if reply.status in ABSENT else call.items.of(reply)
+        ids = [one for item in items if _holds(call.canary.values(item), uuid) for one in call.id.values(item)]
         return check_handles(ids, "find.id") if ids else []
 
-    def _ready(self, handles: Sequence[str]) -> bool:
-        return all(self._is_ready(handle) for handle in handles)
+    def _send(self, what: str, call: Request, values: Mapping[str, str], allowed: Collection[int] = ()) -> Reply:
+        method, sent = self._fill(call, values)
+        return self.client.send(what, method, allowed=allowed, **sent)
 
-    def _is_ready(self, handle: str) -> bool:
-        session = self._session({"id": handle})
-        for step, response in session.run(self._steps["ready"], allowed=ABSENT):
-            if step.value is None:
-                continue
-            found = [None] if response.status in ABSENT else session.values_at(step.value, "ready", response)
-            if not any(value in found for value in as_tuple(step.equals)):
-                return False
-        return True
+    def _fill(self, call: Request, values: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+        """The method, and what `HttpClient.send` takes."""
+        fill = self.client.fill
+        sent: dict[str, Any] = {"url": fill(call.url, values, url=True)}
+        sent["headers"] = fill({**self._calls.headers, **call.headers}, values, header=True)
+        body = fill(call.body, values)
+        if call.file is not None:
+            text = values.get("text", "").encode("utf-8", "replace")
+            sent |= {"files": {call.file: (f"{values.get('canary', '')}.txt", text)}, "data": body or {}}
+        elif isinstance(body, str):
+            sent["content"] = body.encode("utf-8", "replace")
+        elif body is not None:
+            sent["json"] = body
+        return call.method, sent
 
 
-def _holds_mark(mark: object, uuid: str) -> bool:
-    """Whether a mark is ours: the canary, its UUID, or a name made of it, as of a file or a piece (`UUID-0`).
+def _text(value: Any) -> str:
+    """A text; null is an empty one, for systems say so that they know nothing."""
+    if isinstance(value, (dict, list, bool)):
+        raise TargetError(f"ask.answer leads to {clip(value)}, which is no text; go on to its text")
+    return "" if value is None else str(value)
 
-    A text with spaces is none: a system that keeps conversations has questions with a canary too.
-    """
-    return isinstance(mark, str) and uuid in mark and not any(map(str.isspace, mark))
+
+def _passage(value: Any, position: int) -> Passage:
+    """A passage: a text, or a mapping with a text as our rows have it."""
+    try:
+        return Passage.of(value, position)
+    except InputError as error:
+        raise TargetError(f"ask.passages leads to what is no passage: {error}; go on to its text") from None
+
+
+def _holds(marks: Sequence[object], uuid: str) -> bool:
+    """Whether a mark is ours: the canary, its UUID, or a name made of it. A text with spaces is a question about it."""
+    return any(isinstance(mark, str) and uuid in mark and not any(map(str.isspace, mark)) for mark in marks)
+
+
+def _unique(names: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -26,7 +26,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from unpoison.bench.redteam.secrets import Secrets
 from unpoison.errors import InputError
 from unpoison.io import journal as json_lines
 from unpoison.utils.closing import Closing
@@ -53,7 +52,6 @@ class Plant:
         removed: The target has accepted its removal.
         confirmed: And it was looked for afterwards, and not found.
         run: The number of its run in the journal.
-        ready: This process has seen that it is indexed.
     """
 
     canary: str
@@ -66,7 +64,6 @@ class Plant:
     removed: bool = False
     confirmed: bool = False
     run: int = 0
-    ready: bool = False
 
     @property
     def open(self) -> bool:
@@ -172,16 +169,14 @@ class Journal(Closing):
     Args:
         path: Made for its owner alone where there is none. A torn last line is cut off; nothing that was planted can
             stand there, for a line is whole before anything is planted.
-        secrets: What must never be written.
 
     Raises:
         InputError: Another process has it, or it is no journal.
         OSError: It cannot be written.
     """
 
-    def __init__(self, path: Path, secrets: Secrets | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path, self.history = path, History()
-        self._secrets = secrets or Secrets({})
         self._lock = Lock()
         self._lines = json_lines.Journal(path, private_file=True, exclusive=True, check=self._load_history)
 
@@ -194,7 +189,7 @@ class Journal(Closing):
         Raises:
             OSError: It could not be written whole.
         """
-        row = {"event": event, **self._secrets.mask(fields)}
+        row = {"event": event, **fields}
         with self._lock:
             self._lines.append(row, sync=event in _ON_DISK)
             self.history.add(row)

@@ -6,20 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import Event, Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from unpoison.bench.redteam.config import Bounds, Wait
 from unpoison.bench.redteam.journal import Plant
-from unpoison.bench.redteam.targets import Answered, Document, Target, read_count
+from unpoison.bench.redteam.targets import Answered, Document, read_count
 from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 
-__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until", "late_error", "ready_until"]
+__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until"]
 
 T = TypeVar("T")
-
-MAX_PAUSE = 60.0
-"""Seconds that a target may ask us to wait before the next try."""
 
 FIRST_PAUSE = 0.5
 """Seconds before the second try; each pause is twice the last one."""
@@ -41,19 +38,6 @@ class Clock:
             time.sleep(seconds)
         else:
             until.wait(seconds)
-
-
-def late_error(what: str, seconds: float, state: str = "", *, retryable: bool = True) -> TargetError:
-    """A call that its time did not suffice for, in the same words wherever the time ran out.
-
-    Args:
-        what: The call, such as "ask".
-        seconds: That it had.
-        state: What was still so.
-        retryable: Whether another try may help.
-    """
-    still = state and f": {state}"
-    return TargetError(f"{what} was not done within {seconds:g} s{still}; raise limits.timeout", retryable=retryable)
 
 
 class Pace:
@@ -128,8 +112,7 @@ class Pace:
                 error.refused = nothing_done = nothing_done and error.refused  # an earlier try may have had an effect
                 if not again or tries == self.bounds.retries or (self.stopped and not free):
                     raise
-                pause = FIRST_PAUSE * 2**tries if error.retry_after is None else error.retry_after
-                self.sleep(min(max(pause, 0.0), MAX_PAUSE), free=free)
+                self.sleep(FIRST_PAUSE * 2**tries, free=free)
         raise AssertionError("unreachable")
 
     def _call_with_timeout(self, what: str, work: Callable[[], T]) -> T:
@@ -137,7 +120,8 @@ class Pace:
         try:
             return start_thread(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
         except (FutureTimeoutError, TimeoutError):
-            raise late_error(what, self.bounds.timeout) from None
+            why = f"{what} was not done within {self.bounds.timeout:g} s; raise limits.timeout"
+            raise TargetError(why, retryable=True) from None
         except UnpoisonError:
             raise
         except Exception as error:  # somebody else's code
@@ -170,35 +154,6 @@ class Seen(NamedTuple):
     asked_at: float
     seconds: float
     read: int | None
-
-
-def ready_until(
-    target: Target, pace: Pace, wait: Wait, plants: Sequence[Plant], end: float, *, free: bool = False
-) -> bool:
-    """Call `ready` until the documents are indexed; False where they are not at `end`.
-
-    Systems that write in stages do with this call what they took before: what was never ready cannot be removed either.
-
-    Args:
-        target: Where they are; one without `ready` has indexed them when it replies.
-        pace: How it is called.
-        wait: How long the pauses are.
-        plants: The documents.
-        end: By the pace's clock.
-        free: Whether the budget does not bound it.
-    """
-    ready: Any = getattr(target, "ready", None)
-    waiting = [plant for plant in plants if not plant.ready]
-    handles = list(dict.fromkeys(handle for plant in waiting for handle in plant.handles or plant.own))
-    if ready is not None and waiting:
-        for _ in pace.poll(wait, end, free=free):
-            if pace.call("ready", lambda: ready(handles), free=free):
-                break
-        else:
-            return False
-    for plant in waiting:
-        plant.ready = True
-    return True
 
 
 def ask_until(

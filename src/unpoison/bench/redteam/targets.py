@@ -1,43 +1,50 @@
-"""A running system under test: how it is asked, planted into and cleaned, and which planted texts it read."""
+"""A system under test: how it is asked, planted into and cleaned, and which planted texts it read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from unpoison.errors import TargetError, clip
+from unpoison.architectures.rag import Rag
+from unpoison.core.passages import Passage
+from unpoison.errors import OptionError, TargetError, clip
 from unpoison.text.canonical import canonical
+from unpoison.types import Answer
 
 __all__ = [
-    "PREFIX",
     "Answered",
     "Document",
+    "RagTarget",
     "Target",
     "check_handles",
     "fingerprints",
+    "load_target",
     "new_canary",
+    "passages_of",
     "planted_positions",
     "read_count",
 ]
 
 PREFIX = "unpoison-"
-"""What every canary begins with, so that an operator finds all marked documents by one search."""
-
+"""The beginning of every canary, so that one search finds all marked documents."""
 MAX_HANDLE_LENGTH = 512
 """Characters of an id that a target gives to a document."""
 MAX_HANDLES = 1000
-"""Of one document: stores cut long texts into pieces, but these are short."""
+"""Ids of one document: stores cut texts into pieces."""
 UUID_LENGTH = 36
 """Characters of a UUID, and of the shortest id that is looked for within other names."""
 MIN_PIECE_LENGTH = 40
-"""With so many characters or more, a passage that stands within a planted text is taken for a piece of it."""
+"""Characters from which a passage within a planted text is taken for a piece of it."""
 
 
 def new_canary() -> str:
-    """A mark that no other document in the world has: `unpoison-` and a random UUID."""
+    """A mark that no other document has: `unpoison-` and a random UUID."""
     return f"{PREFIX}{uuid4()}"
 
 
@@ -46,8 +53,8 @@ class Document:
     """What is planted.
 
     Attributes:
-        text: What the attack wrote.
-        canary: The mark in its metadata, unique; by it an operator and `redteam clean` find the document.
+        text: The attack's text.
+        canary: The unique mark in its metadata, by which an operator and `redteam clean` find it.
         title: Where the attack plants one.
     """
 
@@ -57,38 +64,35 @@ class Document:
 
     @property
     def uuid(self) -> str:
-        """The canary without its prefix, for stores that take UUIDs as ids only."""
+        """The canary without its prefix, for stores whose ids are UUIDs."""
         return self.canary.removeprefix(PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a system under test said.
+    """The reply of a system under test.
 
     Attributes:
         answer: Its words.
-        passages: The texts that it read, best first; None where it does not say.
-        ids: Their ids, where it tells them.
-        cited: Names that the answer cites, where it does: ids, or names of files. A document that is cited was read,
-            but one that was read need not be cited.
+        passages: The texts that it read, best first; None where it does not tell.
+        ids: Their ids or sources, where it tells them.
     """
 
     answer: str
     passages: tuple[str, ...] | None = None
     ids: tuple[str, ...] | None = None
-    cited: tuple[str, ...] | None = None
 
 
 @runtime_checkable
 class Target(Protocol):
     """A system under test. Its methods are called from several threads at once.
 
-    It may have three methods more. `find(canary)` gives the handles of the documents that carry the canary now: where
-    there is one, only what it finds is removed. `own_ids(canary)` gives handles that we choose, before anything is
-    planted. `ready(handles)` says whether they are indexed, and may index them: it is called before removing, too.
+    Two more methods are optional. `find(canary)` returns the handles of the documents that carry the canary now: where
+    it exists, only what it finds is removed. `own_ids(canary)` returns handles chosen by the caller, known before
+    anything is planted.
 
-    Whatever these methods raise fails one question; a `TargetError` may say that a later try can succeed, or that
-    certainly nothing was planted.
+    An exception in any of these methods fails one question. A `TargetError` may say that a retry can succeed, or that
+    nothing was planted.
     """
 
     def ask(self, question: str) -> Answered | str:
@@ -96,7 +100,7 @@ class Target(Protocol):
         ...
 
     def plant(self, documents: Sequence[Document]) -> Sequence[str]:
-        """Add documents; what they can be removed by. A document may have several handles: one for each piece."""
+        """Add documents; returns handles to remove them by, one or several (pieces) for each document."""
         ...
 
     def remove(self, handles: Sequence[str]) -> Iterable[str] | None:
@@ -104,26 +108,99 @@ class Target(Protocol):
         ...
 
 
-def check_handles(values: Iterable[Any], owner: str) -> list[str]:
-    """Handles that can be put into a request without meaning anything but one document.
+class RagTarget:
+    """Our own `Rag` as a target: documents are planted into its retriever.
+
+    Args:
+        rag: It, with a generator.
+        name: For reports.
+    """
+
+    def __init__(self, rag: Rag, name: str) -> None:
+        if rag.defense.models.generator is None:
+            raise OptionError("the Rag has no generator, so it cannot answer; give it one")
+        self._rag, self._store, self.name = rag, rag.retriever, name
+        if not (hasattr(self._store, "add") and hasattr(self._store, "remove")):
+            raise OptionError(
+                f"{type(self._store).__name__} cannot be planted into; give a retriever with add and remove"
+            )
+
+    def ask(self, question: str) -> Answered:
+        answer: Answer = self._rag.ask(question)
+        read = answer.screening.read
+        texts = tuple(passage.shown if passage.cuts else passage.raw for passage in read)
+        return Answered(answer.text, texts, tuple(passage.id or "" for passage in read))
+
+    def plant(self, documents: Sequence[Document]) -> list[str]:
+        store: Any = self._store
+        store.add([Passage(d.text, id=d.uuid, title=d.title, source=d.canary) for d in documents])
+        return [document.uuid for document in documents]
+
+    def remove(self, handles: Sequence[str]) -> None:
+        store: Any = self._store
+        store.remove(list(handles))
+
+    def own_ids(self, canary: str) -> list[str]:
+        return [Document("", canary).uuid]
+
+
+def load_target(where: str, folder: Path) -> Target:
+    """The object behind `module:attribute`: a target, a class of one, or a `Rag`.
+
+    Args:
+        where: Such as `my_target:target`.
+        folder: Where modules are looked for too.
 
     Raises:
-        TargetError: None at all, too many, or one that a server could read as something else: empty, dots alone, with
-            a wildcard, a control character or half a character.
+        OptionError: There is no such object, or it is no target.
+    """
+    module, _, attribute = where.partition(":")
+    if not module or not attribute:
+        raise OptionError(f"{clip(where)} names no object; write module:attribute")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        loaded: Any = getattr(import_module(module), attribute)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise OptionError(f"{clip(where)} cannot be loaded: {error}; put the module beside the configuration") from None
+    loaded = loaded() if isinstance(loaded, type) else loaded
+    if isinstance(loaded, Rag):
+        return RagTarget(loaded, where)
+    if not isinstance(loaded, Target):
+        raise OptionError(f"{clip(where)} is no target; give an object with ask, plant and remove, or a Rag")
+    return loaded
+
+
+def check_handles(values: Iterable[Any], owner: str) -> list[str]:
+    """Handles that are safe to put into a request: each can only mean one document.
+
+    Raises:
+        TargetError: None at all, too many, or one that is empty, only dots, has a wildcard or a control character.
     """
     handles = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
     if not handles or len(handles) > MAX_HANDLES:
         raise TargetError(f"{owner} must give 1 to {MAX_HANDLES:,} ids, got {len(handles):,}; see its path")
     for value in handles:
-        if not isinstance(value, str) or not _harmless(value):
+        if not isinstance(value, str) or not _is_safe(value):
             raise TargetError(f"{owner} gave {clip(value)}, which cannot be the id of one document; see its path")
     return list(dict.fromkeys(handles))
 
 
-def _harmless(handle: str) -> bool:
+def _is_safe(handle: str) -> bool:
     if not 0 < len(handle) <= MAX_HANDLE_LENGTH or not handle.strip(". ") or "*" in handle:
         return False
     return handle.isprintable()  # neither control characters nor halves of a surrogate pair are
+
+
+def passages_of(reply: Answered) -> Iterator[Passage]:
+    """What a system showed, as passages with ids of their own, and a source where the name is a path or address."""
+    texts, names = reply.passages or (), reply.ids or ()
+    for position, text in enumerate(texts):
+        name = names[position] if len(names) == len(texts) else ""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        suffix = name.rpartition("/")[2].rpartition(".")[2] if "." in name else ""
+        is_source = "/" in name or (suffix.isalnum() and not suffix.isdigit())
+        yield Passage(text, id=f"{name or 'passage'}-{digest}", source=name if is_source else None)
 
 
 def fingerprints(passages: Sequence[str] | None) -> tuple[str, ...]:
@@ -136,25 +213,25 @@ def read_count(
 ) -> int | None:
     """How many of the planted texts the system read.
 
-    A text was read where one of its ids is among those that the system tells or cites, or stands within one, as a UUID
-    does in the name of a file or of a piece; or where a passage holds it, or where it holds a passage of 40 characters
-    or more: systems cut texts into pieces. White space and case do not count.
+    A text was read where one of its ids is among those that the system tells, or stands within one, as a UUID does in
+    the name of a file; or where a passage contains it, or is a piece of it of 40 characters or more. White space and
+    case do not count.
 
     Args:
-        reply: What the system said.
+        reply: The system's.
         texts: The planted texts.
         handles: The ids of each.
-        honest: Hashes of passages that it had read before; a poison that quotes one is not read with it.
+        honest: Hashes of passages that it read before; a poison that quotes one is not read with it.
 
     Returns:
-        None where the system tells neither passages nor ids, and cites nothing.
+        None where the system tells neither passages nor ids.
     """
-    if reply.passages is None and reply.ids is None and reply.cited is None:
+    if reply.passages is None and reply.ids is None:
         return None
-    names = frozenset((*(reply.ids or ()), *(reply.cited or ())))
+    names = reply.ids or ()
     passages = [text for text in map(_plain, reply.passages or ()) if text and _fingerprint(text) not in honest]
     return sum(
-        not names.isdisjoint(own) or _within(own, names) or any(_same(_plain(text), passage) for passage in passages)
+        _named(own, names) or any(_same(_plain(text), passage) for passage in passages)
         for text, own in zip(texts, handles, strict=True)
     )
 
@@ -162,26 +239,23 @@ def read_count(
 def planted_positions(
     reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
 ) -> dict[int, int]:
-    """Which passage is which planted text, as `read_count` knows them, for a system that tells passages.
-
-    Returns:
-        By the passage's position the number of the text.
-    """
+    """Which passage is which planted text, as `read_count` knows them: by the passage's position the text's number."""
     names, passages = reply.ids or (), [_plain(text) for text in reply.passages or ()]
     found: dict[int, int] = {}
     for position, passage in enumerate(passages):
         name = names[position : position + 1] if len(names) == len(passages) else ()
         for number, (text, own) in enumerate(zip(texts, handles, strict=True)):
-            known = not frozenset(name).isdisjoint(own) or _within(own, name)
-            if known or (passage and _fingerprint(passage) not in honest and _same(_plain(text), passage)):
+            known = passage and _fingerprint(passage) not in honest and _same(_plain(text), passage)
+            if known or _named(own, name):
                 found.setdefault(position, number)
     return found
 
 
-def _within(own: Sequence[str], names: Iterable[str]) -> bool:
-    """Whether an id that nothing holds by chance stands within a name."""
-    long = [handle for handle in own if len(handle) >= UUID_LENGTH]
-    return any(handle in name for handle in long for name in names)
+def _named(own: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of our ids is among the names, or, where it is too long to be there by chance, within one."""
+    return any(
+        handle in names or (len(handle) >= UUID_LENGTH and any(handle in name for name in names)) for handle in own
+    )
 
 
 def _same(planted: str, passage: str) -> bool:

@@ -1,7 +1,7 @@
-"""The machines that a test may speak to: this one, and those that the user spelled out.
+"""The machines that a test may contact: this one, and those named by the user.
 
-A name is resolved once and all its addresses are checked. Connections go to these addresses from then on, so that a
-name cannot lead elsewhere later (DNS rebinding).
+A name is resolved once and all its addresses are checked. Connections go to these addresses from then on, so a name
+cannot lead elsewhere later (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -13,21 +13,13 @@ from threading import Lock
 
 from unpoison.errors import OptionError, TargetError, clip
 
-__all__ = ["Hosts", "resolve_host"]
-
-Resolve = Callable[[str], list[str]]
-"""A name to its addresses, in the order in which to try them."""
+__all__ = ["Hosts"]
 
 MAX_HOSTS = 20
-"""That a configuration may name."""
+"""Hosts of one target."""
 
 
-def resolve_host(host: str) -> list[str]:
-    """The addresses of a name, as the system knows them.
-
-    Raises:
-        TargetError: There are none.
-    """
+def _resolve(host: str) -> list[str]:
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -39,18 +31,18 @@ class Hosts:
     """The machines that requests may go to.
 
     Args:
-        allowed: Names or addresses besides this machine's own, as the user spelled them.
-        resolve: A name to its addresses.
+        allowed: Names or addresses besides this machine's own, as the user wrote them.
+        resolve: A name to its addresses, in the order in which to try them.
     """
 
-    def __init__(self, allowed: Iterable[str] = (), resolve: Resolve = resolve_host) -> None:
+    def __init__(self, allowed: Iterable[str] = (), resolve: Callable[[str], list[str]] = _resolve) -> None:
         self.allowed = tuple(dict.fromkeys(host.strip().strip("[]").lower() for host in allowed))
         self._resolve = resolve
         self._pinned: dict[str, tuple[str, ...]] = {}
         self._lock = Lock()
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """Where connections to a host go; checked the first time, the same ever after.
+        """Where connections to a host go; checked the first time, then the same.
 
         Raises:
             OptionError: It is not this machine, and was not allowed.
@@ -72,8 +64,8 @@ class Hosts:
                 continue
             if name not in self.allowed:
                 raise OptionError(
-                    f"{clip(name)} leads to {address}, which is not this machine; test systems of others only with "
-                    f"their consent, and then spell it out: --i-may-test {name}"
+                    f"{clip(name)} leads to {address}, which is not this machine; test the systems of others only with "
+                    f"their consent, and then name the host: --i-may-test {name}"
                 )
             if name != text and (address.is_link_local or address.is_multicast or address.is_unspecified):
                 raise OptionError(f"{clip(name)} leads to {address}, which is no server's address; see the url")

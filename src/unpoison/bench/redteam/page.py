@@ -1,0 +1,80 @@
+"""The results of a test as one page, and the same tables for a terminal."""
+
+from __future__ import annotations
+
+from unpoison import __version__
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.redteam.results import MEASURES, Cell, Results
+from unpoison.report.document import Section, Table, document
+
+__all__ = ["headline", "redteam_page", "results_table"]
+
+MAX_QUESTIONS = 500
+"""Questions that are listed one by one."""
+
+
+def redteam_page(results: Results) -> str:
+    """One page that needs nothing else; what a target answers is hostile and escaped."""
+    trials = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
+    cut = len(trials) - MAX_QUESTIONS
+    left_out = f"{cut:,} more are left out; --json has all of them." if cut > 0 else ""
+    problems = [*results.problems, *results.failures, *(f"{canary}: {why}" for canary, why in results.remaining)]
+    warning = f"{len(results.remaining):,} planted documents may remain: run unpoison redteam clean."
+    return document(
+        "Red-team test",
+        [
+            Section("results", "Results", tables=[results_table(results)]),
+            Section("questions", "Questions", part="trials.html", data=trials[:MAX_QUESTIONS], left_out=left_out),
+            Section("problems", "Problems", notes=problems[:200]),
+        ],
+        lead=[headline(results), *_facts(results), "Shares are in percent with 95 % intervals."],
+        warning=warning if results.remaining else "" if results.complete else "Some questions were not measured.",
+    )
+
+
+def headline(results: Results) -> str:
+    """The worst attack in one sentence, with the fewest documents that did it."""
+    attacked = [cell for cell in results.table() if cell.poisons and cell.figures["asr"].defined]
+    if not attacked:
+        return "Nothing was planted, or nothing was measured: this says nothing about an attack."
+    worst = min(attacked, key=lambda cell: (-cell.figures["asr"].value, cell.poisons, cell.attack))
+    won, after = worst.figures["asr"], worst.figures["asr_after"]
+    later = f"; {after.hits} stayed so after the removal" if after.defined else ""
+    return f"{worst.id} changed {won.hits} of {won.count} answers to the attacker's{later}."
+
+
+def _facts(results: Results) -> list[str]:
+    started, finished = (
+        str(when or "?")[:16].replace("T", " ") for when in (results.run.get("started"), results.finished)
+    )
+    unseen = f", the removal of {results.accepted:,} accepted and not verified" if results.accepted else ""
+    return [
+        f"Tested: {results.run.get('name') or 'a system'}, {results.examples:,} questions, {started} to {finished}, "
+        f"unpoison {__version__}.",
+        f"Planted: {results.planted:,} documents, {results.removed:,} removed and looked for{unseen}.",
+    ]
+
+
+def results_table(results: Results) -> Table:
+    """A row for each cell, a column for each figure that was measured."""
+    cells = results.table()
+    names = [name for name in MEASURES if name != "failed" and any(cell.figures[name].defined for cell in cells)]
+    columns = [f"{MEASURES[name].title}, {'%' if MEASURES[name].unit == 'share' else 's'}" for name in names]
+    rows = tuple(
+        (_caption(cell), *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells
+    )
+    hints = ("", *(MEASURES[name].meaning for name in names))
+    return Table("", ("attack", *columns), rows, hints)
+
+
+def _caption(cell: Cell) -> str:
+    failed = sum(trial.failed for trial in cell.trials)
+    return f"{cell.id if cell.poisons else 'nothing planted'}{f', {failed} failed' if failed else ''}"
+
+
+def _figure(estimate: Estimate, unit: str) -> str:
+    if not estimate.defined:
+        return "-"
+    if unit != "share":
+        return f"{estimate.value:.2f}"
+    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
