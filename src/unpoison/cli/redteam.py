@@ -251,7 +251,7 @@ def report_removal(journal: Path) -> Iterator[None]:
 
 
 def problems_of(results: Results) -> list[str]:
-    """Why the test is incomplete: exactly these make the exit code 1 or 2, and are errors in JUnit XML."""
+    """Why the test is incomplete: these make the exit code 1 or 2, and are errors in JUnit XML."""
     left = [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
     if results.complete:
         return []

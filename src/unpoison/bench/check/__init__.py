@@ -1,11 +1,4 @@
-"""One's own documents, checked: what lies there, who is in it, and which attacks about them get through.
-
-from unpoison.bench.check import Check
-
-check = Check.read("docs/")
-check.run()
-print(check.result().headline)
-"""
+"""Check one's own documents, or a running system: what lies there, who is in it, and which attacks get through."""
 
 from __future__ import annotations
 
@@ -14,12 +7,12 @@ from typing import TYPE_CHECKING
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.bench.check.check import Check
-    from unpoison.bench.check.live import SystemCheck
-    from unpoison.bench.check.results import CheckResult, Outcome
+    from unpoison.bench.check.check import CheckResult, Outcome, check_documents
+    from unpoison.bench.check.live import check_system
 
-__all__ = ["Check", "CheckResult", "Outcome", "SystemCheck"]
+__all__ = ["CheckResult", "Outcome", "check_documents", "check_system"]
 
 __getattr__ = lazy_names(
-    __name__, {"Check": "check", "CheckResult": "results", "Outcome": "results", "SystemCheck": "live"}
+    __name__,
+    {"CheckResult": "check", "Outcome": "check", "check_documents": "check", "check_system": "live"},
 )

@@ -1,286 +1,189 @@
-"""One's own documents, checked.
+"""Check documents: scan them, recommend a policy, and attack a copy of them with and without the recommendation.
 
-What the user has is taken to be BM25 retrieval without a defense; beside it stands what is recommended: Guard, with
-the reader where it is installed, and a policy in which the sources that are there already are known.
+The system is taken to be BM25 retrieval without a defense. The recommendation is Guard, with the reader where it is
+installed, and a policy in which the sources that are there already are known.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import cached_property
-from hashlib import blake2b
-from itertools import accumulate
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from unpoison import __version__
-from unpoison.bench.check.cases import make_examples, measure_case
-from unpoison.bench.check.planting import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved
-from unpoison.bench.check.policy import count_origins, folder_names, policy_text, recommend_policy
-from unpoison.bench.check.results import CheckResult, Origin, Outcome, lost
+from unpoison.algorithms.intervals import Estimate, wilson
+from unpoison.bench.check.cases import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved, make_examples, measure_case
+from unpoison.bench.check.policy import count_origins, policy_text, recommend_policy
 from unpoison.bench.evaluation.examples import Example
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError
-from unpoison.io.journal import Journal, read_rows
 from unpoison.models.loading import load_best_reader
-from unpoison.models.protocols import Generator
 from unpoison.report.rendering import plain
-from unpoison.scan.documents import Document, Failure
-from unpoison.scan.engine import Engine, State, describe_source
+from unpoison.scan.documents import Document
+from unpoison.scan.engine import Engine
 from unpoison.scan.scanner import scan
-from unpoison.scan.sources import read_documents
 from unpoison.sources.sources import Sources
 from unpoison.types import Passage
 
-__all__ = ["Check"]
+__all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents"]
 
-WORST = 10
-"""Findings of the scan that are kept."""
-
-SCAN, CLEAN = "scan", "clean"
-STEPS = {f"{attack}, {owner}": (attack, owner) for attack in ATTACKS for owner in OWNERS}
-"""Names of the attacked steps."""
-
-SHARE = 100
-SHARES = {SCAN: 12 * SHARE, CLEAN: 6 * SHARE}
-"""How long a step takes, roughly: the first one to read the clean passages takes longest."""
+MAX_FINDINGS = 10
+"""Findings of the scan that are kept, the worst."""
 
 Progress = Callable[[int, int, str], None]
-Row = dict[str, Any]
 
 
-class Check:
-    """One check: `run` measures, `result` says what was measured so far.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one attack from one kind of owner.
+
+    Attributes:
+        attack, owner: Keys of `ATTACKS` and `OWNERS`.
+        plain, guard: Questions for which a model still reads the lie, without a defense and behind the recommendation.
+        answered_plain, answered_guard: Questions that are answered with the lie: by the reader, or without a defense
+            by the running system; None where nobody answered.
+    """
+
+    attack: str
+    owner: str
+    plain: Estimate
+    guard: Estimate
+    answered_plain: Estimate | None = None
+    answered_guard: Estimate | None = None
+
+    @classmethod
+    def of(cls, attack: str, owner: str, cases: Sequence[Mapping[str, Any]]) -> Outcome:
+        """Count the cases."""
+
+        def share(name: str) -> Estimate | None:
+            return wilson(sum(case[name] for case in cases), len(cases)) if cases and name in cases[0] else None
+
+        nothing = wilson(0, 0)
+        read = share("plain") or nothing, share("guard") or nothing
+        return cls(attack, owner, *read, share("answered_plain"), share("answered_guard"))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFacts:
+    """What was done with a running system: questions asked for its documents, documents planted, and what went wrong.
+
+    `planted` is None where nothing was to be planted; `plants` says whether it is known how.
+    """
+
+    asked: int
+    plants: bool
+    planted: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found.
+
+    Attributes:
+        source: What was checked.
+        documents: How many documents were read.
+        unread: How many could not be.
+        questions: How many questions were made from them.
+        reader: Whether the reader answered.
+        flagged: Ids of the documents that the scan flagged.
+        findings: (id, suspicion 0 to 1, reasons) of the worst documents.
+        origins: (name, documents, share 0 to 1) of the sources, the largest first; "" for no name.
+        clean_lost: The share of passages that the recommendation drops where nobody attacks.
+        outcomes: One for each attack and owner.
+        policy: The recommended policy, as YAML.
+        live: What was done with a running system; None for documents.
+    """
+
+    source: str
+    documents: int
+    unread: int
+    questions: int
+    reader: bool
+    flagged: tuple[str, ...]
+    findings: tuple[tuple[str, float, tuple[str, ...]], ...]
+    origins: tuple[tuple[str, int, float], ...]
+    clean_lost: Estimate
+    outcomes: tuple[Outcome, ...]
+    policy: str
+    live: LiveFacts | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            **asdict(self),
+            "clean_lost": self.clean_lost.to_dict(),
+            "outcomes": [
+                {key: value.to_dict() if isinstance(value, Estimate) else value for key, value in _fields(outcome)}
+                for outcome in self.outcomes
+            ],
+        }
+
+
+def check_documents(
+    source: str,
+    documents: Sequence[Document],
+    *,
+    roots: Sequence[str] = (),
+    unread: int = 0,
+    questions: int = 25,
+    reader: bool | None = None,
+    workers: int | None = 1,
+    retrieval: Callable[[Sequence[Example], Sequence[Passage]], Retrieval] = InMemory,
+    progress: Progress = lambda done, total, doing: None,
+) -> CheckResult:
+    """Check documents.
 
     Args:
         source: What was read, as it may be shown.
-        documents: The documents.
+        documents: At least one.
         roots: Names of the folder that they lie in, under which a policy knows them; () where they lie in none.
         unread: How many documents could not be read.
         questions: How many are wanted; there may be fewer.
-        reader: Answers questions; None where none is installed.
-        state: A folder in which what is measured is kept, so that it goes on there; None to keep nothing.
-        workers: Processes of the scan; None for one each processor.
-        setting: What else the measurements depend on.
+        reader: Whether the reader answers; None where it is installed.
+        workers: Processes of the scan; None for one for each processor.
+        retrieval: Made of the questions and the collection; BM25 in memory by default.
+        progress: Called with the steps done, all of them, and the next one.
 
     Raises:
-        InputError: No documents.
-        OSError: The state's folder cannot be used.
+        TargetError: A running system failed.
     """
+    passages = [document.passage for document in documents]
+    steps = [(attack, owner) for attack in ATTACKS for owner in OWNERS]
+    total = len(steps) + 2
+    progress(0, total, "scan")
+    found = scan(documents, engine=Engine("guard:prompt_injection=keep", "local", workers, None))
+    flagged = tuple(finding.id for finding in found.flagged)
+    keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
+    examples, corpus = make_examples(passages, flagged, questions)
+    model = load_best_reader(reader)
+    guard, retrieve = Guard(generator=model, sources=Sources(keys)), retrieval(examples, corpus)
+    answering = Vanilla(generator=model) if model is not None and isinstance(retrieve, InMemory) else None
 
-    def __init__(
-        self,
-        source: str,
-        documents: Sequence[Document],
-        *,
-        roots: Sequence[str] = (),
-        unread: int = 0,
-        questions: int = 25,
-        reader: Generator | None = None,
-        state: Path | None = None,
-        workers: int | None = 1,
-        setting: str = "",
-    ) -> None:
-        if not documents:
-            raise InputError(f"{source} holds no documents; give rows with 'text', or a folder with text files")
-        self.source, self.documents, self.unread, self.reader = source, tuple(documents), unread, reader
-        self._roots, self._wanted, self._workers = tuple(roots), questions, workers
-        self._state = None if state is None else State.open(state)
-        self._key = self._fingerprint(setting)
-        self._rows: dict[str, Row] = {}
-        if self._state is not None:
-            self._rows = {row["step"]: row for row in read_rows(self._journal) if row.get("key") == self._key}
-            if not self._rows:
-                self._journal.unlink(missing_ok=True)  # of other documents
+    def measure(step: str, done: int, seen: Sequence[Retrieved | None]) -> list[dict[str, Any]]:
+        progress(done, total, step)
+        return [measure_case(e, one, guard, answering) for e, one in zip(examples, seen) if one is not None]
 
-    @classmethod
-    def read(
-        cls,
-        source: str,
-        *,
-        reader: bool | None = None,
-        failed: Callable[[Failure], None] = lambda failure: None,
-        ignore: Sequence[str] = (),
-        **options: Any,
-    ) -> Self:
-        """A check of a folder, a file of rows or a store, whatever `unpoison scan` reads.
+    clean = measure("without an attack", 1, list(retrieve.clean()) if examples else [])
+    outcomes = [
+        Outcome.of(attack, owner, measure(f"{attack}, {owner}", done, list(retrieve.attacked(attack, owner))))
+        for done, (attack, owner) in enumerate(steps if examples else (), 2)
+    ]
+    progress(total, total, "done")
+    rows = count_origins(passages, keys).rows()
+    return CheckResult(
+        source=source,
+        documents=len(passages),
+        unread=unread,
+        questions=len(examples),
+        reader=model is not None,
+        flagged=flagged,
+        findings=tuple((f.id, f.suspicion, tuple(map(plain, f.reasons))) for f in found.findings[:MAX_FINDINGS]),
+        origins=tuple((row.origin, row.passages, row.share) for row in rows),
+        clean_lost=wilson(sum(case["lost"] for case in clean), sum(case["clean"] for case in clean)),
+        outcomes=tuple(outcomes),
+        policy=policy_text(keys, source, flagged),
+    )
 
-        Args:
-            source: As `scan.sources.read_documents` takes it.
-            reader: Whether the reader answers; None where it is installed.
-            failed: Called for every row and file that is not read.
-            ignore: Patterns of files in a folder that are no documents.
-            options: Those of the class.
 
-        Raises:
-            InputError: No such source, or nothing in it that can be read.
-            OSError: It cannot be read.
-        """
-        failures = list[Failure]()
-
-        def count(failure: Failure) -> None:
-            failures.append(failure)
-            failed(failure)
-
-        documents = list(read_documents(source, count, ignore))
-        if not documents and failures:
-            why = Counter(failure.error for failure in failures).most_common(1)[0][0]
-            raise InputError(f"{describe_source(source)} holds nothing that can be read: {failures[0].location}: {why}")
-        roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
-        if roots:
-            documents = [
-                replace(document, passage=replace(document.passage, source=f"{roots[0]}/{document.id}"))
-                for document in documents
-            ]
-        return cls(
-            describe_source(source),
-            documents,
-            roots=roots,
-            unread=len(failures),
-            reader=load_best_reader(reader),
-            **options,
-        )
-
-    @property
-    def _journal(self) -> Path:
-        assert self._state is not None  # noqa: S101  callers have asked
-        return self._state.folder / "check.jsonl"
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything was measured."""
-        return SCAN in self._rows and (not self.examples or {CLEAN, *STEPS} <= self._rows.keys())
-
-    @property
-    def resumed(self) -> bool:
-        """Whether something was measured in an earlier run."""
-        return bool(self._rows)
-
-    def _fingerprint(self, setting: str) -> str:
-        """What the kept measurements depend on."""
-        everything = [__version__, self._wanted, self.reader is not None, self._roots, *filter(None, [setting])]
-        digest = blake2b(json.dumps(everything).encode(), digest_size=12)
-        for document in self.documents:
-            digest.update(f"{document.key} {document.passage.source}\n".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
-
-    def _keep(self, step: str, row: Row) -> None:
-        self._rows[step] = row = {"key": self._key, "step": step, **row}
-        if self._state is not None:
-            with Journal(self._journal, private_file=True) as journal:
-                journal.append(row)
-
-    def run(self, progress: Progress = lambda done, total, doing: None) -> None:
-        """Measure what was not measured before. Interrupted, it keeps the steps that were finished.
-
-        Args:
-            progress: Called with the work done, all of it, and what is done next.
-        """
-        names = (SCAN, CLEAN, *STEPS)
-        *begins, total = accumulate((SHARES.get(name, SHARE) for name in names), initial=0)
-        begin = dict(zip(names, begins))
-
-        def report(step: str, done: int, whole: int, doing: str = "") -> None:
-            progress(begin[step] + SHARES.get(step, SHARE) * done // max(whole, 1), total, doing or step)
-
-        report(SCAN, 0, 1)
-        if SCAN not in self._rows:
-            self._scan(lambda doing, done, whole: report(SCAN, done, whole, f"scan: {doing}"))
-        for step in (CLEAN, *STEPS) if self.examples else ():
-            if step in self._rows:
-                continue
-            cases = []
-            report(step, 0, 1)
-            for done, (example, seen) in enumerate(zip(self.examples, self._retrieved(step)), 1):
-                if seen is not None:
-                    cases.append(measure_case(example, seen, self._guard, self._vanilla))
-                report(step, done, len(self.examples))
-            attack, owner = STEPS.get(step, (CLEAN, ""))
-            self._keep(step, {"attack": attack, "owner": owner, "cases": cases})
-        progress(total, total, "done")
-
-    def _scan(self, progress: Callable[[str, int, int], None]) -> None:
-        parts = None if self._state is None else self._state.parts
-        engine = Engine("guard:prompt_injection=keep", "local", self._workers, parts)
-        found = scan(self.documents, engine=engine, progress=progress)
-        worst = [
-            {
-                "id": finding.id,
-                "suspicion": round(finding.suspicion, 4),
-                "flagged": finding.flagged,
-                "reasons": [plain(reason) for reason in finding.reasons],
-            }
-            for finding in found.findings[:WORST]
-        ]
-        self._keep(SCAN, {"flagged": [finding.id for finding in found.flagged], "worst": worst})
-        if self._state is not None:
-            self._state.finish(())
-
-    @property
-    def _flagged(self) -> frozenset[str]:
-        return frozenset(self._rows[SCAN]["flagged"]) if SCAN in self._rows else frozenset()
-
-    @property
-    def policy_keys(self) -> dict[str, Any]:
-        """The recommended policy; what the scan flagged makes nobody known."""
-        believed = [document.passage for document in self.documents if document.id not in self._flagged]
-        return recommend_policy(believed, self._roots)
-
-    @cached_property
-    def _asked(self) -> tuple[tuple[Example, ...], tuple[Passage, ...]]:
-        return make_examples(self.documents, self._flagged, self._wanted)
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """The questions, each with its true and its false answer and the passage that proves the true one."""
-        return self._asked[0]
-
-    @property
-    def corpus(self) -> tuple[Passage, ...]:
-        """The collection as passages."""
-        return self._asked[1]
-
-    @cached_property
-    def retrieval(self) -> Retrieval:
-        """What retrieves for the questions."""
-        return InMemory(self.examples, self.corpus)
-
-    def _retrieved(self, step: str) -> Iterable[Retrieved | None]:
-        return self.retrieval.clean() if step == CLEAN else self.retrieval.attacked(*STEPS[step])
-
-    @cached_property
-    def _guard(self) -> Guard:
-        return Guard(generator=self.reader, sources=Sources(self.policy_keys))
-
-    @cached_property
-    def _vanilla(self) -> Vanilla | None:
-        return None if self.reader is None else Vanilla(generator=self.reader)
-
-    def close(self) -> None:
-        """Let go of what is held."""
-
-    def result(self) -> CheckResult:
-        """What was measured so far."""
-        found, clean = self._rows.get(SCAN), self._rows.get(CLEAN)
-        measured = [self._rows[step] for step in STEPS if step in self._rows]
-        keys = self.policy_keys
-        tally = count_origins([document.passage for document in self.documents], keys)
-        return CheckResult(
-            source=self.source,
-            documents=len(self.documents),
-            unread=self.unread,
-            questions=max((len(row["cases"]) for row in (*measured, clean) if row is not None), default=0),
-            reader=self.reader is not None,
-            complete=self.complete,
-            flagged=None if found is None else len(found["flagged"]),
-            findings=() if found is None else tuple(found["worst"]),
-            origins=tuple(Origin(row.origin, row.passages, row.share) for row in tally.rows()),
-            new=sum(row.levels.get(level, 0) for row in tally.rows() for level in ("fresh", "open")),
-            clean_lost=None if clean is None else lost(clean["cases"]),
-            outcomes=tuple(map(Outcome.of, measured)),
-            policy=policy_text(keys, self.source, self._flagged),
-        )
+def _fields(outcome: Outcome) -> list[tuple[str, Any]]:
+    return [(name, getattr(outcome, name)) for name in Outcome.__slots__]

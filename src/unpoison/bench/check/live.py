@@ -1,211 +1,234 @@
-"""A check of a running system: its documents are what it shows, and with consent it is attacked itself.
+"""Check a running system: its documents are what it shows, and with consent it is attacked itself.
 
-What is planted is written down first (`plants.journal` in the state's folder), removed after every question, and
-at the next start where the process was killed.
+What is planted is written down first, removed after every question, and at the next start where the process was killed.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, TypeVar
 
-from unpoison import __version__
-from unpoison.bench.check.asking import collect_documents
-from unpoison.bench.check.attack import LiveRetrieval, Planting, ask_with
-from unpoison.bench.check.check import Check, Progress
-from unpoison.bench.check.planting import InMemory, Retrieval
-from unpoison.bench.check.results import CheckResult, SystemFacts
-from unpoison.bench.check.system import RunningSystem
-from unpoison.bench.redteam.cleanup import clean
-from unpoison.bench.redteam.http_hosts import Hosts
+from unpoison.bench.check.cases import Retrieved, craft_texts
+from unpoison.bench.check.check import CheckResult, LiveFacts, Progress, check_documents
+from unpoison.bench.evaluation.contexts import Candidate, Context
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.redteam.campaign import begin_run
+from unpoison.bench.redteam.cleanup import clean as take_back
+from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.discovery import SEEDS, discover, shown_passages
+from unpoison.bench.redteam.hosts import Hosts
+from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace
-from unpoison.bench.redteam.secrets import Secrets
-from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, UnpoisonError, clip
-from unpoison.io.journal import write_json
-from unpoison.models.loading import load_best_reader
-from unpoison.scan.documents import Document
-from unpoison.scan.engine import describe_source
+from unpoison.bench.redteam.planter import Planter
+from unpoison.bench.redteam.targets import Answered, Document, fingerprints, new_canary, passages_of, planted_positions
+from unpoison.errors import InputError, TargetError, clip
+from unpoison.scan.documents import Document as ScannedDocument
+from unpoison.types import Passage
 
-__all__ = ["SystemCheck"]
+__all__ = ["check_system", "is_target_file"]
 
-PLANTS, SHOWN = "plants.journal", "shown.json"
-"""Files in the state's folder."""
+T = TypeVar("T")
+
+MAX_FAILED = 3
+"""Questions that may fail before a check ends."""
 
 
-class SystemCheck(Check):
-    """One check of a running system; `Check` has the rest.
+def is_target_file(source: str) -> bool:
+    """Whether a source is a configuration of `unpoison redteam`."""
+    return source.lower().endswith((".yaml", ".yml")) and Path(source).is_file()
+
+
+def check_system(
+    where: str,
+    *,
+    hosts: Hosts,
+    journal: Path,
+    plant: bool = False,
+    model: str | None = None,
+    ask: Sequence[str] = (),
+    clock: Clock | None = None,
+    progress: Progress = lambda done, total, doing: None,
+    **options: Any,
+) -> CheckResult:
+    """Check a running system.
 
     Args:
-        system: It.
-        documents: What it showed.
-        asked: The questions that were asked for them.
-        planting: Plants in it; None to attack a copy in memory.
-        options: Those of `Check`.
+        where: Its address, or a target file.
+        hosts: Where requests may go.
+        journal: Where everything is written before it is planted; deleted when nothing remains.
+        plant: Whether false documents may be put into it.
+        model: Of a chat endpoint; the first that it lists by default.
+        ask: Questions to begin with; `SEEDS` by default.
+        clock: Time.
+        progress: Called with the steps done, all of them, and the next one.
+        **options: Of `check_documents`.
+
+    Raises:
+        InputError: It shows no passages, or it is to be planted into and nobody knows how; or something that an
+            earlier check has planted could not be removed.
+        OptionError, UnknownNameError: A host that may not be tested, or a file that cannot be used.
+        TargetError: It failed, or something could not be removed.
+    """
+    seeds = tuple(ask) or SEEDS
+    if is_target_file(where):
+        config = Config.load(where)
+    else:
+        found = discover(where, hosts, model=model, questions=seeds)
+        config = Config.of({"target": found}).model_copy(
+            update={"bounds": Bounds(in_flight=1, timeout=120.0), "wait": Wait(seconds=2.0)}
+        )
+    target = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
+    plants = getattr(target, "plants", True)
+    if plant and not plants:
+        raise InputError(
+            f"--plant: nothing that adds and removes documents is known of {clip(where)}; name it in plant and remove "
+            f"of a target file (unpoison redteam init {where}), and check that file with --plant"
+        )
+    if journal.is_file():
+        _remove_old(journal, config, hosts)
+    pace = Pace(config.bounds, clock)
+
+    def ask_once(question: str) -> Answered:
+        reply = pace.call("ask", lambda: target.ask(question))
+        return Answered(reply) if isinstance(reply, str) else reply
+
+    passages, asked = shown_passages(ask_once, seeds, lambda done, of: progress(done, of, "asking for documents"))
+    if not passages:
+        raise InputError(
+            f"{clip(where)} answers, but shows no passages that it read for {asked} questions, so nothing is known of "
+            "its documents: give --ask 'a question that your documents answer', or ask.passages in a target file"
+        )
+    documents = [ScannedDocument(passage) for passage in passages]
+    if not plant:
+        facts = LiveFacts(asked, plants)
+        return replace(check_documents(where, documents, progress=progress, **options), live=facts)
+    with Journal(journal) as written:
+        begin_run(written, config, where)
+        planter, held = Planter(target, written, pace, config.wait), list[LiveRetrieval]()
+        seen = _shielded(pace, planter.rehearse)
+        if seen.left:
+            raise TargetError(
+                f"a harmless document was planted and could not be removed, so nothing else was planted: {seen.left}; "
+                f"remove {seen.plant.canary} by hand"
+            )
+
+        def retrieval(examples: Sequence[Example], corpus: Sequence[Passage]) -> LiveRetrieval:
+            held.append(LiveRetrieval(planter, pace, examples))
+            return held[0]
+
+        result = check_documents(where, documents, retrieval=retrieval, progress=progress, **options)
+        count = sum(not one.refused for one in written.history.plants.values())
+        problems = [problem for one in held for problem in one.problems]
+    if seen.problem or seen.read is False:
+        why = seen.problem or f"it did not read it within {config.wait.seconds:g} s; give wait.seconds in a target file"
+        problems.append(f"A harmless document was planted and removed: {why}.")
+    journal.unlink()
+    return replace(result, live=LiveFacts(asked, plants, count, tuple(problems)))
+
+
+class LiveRetrieval:
+    """What a running system retrieves and answers, without and with planted texts.
+
+    Args:
+        planter: Plants in it.
+        pace: How it is called.
+        examples: The questions, each with its gold passage.
     """
 
-    def __init__(
-        self, system: RunningSystem, documents: list[Document], asked: int, planting: Planting | None, **options: Any
-    ) -> None:
-        self._system, self._questions_asked, self._planting = system, asked, planting
-        setting = f"{'planted' if planting else 'asked'} {_fingerprint(system)}"
-        super().__init__(describe_source(system.name), documents, setting=setting, **options)
+    def __init__(self, planter: Planter, pace: Pace, examples: Sequence[Example]) -> None:
+        self._planter, self._pace, self._examples = planter, pace, examples
+        self._seen: dict[tuple[str, str, int], tuple[Answered, dict[int, int]] | None] = {}
+        self.problems: list[str] = []
 
-    @classmethod
-    def ask(
-        cls,
-        system: RunningSystem,
-        *,
-        plant: bool,
-        hosts: Hosts,
-        secrets: Secrets,
-        state: Path | None,
-        reader: bool | None = None,
-        clock: Clock | None = None,
-        progress: Progress = lambda done, total, doing: None,
-        **options: Any,
-    ) -> Self:
-        """Ask a system for its documents, after what an earlier check left in it was removed.
+    @cached_property
+    def _clean(self) -> list[Answered]:
+        return [self._planter.ask(example.question)[0] for example in self._examples]
 
-        Args:
-            system: It.
-            plant: Whether it may be planted into.
-            hosts: Where requests may go.
-            secrets: What must not be written.
-            state: The folder of what is measured and planted.
-            reader: Whether the reader is part of the recommendation; None where it is installed.
-            clock: Time.
-            progress: Called with the questions asked.
-            options: Those of `Check`.
+    def clean(self) -> Iterator[Retrieved]:
+        for example, reply in zip(self._examples, self._clean):
+            yield Retrieved(_context(example, reply, {}, ()), reply.answer)
 
-        Raises:
-            InputError: It shows no passages; or it is to be planted into, and nobody knows how.
-            TargetError: It failed.
+    def attacked(self, attack: str, owner: str) -> Iterator[Retrieved | None]:
+        """The same while the texts of each question are planted, of that question alone.
+
+        A system is given the same texts whoever owns them, so as many of them are planted once.
         """
-        if plant and not system.plants:
-            raise InputError(f"--plant: {_no_endpoints(system)}")
-        if plant and state is None:
-            raise InputError("--plant writes down what it plants before it plants it; give --state a folder, not off")
-        pace = Pace(system.config.bounds, clock)
-        if state is not None:
-            _remove_old(state / PLANTS, system, hosts, secrets)
-        documents, asked = _documents(system, state, pace, progress)
-        if not documents:
-            raise InputError(
-                f"{clip(system.name)} answers, but shows no passages that it read for {asked} questions, so nothing is "
-                "known of its documents: give --ask 'a question that your documents answer', or ask.passages in a "
-                "target file"
+        crafted = craft_texts(attack, owner, self._examples, [one.context for one in self.clean()])
+        for example, clean in zip(self._examples, self._clean):
+            own = crafted.get(example.id, ())
+            key = (attack, example.id, len(own))
+            if own and key not in self._seen:
+                self._seen[key] = self._plant(example, [one.passage for one in own], attack, clean)
+            seen = self._seen.get(key)
+            yield None if seen is None else Retrieved(_context(example, *seen, own), seen[0].answer)
+
+    def _plant(
+        self, example: Example, texts: Sequence[Passage], attack: str, clean: Answered
+    ) -> tuple[Answered, dict[int, int]] | None:
+        """The answer while these texts are planted, and which of its passages is which text; None where it failed."""
+        documents = [Document(text.text, new_canary(), text.title) for text in texts]
+        honest = frozenset(fingerprints(clean.passages))
+        outcome = _shielded(
+            self._pace,
+            lambda: self._planter.ask_planted(
+                documents, example.question, example=example.id, attack=attack, honest=honest
+            ),
+        )
+        if outcome.left or outcome.still_read:
+            why = (
+                outcome.left or "the system still reads it; where answers are cached, or deleting takes its time, give "
             )
-        planting = None
-        if plant and state is not None:
-            state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            planting = Planting(system, state / PLANTS, secrets, pace)
-        return cls(system, documents, asked, planting, reader=load_best_reader(reader), state=state, **options)
-
-    @cached_property
-    def retrieval(self) -> Retrieval:
-        if self._planting is None:
-            return InMemory(self.examples, self.corpus)
-        return LiveRetrieval(self._planting, self.examples)
-
-    @cached_property
-    def _vanilla(self) -> Vanilla | None:
-        """Nobody in place of the system's own model, where it answers itself."""
-        return None if self.reader is None or self._planting else Vanilla(generator=self.reader)
-
-    def run(self, progress: Progress = lambda done, total, doing: None) -> None:
-        """Measure what was not measured before.
-
-        Raises:
-            TargetError: The system failed, or something could not be removed; what was measured is kept.
-        """
-        if self._planting is not None and not self.complete:
-            progress(0, 100, "one harmless document")
-            self._planting.rehearse()
-        super().run(progress)
-
-    def close(self) -> None:
-        """Let the journal go."""
-        if self._planting is not None:
-            self._planting.close()
-
-    def result(self) -> CheckResult:
-        """What was measured so far, and what was done with the system."""
-        planting = self._planting
-        facts = SystemFacts(
-            asked=self._questions_asked,
-            planted=None if planting is None else planting.planted,
-            remaining=() if planting is None else planting.remaining,
-            further="" if planting is not None else self._further(),
-            problems=() if planting is None else tuple(planting.problems),
-        )
-        return replace(super().result(), system=facts)
-
-    def _further(self) -> str:
-        if not self._system.plants:
-            return f"To attack the system itself: {_no_endpoints(self._system)}."
-        return (
-            "To attack the system itself: unpoison check with --plant; each question's texts are planted, asked for "
-            "and removed again."
-        )
+            raise TargetError(
+                f"a planted document could not be removed, so nothing more is planted: {why}"
+                f"{'' if outcome.left else 'find or wait.seconds in a target file'}; it is removed at the next start"
+            )
+        if outcome.reply is None or outcome.error:
+            self.problems.append(f"{example.question} {outcome.error}")
+            if len(self.problems) >= MAX_FAILED:
+                raise TargetError(f"{MAX_FAILED} questions failed, the last one: {self.problems[-1]}")
+            return None
+        handles = [(one.canary, one.uuid) for one in documents]
+        return outcome.reply, planted_positions(outcome.reply, [one.text for one in documents], handles, honest)
 
 
-def _no_endpoints(system: RunningSystem) -> str:
-    name = describe_source(system.name)
-    where = f"unpoison redteam init {name}" if name.startswith("'http") else f"see {name}"
-    return (
-        f"nothing that adds and removes documents is known of {name}; name it in plant and remove of a target file "
-        f"({where}), and check that file with --plant"
-    )
+def _context(example: Example, reply: Answered, planted: Mapping[int, int], own: Sequence[Candidate]) -> Context:
+    """What was retrieved, in its order; of a planted text what the system made of it, such as a piece."""
+    found = []
+    for position, passage in enumerate(passages_of(reply)):
+        candidate = Candidate(passage)
+        if position in planted:
+            whole = own[planted[position]]
+            candidate = replace(whole, passage=replace(whole.passage, text=passage.text, id=passage.id))
+        found.append(candidate)
+    return Context(example.id, example.question, tuple(found), len(own))
 
 
-def _fingerprint(system: RunningSystem) -> str:
-    values = [__version__, system.name, dict(system.target), list(system.seeds)]
-    return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
+def _shielded(pace: Pace, work: Callable[[], T]) -> T:
+    """Work on a thread of its own: after Ctrl-C what is in flight is finished, and with it taken back."""
+    with ThreadPoolExecutor(1, thread_name_prefix="unpoison-check") as pool:
+        running = pool.submit(work)
+        try:
+            return running.result()
+        except BaseException:
+            pace.stop()  # it waits no more
+            wait([running])
+            raise
 
 
-def _remove_old(journal: Path, system: RunningSystem, hosts: Hosts, secrets: Secrets) -> None:
+def _remove_old(journal: Path, config: Config, hosts: Hosts) -> None:
     """Take out what a check that was killed has left, before it is shown as a document.
 
     Raises:
         InputError: Something may still be there.
     """
-    if not journal.is_file():
-        return
-    cleaned = clean(journal, secrets=secrets, hosts=hosts, config=system.config if system.plants else None)
+    cleaned = take_back(journal, hosts=hosts, config=config)
     if not cleaned.clean:
         canary, why = next(iter(cleaned.remaining), ("a document whose line is damaged", "see the journal"))
         raise InputError(
             f"an earlier check has left {max(1, len(cleaned.remaining))} planted documents, such as {canary}: {why}; "
             f"remove them by hand, or run unpoison redteam clean {journal}"
         )
-
-
-def _documents(system: RunningSystem, state: Path | None, pace: Pace, progress: Progress) -> tuple[list[Document], int]:
-    """What the system shows, or has shown to an earlier check of the same."""
-    key = _fingerprint(system)
-    if state is not None and (kept := _read_kept(state / SHOWN, key)) is not None:
-        return kept
-    report: Callable[[int, int], None] = lambda done, total: progress(done, total, "asking for documents")  # noqa: E731
-    documents, asked = collect_documents(ask_with(system, pace), system.seeds, report)
-    if state is not None and documents:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        passages = [document.passage for document in documents]
-        rows = [{"text": one.text, "id": one.id, "source": one.source} for one in passages]
-        write_json(state / SHOWN, {"key": key, "asked": asked, "passages": rows})
-    return documents, asked
-
-
-def _read_kept(path: Path, key: str) -> tuple[list[Document], int] | None:
-    try:
-        kept = json.loads(path.read_bytes())
-        if kept["key"] == key:
-            return [Document.of_row(row) for row in kept["passages"]], int(kept["asked"])
-    except (OSError, ValueError, KeyError, TypeError, UnpoisonError):  # none, or damaged: it is asked again
-        pass
-    return None

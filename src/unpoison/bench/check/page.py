@@ -1,227 +1,184 @@
-"""A check as a page for who decides: the same first page as a measurement has, and everything behind it."""
+"""A check as one page, and the same sections for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 
-from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.check.planting import ATTACKS, OWNERS
-from unpoison.bench.check.results import CheckResult, Outcome, SystemFacts
-from unpoison.bench.report.front_page import ACTIONS, CASES, Brief, Case, KeyFigure, risks_of
-from unpoison.bench.report.tables import with_interval
+from unpoison.bench.check.cases import ATTACKS, OWNERS
+from unpoison.bench.check.check import CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
 
-__all__ = [
-    "answer_table",
-    "attack_table",
-    "check_page",
-    "count_table",
-    "findings_table",
-    "origins_table",
-    "planted_words",
-]
+__all__ = ["FRAMEWORKS", "check_page", "code_lines", "headline", "sections"]
 
-MAX_ORIGINS = 50
-NAMES = {"injection": "prompt-injection"}
-"""As the catalogues' risks know them."""
+MAX_ORIGINS = 20
+FEW = 20
+"""With fewer questions the intervals are wide."""
+MAX_LOSS = 0.05
+"""Share of clean passages that Guard usually loses at most (docs/results.md)."""
+
+FRAMEWORKS: Mapping[str, tuple[str, str]] = {
+    "langchain": (
+        "langchain_core",
+        "from unpoison import Guard\n"
+        "from unpoison.integrations.langchain import ScreenedRetriever, ScreeningCompressor\n\n"
+        "retriever = ScreenedRetriever(retriever=retriever, screening=ScreeningCompressor({guard}))  # around yours",
+    ),
+    "llamaindex": (
+        "llama_index",
+        "from unpoison import Guard\n"
+        "from unpoison.integrations.llamaindex import ScreeningPostprocessor\n\n"
+        "engine = index.as_query_engine(node_postprocessors=[ScreeningPostprocessor({guard})])  # of your index",
+    ),
+    "haystack": (
+        "haystack",
+        "from unpoison import Guard\n"
+        "from unpoison.integrations.haystack import Screen\n\n"
+        'pipeline.add_component("screen", Screen({guard}))  # in yours\n'
+        'pipeline.connect("retriever.documents", "screen.documents")\n'
+        'pipeline.connect("screen.documents", "prompt.documents")',
+    ),
+    "python": (
+        "unpoison",
+        "from unpoison import Guard\n\n"
+        'screening = {guard}.screen(question, passages)  # each {{"text": ..., "source": ...}}\n'
+        "texts = screening.texts  # what your model reads",
+    ),
+}
+"""By its name: the module that shows that it is installed, and the lines that put the recommendation in."""
+
+
+def code_lines(framework: str | None, policy: str, *, reader: bool) -> str:
+    """The lines for a framework, by default for the first that is installed, with the policy at a path."""
+    chosen = framework or next(name for name, (module, _) in FRAMEWORKS.items() if find_spec(module) is not None)
+    generator = 'generator="reader", ' if reader else ""
+    return FRAMEWORKS[chosen][1].format(guard=f'Guard({generator}sources="{policy}")')
+
+
+def headline(result: CheckResult) -> str:
+    """The worst case behind the recommendation, of anybody and of who cannot write into the user's own sources."""
+    worst, outside = _worst(result.outcomes), _worst([one for one in result.outcomes if one.owner != "own"])
+    if worst is None:
+        return "No attack was measured."
+    text = f"Worst case behind the recommendation: {_sentence(worst)}."
+    if outside is not None and outside != worst:
+        text += f" Of those who cannot write into your own sources: {_sentence(outside)}."
+    return text
 
 
 def check_page(result: CheckResult, code: str) -> str:
-    """One page that needs nothing else; what documents hold is hostile and escaped.
+    """One page that needs nothing else; what documents hold is hostile and escaped."""
+    title = "Check of your documents" if result.live is None else "Check of your system"
+    lead = [checked(result), headline(result), "Counts have 95 % intervals."]
+    return document(title, sections(result, code), lead=lead)
 
-    Args:
-        result: What was measured.
-        code: The lines for the user's framework.
-    """
-    files = [("The policy", result.policy), ("The code", code)]
-    sections = [
-        Section("attacks", "Every attack", _how(result), tables=[attack_table(result)] if result.outcomes else ()),
+
+def checked(result: CheckResult) -> str:
+    """What was checked, in one sentence."""
+    unread = f", {result.unread:,} could not be read" if result.unread else ""
+    if result.live is None:
+        return f"Checked {result.source}: {result.documents:,} documents{unread}."
+    count = result.live.planted
+    planted = "nothing" if count is None else f"{count:,} documents, all removed again"
+    asked = result.live.asked
+    return f"Checked {result.source}: {result.documents:,} passages, shown for {asked} questions; planted: {planted}."
+
+
+def sections(result: CheckResult, code: str) -> list[Section]:
+    """What a check shows, in five parts."""
+    findings = [(name, f"{value:.2f}", "; ".join(why) or "-") for name, value, why in result.findings]
+    shown = [row for row in findings if row[0] in result.flagged] or findings[:3]
+    origins = [(name or "(no source)", f"{n:,}", f"{100 * share:.1f}") for name, n, share in result.origins]
+    live = result.live is not None and result.live.planted is not None
+    before = "your system" if live else "without a defense"
+    tables = [_table(result, "the model reads the lie", "plain", "guard")]
+    if live or result.reader:
+        who = "your system" if live else "the small reader"
+        tables.append(_table(result, f"{who} answers with the lie", "answered_plain", "answered_guard"))
+    found = f"{len(result.flagged):,} of {result.documents:,} documents look planted."
+    measured = f"On {result.questions} questions made from them; {before} → behind the recommendation."
+    return [
         Section(
             "documents",
             "What lies there already",
-            tables=[_with_quotes(findings_table(result))] if result.findings else (),
+            found,
+            tables=[Table("", ("document", "suspicion", "reasons"), tuple(shown))],
         ),
-        Section("sources", "Who is in it", tables=[origins_table(result, MAX_ORIGINS)]),
-        Section("use", "What to put in", part="files.html", data=files),
-        Section("open", "What remains open", notes=result.open),
+        Section(
+            "sources",
+            "Who is in it",
+            f"{len(origins):,} sources.",
+            tables=[Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))],
+        ),
+        Section("attacks", "What an attacker reaches", measured, tables=tables if result.outcomes else ()),
+        Section("use", "What to put in", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
+        Section("open", "What remains open", notes=tuple(_open_points(result))),
     ]
-    brief = _brief(result)
-    return document(brief.title, sections, lead=["Shares are in percent with 95 % intervals."], brief=brief)
 
 
-def _brief(result: CheckResult) -> Brief:
-    behind = {NAMES.get(outcome.attack, outcome.attack): outcome.guard for outcome in _outside(result)}
-    return Brief(
-        title="Check of your documents" if result.system is None else "Check of your system",
-        facts=tuple(_facts(result)),
-        verdict=result.headline,
-        setting=result.outside,
-        warning="" if result.complete else "This check is incomplete: it was interrupted.",
-        figures=tuple(_figures(result)),
-        cases=tuple(_cases(result)),
-        actions=(
-            "Put the recommendation between the search and the model: policy and code stand below.",
-            *result.open,
-        )[:ACTIONS],
-        risks=risks_of(behind, "behind guard"),
-    )
+def _table(result: CheckResult, title: str, plain: str, guard: str) -> Table:
+    """A row for each attack, a column for each owner: without and behind the recommendation."""
+    cells = {(one.attack, one.owner): one for one in result.outcomes}
+
+    def cell(attack: str, owner: str) -> str:
+        one = cells.get((attack, owner))
+        shares = [share for name in (plain, guard) if (share := getattr(one, name, None)) is not None and share.defined]
+        return f"{' → '.join(str(share.hits) for share in shares)} of {shares[0].count}" if shares else "-"
+
+    rows = tuple((words, *(cell(attack, owner) for owner in OWNERS)) for attack, (words, _) in ATTACKS.items())
+    return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), rows)
 
 
-def _how(result: CheckResult) -> str:
-    if result.system is not None and result.system.planted is not None:
-        return (
-            f"{result.questions} questions were made from what the system showed. For each, false texts were planted "
-            "in the system, asked for, and removed again; what it retrieved was then screened by the recommendation."
-        )
-    read = " and answered by the small reader" if result.reader else ""
+def _worst(outcomes: list[Outcome] | tuple[Outcome, ...]) -> Outcome | None:
+    return max((one for one in outcomes if one.guard.defined), key=lambda one: one.guard.value, default=None)
+
+
+def _sentence(worst: Outcome) -> str:
+    words = f"{ATTACKS[worst.attack][0]}, {OWNERS[worst.owner][1]}"
     return (
-        f"{result.questions} questions were made from the documents. For each, false texts were put into a copy of the "
-        f"collection, retrieved with BM25{read}. Nothing was written into your store or system."
+        f"{words}, still reaches the model for {_of(worst.guard, 'questions')}; without a defense for "
+        f"{worst.plain.hits:,} of {worst.plain.count:,}"
     )
 
 
-def _outside(result: CheckResult) -> Iterator[Outcome]:
-    """For each attack its best result for those who cannot write into the user's own sources."""
-    for attack in ATTACKS:
-        tried = [one for one in result.outcomes if one.attack == attack and one.owner != "own" and one.guard.defined]
-        yield from sorted(tried, key=lambda outcome: -outcome.guard.value)[:1]
+def _of(share: Estimate, what: str) -> str:
+    """Such as "3 of 25 questions (12 %, 95 % interval 4 to 30)"."""
+    percent = f"{100 * share.value:.0f} %, 95 % interval {100 * share.low:.0f} to {100 * share.high:.0f}"
+    return f"{share.hits:,} of {share.count:,} {what}" + (f" ({percent})" if share.defined else "")
 
 
-def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
-    unread = f", {result.unread:,} could not be read" if result.unread else ""
-    yield "Checked", f"{result.source}: {result.documents:,} documents{unread}"
-    if result.flagged is not None:
-        yield "Already there", f"{result.flagged:,} documents look planted"
-    yield "Sources", f"{len(result.origins):,}"
-    yield "Asked", f"{result.questions} questions made from the documents"
-    if result.system is not None:
-        yield "Planted", planted_words(result.system)
-    yield "When", datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
-    yield "Version", f"unpoison {__version__}"
-
-
-def planted_words(system: SystemFacts) -> str:
-    """Such as "90 documents, all removed again"."""
-    if system.planted is None:
-        return "nothing"
-    left = len(system.remaining)
-    return f"{system.planted:,} documents, " + (f"{left:,} may still be there" if left else "all removed again")
-
-
-def _figures(result: CheckResult) -> Iterator[KeyFigure]:
-    worst = result.worst
-    if worst is None:
+def _open_points(result: CheckResult) -> Iterator[str]:
+    lost = result.clean_lost
+    if lost.defined and lost.low > MAX_LOSS:
+        yield (
+            f"The recommendation drops your own texts: {_of(lost, 'passages')} where nobody attacks. Do not enforce it "
+            "as it is: fit it to your texts with unpoison screen --calibrate, or let it only report."
+        )
+    elif lost.defined:
+        yield f"Where nobody attacks, {_of(lost, 'passages')} are dropped."
+    if result.flagged:
+        yield f"{len(result.flagged):,} documents look planted and were left in place; see unpoison scan."
+    if not result.questions:
+        yield "No question could be made, so nothing was attacked: no sentence states a number, a name or a definition."
+    elif result.questions < FEW:
+        yield f"Only {result.questions} questions were made from the documents, so the intervals are wide."
+    nameless = sum(count for name, count, _ in result.origins if not name)
+    if nameless:
+        yield f"{nameless:,} of {result.documents:,} documents name no source and have no weight; give them one."
+    elif len(result.origins) == 1 and result.documents > 1:
+        yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
+    if not result.reader:
+        yield "Nobody read what the passages claim; with the extra reader sources decide on plain lies."
+    if result.live is None:
+        yield "Your own retriever and model were not asked: BM25 retrieved. unpoison check URL asks a running system."
         return
-    yield KeyFigure("The lie is read today", worst.plain, "questions, in the worst case")
-    if result.worst_outside is not None:
-        yield KeyFigure("Behind it, from outside", result.worst_outside.guard, "questions, in their worst case")
-    yield KeyFigure("Behind it, from inside too", worst.guard, "questions, in the worst case")
-
-
-def _cases(result: CheckResult) -> Iterator[Case]:
-    worst = result.worst
-    through = [] if worst is None else [case for case in worst.cases if case["guard"]]
-    for case in through[:CASES]:
-        yield Case(
-            question=case["question"],
-            outcome="the lie reaches the model",
-            stopped=False,
-            right=case["right"],
-            wanted=case["wanted"],
-            reply=None,
-            planted=case["planted"],
+    yield from result.live.problems
+    yield f"Of its documents only these {result.documents:,} passages are known. unpoison check DOCS reads all of them."
+    if result.live.planted is None:
+        how = (
+            "--plant attacks the system itself"
+            if result.live.plants
+            else "a target file with plant and remove lets --plant attack the system itself"
         )
-
-
-def attack_table(result: CheckResult) -> Table:
-    """Every attack by owner: how often the lie is read, how often it is answered, what it costs."""
-    columns = ["what is planted", "read without", "read behind it", "clean lost"]
-    hints = ["", "questions for which the model reads the lie, without a defense", "the same behind the recommendation"]
-    hints.append("clean passages that the recommendation drops beside it")
-    if result.live:
-        columns.append("answered")
-        hints.append("questions that your system answers with the lie, as it is")
-    elif result.reader:
-        columns += ["answered without", "answered behind it"]
-        hints += ["questions that the reader answers with the lie", "the same behind the recommendation"]
-    rows = []
-    for outcome in result.outcomes:
-        shares = [outcome.plain, outcome.guard, outcome.clean_lost]
-        shares += [share for share in (outcome.wrong_plain, outcome.wrong_guard) if share is not None]
-        rows.append((outcome.words, *map(_percent, shares), *("-" for _ in range(len(columns) - 1 - len(shares)))))
-    if result.clean_lost is not None:
-        empty = ("-" for _ in columns[4:])
-        rows.append(("nothing", "-", "-", _percent(result.clean_lost), *empty))
-    worst = result.worst
-    flagged = frozenset(i for i, outcome in enumerate(result.outcomes) if outcome is worst)
-    return Table("Percent", tuple(columns), tuple(rows), tuple(hints), flagged=flagged)
-
-
-def count_table(result: CheckResult, plain: str, guard: str, title: str) -> Table:
-    """The same on five lines: a column for each owner, without and behind the recommendation.
-
-    Args:
-        result: What was measured.
-        plain: What is counted without a defense, an attribute of `Outcome`.
-        guard: The same behind the recommendation.
-        title: What is counted.
-    """
-    cells = {(one.attack, one.owner): (getattr(one, plain), getattr(one, guard)) for one in result.outcomes}
-    rows = [
-        (words, *(_arrow(*cells.get((attack, owner), (None, None))) for owner in OWNERS))
-        for attack, (words, _) in ATTACKS.items()
-    ]
-    return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), tuple(rows))
-
-
-def answer_table(result: CheckResult, title: str) -> Table:
-    """What a running system answers with the lie: a column for each number of texts."""
-    cells = {(one.attack, one.owner): one.wrong_plain for one in result.outcomes}
-    owners = {"one": "one text", "several": "three texts"}
-    rows = [
-        (
-            words,
-            *(
-                "-" if (share := cells.get((attack, owner))) is None else f"{share.hits} of {share.count}"
-                for owner in owners
-            ),
-        )
-        for attack, (words, _) in ATTACKS.items()
-    ]
-    return Table(title, ("what is planted", *owners.values()), tuple(rows))
-
-
-def _arrow(plain: Estimate | None, guard: Estimate | None) -> str:
-    return "-" if plain is None or guard is None else f"{plain.hits} → {guard.hits} of {guard.count}"
-
-
-def _percent(estimate: Estimate) -> str:
-    return with_interval(estimate, 100, ".0f") if estimate.defined else "-"
-
-
-def findings_table(result: CheckResult) -> Table:
-    """The most suspicious documents, and why."""
-    title = "Flagged" if result.flagged else "Nothing is flagged; the most suspicious"
-    shown = [finding for finding in result.findings if finding["flagged"] or not result.flagged]
-    rows = tuple(
-        (finding["id"], f"{finding['suspicion']:.2f}", "; ".join(finding["reasons"]) or "-")
-        for finding in (shown if result.flagged else shown[:3])
-    )
-    return Table(title, ("document", "suspicion", "reasons"), rows)
-
-
-def _with_quotes(table: Table) -> Table:
-    """The last column as a text below each name, where it is read more easily than in a cell for numbers."""
-    rows = tuple(row[:-1] for row in table.rows)
-    return replace(table, columns=table.columns[:-1], rows=rows, quotes=tuple(row[-1] for row in table.rows))
-
-
-def origins_table(result: CheckResult, most: int) -> Table:
-    """Who is in the documents, the largest first."""
-    more = len(result.origins) - most
-    title = f"The {most} largest of {len(result.origins):,}" if more > 0 else ""
-    rows = tuple((o.name or "(no source)", f"{o.documents:,}", f"{100 * o.share:.1f}") for o in result.origins[:most])
-    return Table(title, ("source", "documents", "share %"), rows)
+        yield f"Nothing was planted in your system: the attacks happened in a copy, with BM25; {how}."

@@ -56,15 +56,17 @@ def _facts(results: Results) -> list[str]:
 
 
 def results_table(results: Results) -> Table:
-    """A row for each cell, a column for each figure that was measured."""
+    """A row for each figure that was measured, a column for each attack."""
     cells = results.table()
-    names = [name for name in MEASURES if name != "failed" and any(cell.figures[name].defined for cell in cells)]
-    columns = [f"{MEASURES[name].title}, {'%' if MEASURES[name].unit == 'share' else 's'}" for name in names]
     rows = tuple(
-        (_caption(cell), *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells
+        (
+            f"{one.title}, {'%' if one.unit == 'share' else 's'}",
+            *(_figure(cell.figures[name], one.unit) for cell in cells),
+        )
+        for name, one in MEASURES.items()
+        if name != "failed" and any(cell.figures[name].defined for cell in cells)
     )
-    hints = ("", *(MEASURES[name].meaning for name in names))
-    return Table("", ("attack", *columns), rows, hints)
+    return Table("", ("figure", *map(_caption, cells)), rows)
 
 
 def _caption(cell: Cell) -> str:
