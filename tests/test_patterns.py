@@ -39,7 +39,7 @@ MADE_WHEN_RUN = {
     "text/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
-    "bench/redteam/secrets.py": "escaped values, joined",
+    "bench/redteam/http_client.py": "escaped values, joined",
     "models/transformers.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""

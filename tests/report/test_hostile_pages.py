@@ -16,8 +16,8 @@ import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
 from unpoison.algorithms.intervals import wilson
+from unpoison.bench.redteam.page import redteam_page
 from unpoison.bench.redteam.results import Results, Trial
-from unpoison.bench.redteam.summary import redteam_page
 from unpoison.bench.report.front_page import Brief, Case, KeyFigure, Risk
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span

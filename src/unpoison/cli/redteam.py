@@ -69,7 +69,7 @@ def commands() -> None:
 def init(
     where: Annotated[str, argument("URL", "The system's address, or the one that answers a question.")],
     output: Annotated[Path, option("-o --output FILE", "What is written.")] = Path("redteam.yaml"),
-    questions: Annotated[Path, option("FILE", "Where the questions go; kept where it exists.")] = Path(
+    questions: Annotated[Path, option("FILE", "Your questions; written where there are none.")] = Path(
         "questions.jsonl"
     ),
     model: Annotated[str | None, option("NAME", "The model of a chat endpoint; else the first it lists.")] = None,
@@ -79,8 +79,9 @@ def init(
     """Ask a system once and read its OpenAPI page; write how it is tested, and questions from what it shows."""
     import yaml
 
+    from unpoison.bench.evaluation import load
     from unpoison.bench.redteam import Hosts
-    from unpoison.bench.redteam.discovery import discover
+    from unpoison.bench.redteam.discovery import SEEDS, discover
     from unpoison.bench.redteam.http_target import HttpTarget
     from unpoison.cli.common import say
     from unpoison.errors import InputError
@@ -88,7 +89,8 @@ def init(
     if output.exists() and not force:
         raise InputError(f"{output} exists; give another file with --output, or --force to write over it")
     hosts = Hosts(may_test or ())
-    target = discover(where, hosts, model=model)
+    given = [one.question for one in load(str(questions)).examples[:5]] if questions.exists() else None
+    target = discover(where, hosts, model=model, questions=given or SEEDS)
     if "plant" not in target:
         url = _prompt("The URL that adds a document")
         target["plant"] = {"url": url, "body": {"text": "{text}", "metadata": {"canary": "{canary}"}}, "id": "$.id"}
@@ -263,8 +265,7 @@ def notes_of(results: Results) -> Sequence[str]:
     notes = list(results.problems) if results.complete else []
     if results.accepted:
         notes.append(
-            f"the removal of {results.accepted:,} documents was accepted and could not be verified; give target.find, a "
-            "search for {canary}"
+            f"the removal of {results.accepted:,} documents was accepted and could not be verified; give target.find"
         )
     return notes
 

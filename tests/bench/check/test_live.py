@@ -1,149 +1,104 @@
-"""A running system is attacked with consent only, and everything is taken back."""
+"""A check of a running system: asked only, or planted into; interrupted, killed, and lied to."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.check.rag_server import HANDBOOK, Rag, serve_rag
-from unpoison.bench.check.live import SystemCheck
-from unpoison.bench.check.planting import ATTACKS
-from unpoison.bench.check.system import open_system
-from unpoison.bench.redteam.cleanup import Remover
-from unpoison.bench.redteam.http_hosts import Hosts
-from unpoison.bench.redteam.secrets import Secrets
+from bench.check.rag_server import Rag, serve_rag
+from bench.redteam.conftest import Quick
+from unpoison.bench.check import CheckResult, check_system
+from unpoison.bench.redteam import Hosts
+from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import InputError, TargetError
 
 
 @pytest.fixture
 def rag() -> Iterator[Rag]:
-    with serve_rag() as system:
-        yield system
+    with serve_rag() as running:
+        yield running
 
 
-def checked(rag: Rag, state: Path | None, *, plant: bool) -> SystemCheck:
-    hosts, secrets = Hosts(), Secrets({})
-    system = open_system(rag.url, hosts=hosts, secrets=secrets)
-    options: dict[str, Any] = {"reader": False, "questions": 2}
-    return SystemCheck.ask(system, plant=plant, hosts=hosts, secrets=secrets, state=state, **options)
+def checked(where: str, folder: Path, **options: Any) -> CheckResult:
+    given = {"questions": 1, "reader": False, "clock": Quick(), **options}
+    return check_system(where, hosts=Hosts(), journal=folder / "check.journal", **given)
 
 
 def test_without_consent_it_is_only_asked(rag: Rag, tmp_path: Path) -> None:
-    check = checked(rag, tmp_path, plant=False)
-    check.run()
-    result = check.result()
-    assert rag.planted == []
-    assert result.complete
-    assert result.documents == 3
-    assert {origin.name for origin in result.origins} == {"hr/", "it/"}
-    assert result.system is not None
-    assert result.system.planted is None
-    assert "Nothing was planted in your system" in " ".join(result.open)
-    assert "--plant" in " ".join(result.open)
-
-
-def test_where_it_cannot_be_planted_into_the_next_command_is_named(rag: Rag, tmp_path: Path) -> None:
-    assert rag.openapi is not None
-    rag.openapi = {"openapi": "3.1.0", "paths": {"/ask": rag.openapi["paths"]["/ask"]}}
-    check = checked(rag, tmp_path, plant=False)
-    assert f"unpoison redteam init '{rag.url}'" in check.result().open[-1]
-    with pytest.raises(InputError, match="--plant: nothing that adds and removes documents is known"):
-        checked(rag, tmp_path, plant=True)
+    result = checked(rag.url, tmp_path)
+    assert (result.documents, rag.planted, result.live is not None) == (3, [], True)
+    assert len(result.outcomes) == 15
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_attack_is_planted_judged_and_removed(rag: Rag, tmp_path: Path) -> None:
-    check = checked(rag, tmp_path, plant=True)
-    check.run()
-    result = check.result()
-    check.close()
-    assert [text for text, _ in rag.documents.values()] == list(HANDBOOK.values())
-    assert result.complete
-    assert result.live
-    assert {outcome.attack for outcome in result.outcomes} == set(ATTACKS)
-    by_owner = {one.owner: one for one in result.outcomes if one.attack == "swap"}
-    assert by_owner["one"].plain.hits == 2, "the system reads what is planted"
-    assert by_owner["one"].guard.hits < by_owner["own"].guard.hits
-    orders = {one.owner: one for one in result.outcomes if one.attack == "injection"}
-    assert orders["one"].wrong_plain is not None
-    assert orders["one"].wrong_plain.hits == 2, "it repeats the document that is most like the question"
-    assert orders["one"].wrong_guard is None
-    assert result.system is not None
-    # The harmless one; of four attacks one text and three, and three copies; for two questions.
-    assert result.system.planted == len(rag.planted) == 1 + 2 * (4 * (1 + 3) + 3)
-    assert result.system.remaining == ()
-    assert "your system as it is reads it for 2 of 2 and answers with it for" in result.headline
-    journal = (tmp_path / "plants.journal").read_text()
-    assert journal.count('"confirmed": true') >= len(rag.planted)
+    result = checked(rag.url, tmp_path, plant=True)
+    assert result.live is not None
+    assert (result.live.planted, result.live.problems) == (len(rag.planted), ())
+    assert set(rag.documents) == {"first-0", "first-1", "first-2"}
+    assert len(rag.planted) == 1 + 4 * (1 + 3) + 3  # a harmless one; of each attack one text and three; three copies
+    outcomes = {(one.attack, one.owner): one for one in result.outcomes}
+    assert outcomes["injection", "one"].plain.hits == 1
+    assert all(one.answered_plain is not None for one in result.outcomes)
+    assert list(tmp_path.iterdir()) == []
 
 
-class Stop(KeyboardInterrupt):
-    pass
-
-
-def test_interrupted_it_takes_back_what_is_planted_and_goes_on(
+def test_a_killed_check_leaves_nothing_when_it_is_started_again(
     rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(done: int, total: int, step: str) -> None:
-        if step == "correction, one":
-            raise Stop
+    real, calls = HttpTarget.remove, []
 
-    first = checked(rag, tmp_path, plant=True)
-    with pytest.raises(Stop):
-        first.run(stop)
-    partial = first.result()
-    first.close()
+    def killed(target: HttpTarget, handles: Any) -> Any:
+        calls.append(handles)
+        if len(calls) > 3:
+            raise MemoryError("as if the process were gone")
+        return real(target, handles)
+
+    monkeypatch.setattr(HttpTarget, "remove", killed)
+    with pytest.raises(TargetError, match="could not be removed"):
+        checked(rag.url, tmp_path, plant=True)
+    assert len(rag.documents) > 3
+    monkeypatch.setattr(HttpTarget, "remove", real)
+    result = checked(rag.url, tmp_path, plant=True)
+    assert (result.documents, len(rag.documents)) == (3, 3)
+    assert not any("unpoison" in text for text, _ in rag.documents.values())
+
+
+def test_interrupted_it_takes_back_what_is_planted(rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = HttpTarget.ask
+
+    def interrupted(target: HttpTarget, question: str) -> Any:
+        if len(rag.planted) > 3:
+            raise KeyboardInterrupt
+        return real(target, question)
+
+    monkeypatch.setattr(HttpTarget, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checked(rag.url, tmp_path, plant=True)
     assert len(rag.documents) == 3
-    assert [outcome.attack for outcome in partial.outcomes] == ["lie"] * 3 + ["swap"] * 3
-
-    before = len(rag.asked)
-    second = checked(rag, tmp_path, plant=True)
-    assert len(rag.asked) == before + 1, "its documents are known; only how it is asked is seen anew"
-    steps: list[str] = []
-    second.run(lambda done, total, step: steps.append(step))
-    assert "correction, one" in steps
-    assert "swap, own" not in steps
-    assert second.result().complete
-    second.close()
-    assert len(rag.documents) == 3
-
-
-def test_what_a_killed_check_left_is_removed_before_anything_is_asked(
-    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill(*parts: object, **named: object) -> str:
-        raise Killed
-
-    check = checked(rag, tmp_path, plant=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(Remover, "remove", kill)
-        with pytest.raises(Killed):
-            check.run()
-    check.close()
-    assert len(rag.documents) == 4
-    again = checked(rag, tmp_path, plant=False)
-    assert len(rag.documents) == 3
-    assert again.result().documents == 3
 
 
 def test_a_system_that_only_says_that_it_deletes_is_planted_into_once(rag: Rag, tmp_path: Path) -> None:
     rag.deaf = True
-    check = checked(rag, tmp_path, plant=True)
-    with pytest.raises(TargetError, match="could not be removed, so nothing else was planted"):
-        check.run()
+    with pytest.raises(TargetError, match=r"a harmless document was planted and could not be removed.*still reads it"):
+        checked(rag.url, tmp_path, plant=True)
     assert len(rag.planted) == 1
-    facts = check.result().system
-    assert facts is not None
-    assert len(facts.remaining) == 1
-    check.close()
 
 
-def test_planting_is_written_down_or_not_done(rag: Rag) -> None:
-    with pytest.raises(InputError, match="give --state a folder"):
-        checked(rag, None, plant=True)
-    assert rag.planted == []
+def test_where_it_cannot_be_planted_into_the_next_command_is_named(rag: Rag, tmp_path: Path) -> None:
+    rag.openapi = None
+    with pytest.raises(InputError, match="unpoison redteam init"):
+        checked(f"{rag.url}/ask", tmp_path, plant=True)
+    rag.shows = False
+    with pytest.raises(InputError, match="shows no passages"):
+        checked(f"{rag.url}/ask", tmp_path)
+
+
+def test_a_target_file(rag: Rag, tmp_path: Path) -> None:
+    ask = {"url": f"{rag.url}/chat", "body": {"query": "{question}"}, "answer": "$.answer", "passages": "$.sources[*]"}
+    (tmp_path / "t.yaml").write_text(json.dumps({"target": {"ask": ask}}))
+    assert checked(str(tmp_path / "t.yaml"), tmp_path).documents == 3

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-from bench.redteam.running_system import RunningSystem, serve_system
-from unpoison.bench.redteam import Hosts, Secrets
-from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.pace import Clock
 
 HERE = Path(__file__).parent
@@ -143,28 +140,3 @@ def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
         yield lambda *arguments, questions=6, folder=tmp_path: stack.enter_context(
             standing_in(folder, *arguments, questions=questions)
         )
-
-
-@pytest.fixture
-def system() -> Iterator[RunningSystem]:
-    with serve_system() as running:
-        yield running
-
-
-@pytest.fixture
-def target(system: RunningSystem) -> Callable[..., HttpTarget]:
-    """A target of the system; `{BASE}` in an address is where it runs."""
-
-    def build(
-        environment: dict[str, str] | None = None, timeout: float = 60.0, clock: Clock | None = None, **calls: Any
-    ) -> HttpTarget:
-        values = {
-            "ask": {"url": "BASE/ask", "body": {"question": "{question}"}, "answer": "$.answer"},
-            "plant": {"url": "BASE/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.ids[*]"},
-            "remove": {"method": "DELETE", "url": "BASE/documents/{id}"},
-            **calls,
-        }
-        written = json.loads(json.dumps(values).replace("BASE", system.url))
-        return HttpTarget(written, Secrets(environment or {}), Hosts(), timeout=timeout, clock=clock)
-
-    return build

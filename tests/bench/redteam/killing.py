@@ -15,7 +15,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from unpoison.bench.redteam import Config, Hosts, Secrets, clean, run_test
+from unpoison.bench.redteam import Config, Hosts, clean, run_test
 
 
 def index(url: str) -> str:
@@ -45,10 +45,10 @@ def main() -> None:
     config, before = Config.load(config_path), index(url)
 
     def run(journal: Path) -> None:
-        run_test(config, journal, secrets=Secrets({}), hosts=Hosts())
+        run_test(config, journal, hosts=Hosts())
 
     def cleaned(journal: Path) -> None:
-        found = clean(journal, secrets=Secrets({}), hosts=Hosts())
+        found = clean(journal, hosts=Hosts())
         (folder / "cleaned.json").write_text(json.dumps([found.removed, list(found.remaining), list(found.damaged)]))
 
     os.waitpid(forked(lambda: run(folder / "whole.jsonl")), 0)

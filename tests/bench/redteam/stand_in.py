@@ -1,6 +1,6 @@
 """A RAG system over HTTP for tests: FastAPI, a store that outlives the process, answers from what is retrieved.
 
-`python stand_in.py FOLDER [--store memory|qdrant] [--mode MODE]` prints its port. Modes make it a bad neighbour.
+`python stand_in.py FOLDER [--mode MODE]` prints its port. Modes make it a bad neighbour.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 
 from unpoison.core.passages import Passage
-from unpoison.models import ExtractiveReader, FakeEncoder
+from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import answer_prompt
-from unpoison.retrieval import BM25Retriever, StoreRetriever
-from unpoison.retrieval.qdrant import QdrantStore as QdrantCollection
+from unpoison.retrieval import BM25Retriever
 
 
 class MemoryStore:
@@ -67,43 +66,6 @@ class MemoryStore:
         self.path.write_bytes(self.dump())
 
 
-class QdrantStore(MemoryStore):
-    """The same in a Qdrant collection in local mode."""
-
-    def __init__(self, folder: Path) -> None:
-        import qdrant_client
-        from qdrant_client.models import Distance, VectorParams
-
-        self.client = qdrant_client.QdrantClient(":memory:")
-        self.client.create_collection("wiki", vectors_config=VectorParams(size=32, distance=Distance.COSINE))
-        self.index_found = StoreRetriever(QdrantCollection("", "wiki", client=self.client), FakeEncoder())
-        super().__init__(folder)
-        self.index_found.add([self._passage(name) for name in self.documents])
-        self.save()
-
-    def add(self, text: str, metadata: dict[str, Any]) -> str:
-        name = super().add(text, metadata)
-        self.index_found.add([self._passage(name)])
-        self.save()
-        return name
-
-    def remove(self, name: str) -> bool:
-        self.index_found.remove([name])
-        return super().remove(name)
-
-    def search(self, question: str) -> list[Passage]:
-        """By the words, for a vector of a hash finds nothing by meaning; what Qdrant no longer holds is not found."""
-        held = {point.payload["id"] for point in self._points()}
-        return [passage for passage in super().search(question) if passage.id in held]
-
-    def _points(self) -> list[Any]:
-        return self.client.scroll("wiki", limit=10_000, with_vectors=True)[0]
-
-    def dump(self) -> bytes:
-        points = sorted((str(p.id), p.payload, list(p.vector)) for p in self._points())
-        return super().dump() + json.dumps(points).encode()
-
-
 def streamed(reply: dict[str, Any], *, chat: bool) -> str:
     """A reply as events: what was read, then the answer by its words; or the words alone."""
     pieces = [word + " " for word in reply["answer"].split(" ")]
@@ -147,9 +109,11 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
     @app.post("/ask")
     async def ask(request: Request) -> Any:
         body = await request.json()
+        if mode == "typed" and "question" not in body:
+            raise HTTPException(422, "question is missing")
         state["calls"] += 1
         if mode == "busy" and state["calls"] % 3 == 0:
-            return JSONResponse({"detail": "slow down"}, 429, {"Retry-After": "0"})
+            return JSONResponse({"detail": "slow down"}, 429)
         if mode == "indiscreet":
             raise HTTPException(400, f"no {request.headers.get('authorization')} {json.dumps(dict(request.headers))}")
         reply = await asyncio.to_thread(answered, body["question"])
@@ -196,10 +160,9 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--store", default="memory")
     parser.add_argument("--mode", default="")
     arguments = parser.parse_args()
-    store = {"memory": MemoryStore, "qdrant": QdrantStore}[arguments.store](arguments.folder)
+    store = MemoryStore(arguments.folder)
     config = uvicorn.Config(application(store, arguments.mode), host="127.0.0.1", port=0, log_level="error")
     server = uvicorn.Server(config)
 

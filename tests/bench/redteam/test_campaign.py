@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from bench.redteam.conftest import Quick, write_world
-from unpoison.bench.redteam import Answered, Config, Document, Hosts, Secrets, run_test
+from unpoison.bench.redteam import Answered, Config, Document, Hosts, run_test
 from unpoison.bench.redteam.journal import Journal
 from unpoison.errors import TargetError
 
@@ -51,7 +51,7 @@ def tried(folder, target, clock=None, **more):
     values = {"target": {"python": "x:y"}, "questions": "questions.jsonl", "wait": {"seconds": 0}, **more}
     config = Config.of(values, folder)
     journal = folder / "j.jsonl"
-    return run_test(config, journal, secrets=Secrets({}), hosts=Hosts(), target=target, clock=clock or Quick())
+    return run_test(config, journal, hosts=Hosts(), target=target, clock=clock or Quick())
 
 
 def test_a_full_disk_plants_nothing(tmp_path, monkeypatch):

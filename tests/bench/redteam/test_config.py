@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-import yaml
 
-from documents import ROOT
-from unpoison.bench.redteam import Config, Hosts, Secrets, build_target
-from unpoison.bench.redteam.http_calls import Ask
-from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam import Config, Hosts, build_target
 from unpoison.errors import OptionError, UnpoisonError
 
 BASE = "http://127.0.0.1:9"
@@ -20,15 +13,10 @@ TARGET = {
     "plant": {"url": f"{BASE}/documents", "body": {"text": "{text}", "mark": "{canary}"}, "id": "$.id"},
     "remove": {"method": "DELETE", "url": f"{BASE}/documents/{{id}}"},
 }
-NOWHERE = Secrets({})
 
 
 def changed(kind: str, **values):
     return {**TARGET, kind: {**TARGET[kind], **values}}
-
-
-def built(target, environment=(), hosts=None) -> HttpTarget:
-    return build_target(target, secrets=Secrets(dict(environment)), hosts=hosts or Hosts())
 
 
 @pytest.mark.parametrize(
@@ -36,31 +24,16 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
     [
         (changed("ask", anwser="$.a"), "no field of ask is named 'anwser'; did you mean 'answer'"),
         ({**TARGET, "aks": {}}, "no field of target is named 'aks'; did you mean 'ask'"),
-        ({"ask": TARGET["ask"]}, "target needs plant"),
-        (changed("ask", url="127.0.0.1:8000/ask"), "ask.url must begin with http"),
+        (changed("ask", url="127.0.0.1:8000/ask"), "must begin with http"),
         (changed("ask", url="http://user:pa55word@127.0.0.1/ask"), "without user, password"),
         (changed("ask", url="http://{question}/ask"), "or {place}"),
-        (changed("ask", url=f"{BASE}/ask?api_key=abcdef"), "secret in plain text"),
         (changed("ask", headers={"Authorization": "Bearer abc"}), r"write \${NAME}"),
-        (changed("ask", headers={"Host": "x"}), "cannot be set"),
-        (changed("ask", headers=["X-Team: red"]), r"ask.headers must be a mapping, got \['X-Team: red'\]"),
-        (changed("ask", headers={"X Team": "red"}), "'X Team' is no name of a header"),
-        (changed("ask", headers={"X-Team": True}), "ask.headers.X-Team must be a text, got True"),
-        (changed("ask", url="http://[::1/ask"), "ask.url must begin with http"),
-        (changed("ask", url=8000), "ask.url must be a text, got 8000"),
-        (changed("plant", file="{text}"), "plant.file must be a mapping with field, name, content"),
-        (changed("plant", file={"content": "{text}"}, body="{canary}"), "plant.body must map names to texts"),
-        (changed("plant", file={"text": "{text}"}), "no field of plant.file is named 'text'"),
-        (
-            changed("ask", body={"question": "{question}", "password": "hunter22"}),
-            "ask.body.password looks like a secret",
-        ),
+        ({**TARGET, "headers": {"X-Api-Key": "abc"}}, r"write \${NAME}"),
         (changed("ask", body={"question": {"question": None}}), r"never mentions \{question\}; write it in quotes"),
         (changed("ask", body={"q": "{question} {txt}"}), r"\{txt\} is unknown; it may hold \{question\}"),
         (changed("ask", method="FETCH"), "ask.method must be one of 'GET'.*, got 'FETCH'"),
-        (changed("ask", answer="answer"), r"ask.answer must be a path such as \$.answer"),
-        (changed("ask", answer="$.a[?(@.b)]"), "cannot be read from its character"),
-        (changed("ask", answer="$..a"), "cannot be read from its character 2 on"),
+        (changed("ask", answer="answer"), r"'answer' is no path; write one such as \$.answer"),
+        (changed("ask", answer="$.a[?("), "is no path"),
         (changed("plant", body={"text": "text"}), r"plant never mentions \{text\}"),
         (changed("plant", id=None, body={"text": "{text}"}), "plant needs id"),
         (changed("remove", url=f"{BASE}/documents"), r"remove never mentions \{id\}"),
@@ -69,16 +42,16 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
         (changed("ask", url="http://0.0.0.0/ask"), "not this machine"),
         (changed("ask", url="http://[::ffff:192.0.2.7]/ask"), "not this machine"),
         (changed("ask", url="http://${RAG_HOST}/ask"), r"\${RAG_HOST} is not set; put it into the environment"),
-        ({"python": "a:b", "stor": "c:d"}, "no field of a target with python is named 'stor'; did you mean 'store'"),
-        ({"python": "no_such_module:rag"}, "there is no module 'no_such_module'"),
-        ({"python": "json:nothing"}, "'json' has no 'nothing'"),
-        ({"python": "json:dumps"}, "where are documents planted"),
+        ({"python": "a:b", "stor": "c:d"}, "no field of target is named 'stor'"),
+        ({"python": "no_such_module:rag"}, "No module named 'no_such_module'"),
+        ({"python": "json:nothing"}, "has no attribute 'nothing'"),
+        ({"python": "json:dumps"}, "is no target; give an object with ask, plant and remove"),
         ({"corpus": "sample", "generatr": "x"}, "did you mean 'generator'"),
     ],
 )
 def test_every_slip_of_a_target_is_named(target, message):
     with pytest.raises(UnpoisonError, match=message):
-        built(target)
+        build_target(target, Hosts())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +59,6 @@ def test_every_slip_of_a_target_is_named(target, message):
     [
         ("targt: {}", "no field of the configuration is named 'targt'; did you mean 'target'"),
         ("target: {}\nquestions: q.jsonl", "needs target"),
-        ("target: {ask: 1}", "needs questions"),
         ("- a", "must be a mapping"),
         ("target: {ask: 1}\ntarget: {ask: 2}\nquestions: q", "'target' is given twice"),
         ("target: [", "is no YAML"),
@@ -120,61 +92,13 @@ def test_every_slip_of_a_file_is_named(tmp_path, text, message):
         Config.load(path)
 
 
-def test_the_example_of_the_documentation_is_read(tmp_path):
-    text = (Path(__file__).parents[3] / "docs" / "redteam.md").read_text()
-    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    (tmp_path / "c.yaml").write_text(example)
-    config = Config.load(tmp_path / "c.yaml")
-    assert build_target(config.target, secrets=Secrets({"RAG_TOKEN": "abcdef"}), hosts=Hosts())
-    assert (config.attacks, config.poisons) == (("poisonedrag",), (1,))
-
-
-PAGE = (ROOT / "docs" / "redteam.md").read_text()
-EXAMPLES = PAGE.split("### A first configuration")[1].split("### Bounds")[0].split("```yaml\n")[1:]
-
-
-@pytest.mark.parametrize("example", [text.split("```")[0] for text in EXAMPLES])
-def test_every_example_of_the_documentation_makes_a_target(example):
-    values = {"RAG_API_KEY": "key", "RAG_USER": "me", "RAG_PASSWORD": "password"}
-    written = yaml.safe_load(example)
-    assert built({**TARGET, **written.get("target", written)}, values)
-
-
 def test_a_journal_goes_on_only_where_the_same_is_measured(tmp_path):
     values = {"target": {"python": "x:y"}, "questions": "questions.jsonl"}
     config = Config.of(values, tmp_path)
     assert config.digest() == Config.of(values, tmp_path).digest()
-    assert config.digest() == config.with_bounds(rate=1.0).digest()
+    assert config.digest() == Config.of({**values, "limits": {"rate": 1.0}}, tmp_path).digest()
     others = [{"limit": 3}, {"seed": 7}, {"attacks": ["pia"]}, {"poisons": [3]}, {"questions": "others.jsonl"}]
     assert config.digest() not in {Config.of({**values, **other}, tmp_path).digest() for other in others}
-
-
-def test_what_is_filled_in_is_data_whatever_it_holds():
-    nasty = 'a"},{"b": "${RAG_TOKEN} {question} {id}\n\\ ../../x?y#z'
-    request = Ask.read(
-        {"url": f"{BASE}/{{question}}/x", "body": {"q": ["{question}", {"r": "<{question}>"}], "n": 1}, "answer": "$"},
-        "ask",
-    )
-    filled = request.fill({"question": nasty}, Secrets({"RAG_TOKEN": "value-of-it"}))
-    assert json.loads(filled.content) == {"q": [nasty, {"r": f"<{nasty}>"}], "n": 1}
-    assert filled.url.startswith(f"{BASE}/a%22")
-    assert filled.url.endswith("/x")
-    assert filled.url.count("/") == 4
-    assert "value-of-it" not in f"{filled.url}{filled.content!r}"
-
-
-def test_a_header_never_breaks_a_request():
-    with pytest.raises(OptionError, match="a character that no header can"):
-        built(changed("ask", headers={"X-Key": "${K}"}), {"K": "a\r\nEvil: 1"})
-
-
-def test_a_multipart_upload_and_ids_of_our_own():
-    target = built(
-        {**TARGET, "plant": {"url": f"{BASE}/upload", "file": {"field": "document"}, "body": {"id": "{uuid}"}}}
-    )
-    description = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
-    assert "the file 'unpoison-1.txt': planted" in description
-    assert target.own_ids("unpoison-abc") == ["unpoison-abc"]  # {canary} is the file's name
 
 
 def test_only_this_machine_and_what_was_spelled_out():

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from unpoison.bench.redteam import Config, Hosts, Secrets, clean
+from unpoison.bench.redteam import Config, Hosts, clean
 from unpoison.bench.redteam.journal import Journal
 from unpoison.errors import InputError, UnknownNameError
 
@@ -50,9 +50,9 @@ def test_unknown_journals_and_files_are_left_alone(tmp_path):
         path = tmp_path / "mine.txt"
         path.write_text(content)
         with pytest.raises(InputError, match="no journal of unpoison redteam"):
-            clean(path, secrets=Secrets({}), hosts=Hosts())
+            clean(path, hosts=Hosts())
         assert path.read_text() == content
     with pytest.raises(InputError, match="does not exist"):
-        clean(tmp_path / "none", secrets=Secrets({}), hosts=Hosts())
+        clean(tmp_path / "none", hosts=Hosts())
     with pytest.raises(UnknownNameError):
         Config.of({"target": {"a": 1}, "questions": "q", "attacks": ["x"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
@@ -53,7 +54,7 @@ def code_lines(framework: str | None, policy: str, *, reader: bool) -> str:
     """The lines for a framework, by default for the first that is installed, with the policy at a path."""
     chosen = framework or next(name for name, (module, _) in FRAMEWORKS.items() if find_spec(module) is not None)
     generator = 'generator="reader", ' if reader else ""
-    return FRAMEWORKS[chosen][1].format(guard=f'Guard({generator}sources="{policy}")')
+    return FRAMEWORKS[chosen][1].format(guard=f"Guard({generator}sources={json.dumps(policy)})")
 
 
 def headline(result: CheckResult) -> str:

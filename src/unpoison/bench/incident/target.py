@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unpoison.bench.incident.experiment import Asked
-from unpoison.bench.redteam.config import Bounds, Config, Wait
-from unpoison.bench.redteam.factory import build_target, kind_of, secrets_of_environment
-from unpoison.bench.redteam.http_calls import Asking
-from unpoison.bench.redteam.http_hosts import Hosts
-from unpoison.bench.redteam.http_target import HttpAsked
+from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.hosts import Hosts
 from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
@@ -38,21 +35,13 @@ def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
     """
     values = load_yaml(path)
     config = Config.of({"questions": "sample", **values} if isinstance(values, Mapping) else values, path.parent)
-    if "agent" in config.target or kind_of(config.target) == "corpus":
+    if "corpus" in config.target:
         raise OptionError(
             f"{path} describes a target without a store that others can change; an incident needs one that is asked "
             "over HTTP (target.ask) or in Python, and reads --store"
         )
-    secrets, hosts = secrets_of_environment(), Hosts(may_test)
-    target: Asked
-    if kind_of(config.target) == "http" and "plant" not in config.target:
-        described = Asking.read(config.target, "target")
-        target = HttpAsked(described, secrets, hosts, timeout=config.bounds.timeout, folder=config.folder)
-    else:
-        target = build_target(
-            config.target, secrets=secrets, hosts=hosts, folder=config.folder, timeout=config.bounds.timeout
-        )
-    return System(target, config.bounds, config.wait, secrets.mask)
+    target: Asked = build_target(config.target, Hosts(may_test), folder=config.folder, timeout=config.bounds.timeout)
+    return System(target, config.bounds, config.wait, lambda value: value)
 
 
 def read_regressions(path: Path) -> list[tuple[str, tuple[str, ...]]]:

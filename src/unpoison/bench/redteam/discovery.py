@@ -132,6 +132,8 @@ def discover(
         paths = reply_paths(reply)
         if "passages" in paths:
             break
+    else:
+        paths = reply_paths(reply, empty=True)
     return {**headers, "ask": ask | paths, **target}
 
 
@@ -188,8 +190,13 @@ def _models(client: HttpClient, url: str, members: str, name: str, headers: Mapp
     return [one for one in names if isinstance(one, str) and one and "${" not in one]
 
 
-def reply_paths(reply: Reply) -> dict[str, str]:
-    """The paths of `answer`, and of `passages` where there are some, in a reply or in the events of a stream."""
+def reply_paths(reply: Reply, *, empty: bool = False) -> dict[str, str]:
+    """The paths of `answer`, and of `passages` where there are some, in a reply or in the events of a stream.
+
+    Args:
+        reply: It.
+        empty: Whether a list without members counts where it is called as passages are.
+    """
     if reply.events is None:
         try:
             values: list[Any] = [reply.json]
@@ -202,7 +209,8 @@ def reply_paths(reply: Reply) -> dict[str, str]:
         for number, (path, name, member) in enumerate(_fields(value)):
             if name in ANSWERS and isinstance(member, str):
                 answers.append((ANSWERS.index(name), number, path))
-            if name in PASSAGES and isinstance(member, list) and _is_passage(next(iter(member), None)):
+            listed = name in PASSAGES and isinstance(member, list)
+            if listed and (_is_passage(next(iter(member), None)) or (empty and not member)):
                 passages.append((PASSAGES.index(name), f"{path}[*]"))
     found = {"answer": min(answers)[2] if answers else "$" if values and isinstance(values[0], str) else "text"}
     return found | ({"passages": min(passages)[1]} if passages else {})
@@ -338,8 +346,8 @@ class OpenApi:
     def _read_operations(self) -> Iterator[Operation]:
         for path, item in _mapping(self._values.get("paths")).items():
             for method in ("get", "post", "put", "delete"):
-                described = _mapping(_mapping(item).get(method))
-                if not described or not isinstance(path, str) or not path.startswith("/"):
+                described = _mapping(item).get(method)
+                if not isinstance(described, Mapping) or not isinstance(path, str) or not path.startswith("/"):
                     continue
                 content = _mapping(self._resolve(described.get("requestBody")).get("content"))
                 kind = min(content, key=lambda kind: "json" not in str(kind), default="")

@@ -1,0 +1,65 @@
+"""`unpoison redteam init`, `check` and `run` on a FastAPI application and a chat endpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench.check.rag_server import serve_rag
+from bench.redteam.conftest import standing_in
+
+Run = Callable[..., Any]
+
+
+def test_init_check_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "world").mkdir()
+    with standing_in(tmp_path / "world", "--mode", "typed") as system:
+        before = system.index
+        shutil.copy("world/questions.jsonl", "mine.jsonl")
+        made = run(
+            "redteam", "init", f"{system.url}/ask", "--questions", "mine.jsonl", given=f"{system.url}/documents\n\n"
+        )
+        assert made.exit_code == 0, made.stderr
+        target = yaml.safe_load(Path("redteam.yaml").read_text())["target"]
+        assert (target["ask"]["answer"], target["ask"]["passages"]) == ("$.answer", "$.passages[*]")
+        checked = run("redteam", "check", "redteam.yaml")
+        assert (checked.exit_code, "read: yes" in checked.stdout) == (0, True), checked.stderr
+        tested = run("redteam", "redteam.yaml", "--limit", 2)
+        assert tested.exit_code == 0, tested.stderr
+        assert system.index == before
+    refused = run("redteam", "init", f"{system.url}/ask")
+    assert "--force to write over it" in refused.stderr
+
+
+def test_init_of_a_system_that_describes_itself_asks_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serve_rag() as rag:
+        made = run("redteam", "init", rag.url, "-o", "sub.yaml")
+        assert (made.exit_code, "wrote sub.yaml and questions.jsonl" in made.stderr) == (0, True)
+        rows = [json.loads(line) for line in Path("questions.jsonl").read_text().splitlines()]
+        assert all(row["correct_answers"] and row["incorrect_answers"] for row in rows)
+        assert run("redteam", "sub.yaml", "--limit", 1).exit_code == 0
+        assert len(rag.documents) == 3
+
+
+def test_init_of_a_chat_endpoint(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serve_rag() as rag:
+        rag.openapi, rag.chats = None, ("openai",)
+        made = run("redteam", "init", f"{rag.url}/v1", given=f"{rag.url}/documents\n\n")
+        assert made.exit_code == 0, made.stderr
+        values = yaml.safe_load(Path("redteam.yaml").read_text())
+        assert values["target"]["ask"]["body"]["model"] == "handbook"
+        values["target"]["plant"]["id"] = "$.doc_id"
+        Path("redteam.yaml").write_text(yaml.safe_dump(values))
+        checked = run("redteam", "check", "redteam.yaml", "--question", "How many days of leave are there?")
+        assert (checked.exit_code, "removed: yes" in checked.stdout) == (0, True), checked.stderr
