@@ -92,13 +92,6 @@ def test_encoders_of_whole_sets_and_impossible_limits_are_refused(path):
         CachedGenerator(ScriptedGenerator("x"), path=path, limit=-1)
 
 
-def test_vectors_of_another_size_under_the_same_name_are_noticed(tmp_path):
-    path = tmp_path / "cache.db"
-    CachedEncoder(FakeEncoder(dimensions=8), path=path).encode(["a"])
-    with pytest.raises(InputError, match="vectors of another size"):
-        CachedEncoder(FakeEncoder(dimensions=16), path=path).encode(["a", "b"])
-
-
 def test_processes_share_a_file(tmp_path):
     path = tmp_path / "cache.db"
     program = (
@@ -121,15 +114,6 @@ def test_each_prompt_is_asked_once_and_the_reply_says_so(path):
     assert cached.generate(longer).text == "reply 2"
     assert generator.requests == [PROMPT, longer]
     assert cached.name == "plain"
-
-
-def test_the_same_prompt_to_another_model_is_another_entry(tmp_path):
-    path = tmp_path / "cache.db"
-    CachedGenerator(Plain(), path=path).generate(PROMPT)
-    other = Plain()
-    other.name = "other"
-    assert not CachedGenerator(other, path=path).generate(PROMPT).cached
-    assert CachedGenerator(Plain(), path=path).generate(PROMPT).cached
 
 
 def test_it_offers_what_the_wrapped_generator_offers():
@@ -191,13 +175,6 @@ def test_files_that_are_no_such_cache_are_refused_in_a_sentence(tmp_path, make):
     for path in (tmp_path / "absent" / "cache.db", tmp_path):
         with pytest.raises(StoreError, match="cannot be used"):
             make(path)
-
-
-def test_a_file_holds_vectors_or_replies(tmp_path):
-    path = tmp_path / "cache.db"
-    CachedEncoder(FakeEncoder(), path=path)
-    with pytest.raises(InputError, match="no cache of replies"):
-        CachedGenerator(Plain(), path=path)
 
 
 @pytest.mark.parametrize("value", [b"[", b"3", b"[]", b'[3, 1, 1, "stop"]', b"\xff"])

@@ -7,14 +7,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from meeting import Meeting
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeCrossEncoder
 from unpoison.models.prompts import answer_prompt
-from unpoison.models.protocols import Models
-from unpoison.models.requests import generate
-from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("Where?", ["Here."])
@@ -22,19 +18,6 @@ PROMPT = answer_prompt("Where?", ["Here."])
 
 def prompts(count):
     return [answer_prompt(f"Which is number {i}?", ["text"]) for i in range(count)]
-
-
-def test_hashed_vectors_are_unit_equal_for_equal_texts_and_apart_for_others():
-    encoder = FakeEncoder(dimensions=64)
-    vectors = encoder.encode(["a", "b", "a", "", "\ud800"])
-    assert vectors.shape == (5, 64)
-    assert vectors.dtype == np.float32
-    assert np.allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 1], atol=1e-6)
-    assert np.array_equal(vectors[0], vectors[2])
-    assert abs(float(vectors[0] @ vectors[1])) < 0.6
-    assert np.array_equal(FakeEncoder(dimensions=64).encode(["b"])[0], vectors[1])
-    assert encoder.calls == [("a", "b", "a", "", "\ud800")]
-    assert encoder.encode([]).shape == (0, 64)
 
 
 def test_given_vectors_are_scaled_to_length_one_and_a_missing_text_is_an_error():
@@ -74,26 +57,6 @@ def test_one_text_answers_everything_and_a_sequence_is_used_up():
     with pytest.raises(ModelError, match="holds 3 replies"):
         turns.generate(PROMPT)
     assert turns.prompts == [PROMPT] * 4
-
-
-def test_a_mapping_answers_by_what_occurs_in_the_prompt_and_a_function_by_the_prompt():
-    by_key = ScriptedGenerator({"number 1?": "first", "Which": "other"})
-    assert [by_key.generate(p).text for p in prompts(2)] == ["other", "first"]
-    with pytest.raises(ModelError, match="no key"):
-        by_key.generate(answer_prompt("unknown", []))
-    by_function = ScriptedGenerator(lambda prompt: prompt.question.upper())
-    reply = by_function.generate(PROMPT)
-    assert reply.text == "WHERE?"
-    assert reply.completion_tokens == 1
-    assert reply.prompt_tokens == len(PROMPT.text().split())
-
-
-def test_the_driver_bounds_the_calls_in_flight():
-    tasks = ScriptedGenerator("Paris", seconds=0.02)  # they begin together, before the loop looks at the clock again
-    for drive, generator in ((run, Meeting("Paris", 3)), (lambda *given: asyncio.run(arun(*given)), tasks)):
-        replies, _ = drive(generate(prompts(8)), Models(generator=generator), Limits(in_flight=3))
-        assert len(replies) == 8
-        assert generator.most_in_flight == 3
 
 
 def test_a_reply_that_takes_too_long_fails_as_a_server_would():

@@ -6,15 +6,13 @@ import asyncio
 
 import pytest
 
-from unpoison import Guard, Rag
+from unpoison import Guard
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FunctionGenerator, ScriptedGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.requests import generate
-from unpoison.retrieval import BM25Retriever
 from unpoison.runtime.driver import Limits, arun, run
-from unpoison.scan.trace import Tracer
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("who?", ["Ann did it."])
@@ -40,17 +38,6 @@ def test_both_kinds_of_function_serve_both_kinds_of_call(function: object) -> No
     assert asyncio.run(arun(generate([PROMPT]), Models(generator=generator)))[0] == [expected]
 
 
-def test_names() -> None:
-    assert FunctionGenerator(plain).name == "function:plain"
-    assert FunctionGenerator(plain, name="mine").name == "mine"
-    assert repr(FunctionGenerator(plain)) == "FunctionGenerator('function:plain')"
-
-
-def test_a_reply_is_passed_on() -> None:
-    reply = Reply("yes", 3, 1)
-    assert FunctionGenerator(lambda _: reply).generate(PROMPT) is reply
-
-
 @pytest.mark.parametrize("result", [None, 3, b"bytes", ["text"]])
 def test_anything_else_is_refused(result: object) -> None:
     with pytest.raises(ModelError, match="must return a string"):
@@ -67,12 +54,6 @@ def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
         generator.generate(PROMPT, timeout=0.01)
     with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
         run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))
-
-
-def test_a_bare_function_is_a_generator_wherever_one_is_taken() -> None:
-    assert Guard(generator=plain).answer("who?", ["Ann did it."]).text.endswith("from the user")
-    assert Rag(BM25Retriever(["Ann did it."]), generator=plain).ask("who did it?").text.endswith("from the user")
-    assert Tracer(plain).generator is not None
 
 
 @pytest.mark.parametrize("junk", [42, [plain], ScriptedGenerator])

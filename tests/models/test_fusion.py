@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from checkpoints import WORDS, save_tokenizer
-from unpoison import Vanilla
 from unpoison.defenses.discern import Discern
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FusionInDecoder, load_generator
@@ -83,12 +82,6 @@ def test_discern_says_what_the_readers_discriminator_finds(folder: Path) -> None
     assert answer.screening.dropped_indices == (int(probabilities.argmax()),)
     assert answer.text == reader.generate(ask(PASSAGES)).text
     assert Discern(FusionInDecoder(folder, threshold=1.0)).screen("capital of france", PASSAGES).dropped_indices == ()
-
-
-def test_any_other_prompt_is_answered_plainly(reader: FusionInDecoder) -> None:
-    assert Vanilla(generator=reader).answer("capital of france", PASSAGES).text == reader.generate(ask(PASSAGES)).text
-    assert "answer:" not in reader.generate(ask([])).text
-    assert reader.perturbation_probabilities("q", []).shape == (0,)
 
 
 def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tmp_path: Path) -> None:

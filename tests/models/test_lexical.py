@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.errors import InputError
-from unpoison.models import LexicalEncoder, load_encoder
-from unpoison.models.lexical import _bag, _cosines
-from unpoison.models.protocols import Encoder
+from unpoison.models import LexicalEncoder
 
 ENCODER = LexicalEncoder()
 
@@ -54,12 +52,6 @@ def test_any_texts_give_unit_or_zero_rows_and_equal_texts_equal_rows(texts):
             assert np.allclose(vectors[i], vectors[j], atol=1e-6)
 
 
-@given(st.permutations(PARAPHRASES + CLEAN))
-def test_the_order_of_the_texts_does_not_matter(texts):
-    where = [texts.index(text) for text in PARAPHRASES + CLEAN]
-    assert np.allclose(cosines(texts)[np.ix_(where, where)], cosines(PARAPHRASES + CLEAN), atol=1e-6)
-
-
 def test_paraphrases_are_as_close_as_a_sentence_encoder_would_put_them_and_others_are_not():
     similarity = cosines(PARAPHRASES + CLEAN)
     assert mean(similarity, range(4)) > 0.85
@@ -76,13 +68,6 @@ def test_a_worked_example():
     first = weight / np.hypot(weight, 1)
     expected = 2 * first / (1 + first**2)
     assert cosines(["red red red car", "red"])[0, 1] == pytest.approx(expected, abs=1e-6)
-
-
-def test_stems_case_and_stop_words():
-    similarity = cosines(["The dogs were RUNNING.", "a dog runs", "were the a"])
-    assert similarity[0, 1] == pytest.approx(1, abs=1e-6)
-    assert similarity[0, 2] == 0
-    assert cosines(["to be or not to be", "to be or not to be", "whose"])[0, 1] == pytest.approx(1, abs=1e-6)
 
 
 def test_scripts_without_spaces_and_emoji_are_compared():
@@ -104,11 +89,6 @@ def test_scripts_without_spaces_and_emoji_are_compared():
     assert similarity[0, 3] == 0
 
 
-def test_texts_without_a_token_are_zero_and_do_not_disturb_the_others():
-    vectors = ENCODER.encode(["", "...", "paris", "   "])
-    assert np.linalg.norm(vectors, axis=1).tolist() == [0, 0, 1, 0]
-
-
 def test_sizes_from_none_to_a_thousand_and_long_texts():
     assert ENCODER.encode([]).shape == (0, 1)
     assert ENCODER.encode(["paris"]).tolist() == [[1.0]]
@@ -118,13 +98,6 @@ def test_sizes_from_none_to_a_thousand_and_long_texts():
     assert cosines([long, long[: len(long) // 2], "paris"])[0, 1] > 0.9
     with pytest.raises(InputError, match="at most 10,000, got 10,001"):
         ENCODER.encode(["x"] * 10_001)
-
-
-def test_blocks_of_terms_give_the_same_result_as_one_block(monkeypatch):
-    texts = PARAPHRASES + CLEAN
-    whole = cosines(texts)
-    monkeypatch.setattr("unpoison.models.lexical._BLOCK", 3 * len(texts))
-    assert np.allclose(cosines(texts), whole, atol=1e-12)
 
 
 def test_poisons_of_the_built_in_sample_are_closer_to_each_other_than_clean_passages_are():
@@ -137,19 +110,3 @@ def test_poisons_of_the_built_in_sample_are_closer_to_each_other_than_clean_pass
         similarity = cosines([passage["text"] for passage in row["passages"]])
         wins += mean(similarity, np.flatnonzero(poisoned)) > mean(similarity, np.flatnonzero(~np.array(poisoned)))
     assert wins >= 0.9 * len(rows)
-
-
-def test_it_is_an_encoder_for_whole_sets():
-    assert isinstance(ENCODER, Encoder)
-    assert ENCODER.per_set
-    assert isinstance(load_encoder("lexical"), LexicalEncoder)
-    assert repr(ENCODER) == "LexicalEncoder()"
-
-
-def test_pairs_of_characters_are_counted_within_runs_and_words_beside_them():
-    """The cosine by hand: pairs \u5929\u5730, \u5730\u7384 and the word "ship"; no pair across the word."""
-    bags = [_bag("\u5929\u5730\u7384 Ships"), _bag("\u5929\u5730 ship \u7384"), _bag("\U00020001\u5929 \ud800 the")]
-    assert _cosines(bags)[0, 1] == pytest.approx(2 / (np.sqrt(3) * np.sqrt(3)))
-    assert _cosines(bags)[:2, 2].tolist() == [0, 0]
-    assert _bag("the").words == ["the"]
-    assert _bag("the \u5929\u5730").words == []

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.models import LexicalNLI, load_nli
-from unpoison.models.protocols import NLIModel
+from unpoison.models import LexicalNLI
 
 JUDGE = LexicalNLI()
 LABELS = ["entailment", "neutral", "contradiction"]
@@ -64,11 +63,6 @@ def test_answers_to_the_same_question(first, second, expected):
     assert answers(first, second) == expected
 
 
-def test_an_answer_that_repeats_the_questions_words_still_counts():
-    assert answers("Paris", "Lyon", "Is it in Paris or in Lyon?") == "contradiction"
-    assert answers("Paris", "It is in Paris", "Is it in Paris or in Lyon?") == "entailment"
-
-
 def test_answers_to_different_questions_are_compared_as_bare_statements():
     first, second = "Question: Where is the tower? Answer: Paris", "Question: Who built the bridge? Answer: Eiffel"
     assert label(first, second) == "neutral"
@@ -90,18 +84,6 @@ def test_answers_to_different_questions_are_compared_as_bare_statements():
 )
 def test_bare_statements(premise, hypothesis, expected):
     assert label(premise, hypothesis) == expected
-
-
-def test_no_pairs_and_long_texts():
-    assert JUDGE.judge([]).shape == (0, 3)
-    long = "paris is large. " * 12_000
-    assert label(long, "Paris is large") == "entailment"
-
-
-def test_it_is_a_judge_by_name():
-    assert isinstance(load_nli("lexical"), LexicalNLI)
-    assert isinstance(JUDGE, NLIModel)
-    assert repr(JUDGE) == "LexicalNLI()"
 
 
 @pytest.mark.shared_data

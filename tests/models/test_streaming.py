@@ -51,19 +51,6 @@ def test_a_stream_that_breaks_off_is_no_reply(made: Any) -> None:
         heard(made("half"))
 
 
-@pytest.mark.parametrize("model", ["status/500", "json/{}", "page", "malformed"])
-def test_what_is_no_stream_is_a_model_error(made: Any, model: str) -> None:
-    with pytest.raises(ModelError) as error:
-        heard(made(model))
-    assert "key" not in str(error.value).replace("api_key", "").split()
-
-
-def test_a_megabyte_is_cut(made: Any) -> None:
-    *pieces, reply = heard(made("long"))
-    assert "".join(pieces) == reply.text
-    assert (len(reply.text), reply.finish) == (65_536, "length")
-
-
 def test_a_synchronous_client_gives_one_piece(url: str) -> None:
     import openai
 
@@ -82,12 +69,6 @@ def test_a_cache_streams_and_keeps_what_is_whole(made: Any, tmp_path: Path) -> N
         heard(half)
     with pytest.raises(ModelError):
         heard(half)
-
-
-def test_a_cache_of_what_cannot_stream_cannot() -> None:
-    from unpoison.models import ScriptedGenerator
-
-    assert not isinstance(CachedGenerator(ScriptedGenerator("x")), StreamingGenerator)
 
 
 def test_who_stops_listening_ends_the_call(made: Any) -> None:

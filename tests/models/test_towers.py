@@ -9,15 +9,11 @@ import pytest
 
 from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
-from unpoison import Grada, Passage
-from unpoison.bench.attacks.disperse import Disperse
-from unpoison.bench.attacks.white_box import as_white_box, question_vectors
-from unpoison.bench.evaluation.injection import dense_search
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import load_encoder
 from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers
-from unpoison.retrieval import DenseRetriever, StoreRetriever
+from unpoison.retrieval import DenseRetriever
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -68,17 +64,6 @@ def test_questions_go_to_their_own_tower(towers, kind) -> None:
     assert both.encode_queries([]).shape[0] == 0
 
 
-def test_one_tower_has_no_method_for_questions(towers) -> None:
-    assert not isinstance(load_encoder(f"st:{towers[0]}"), TwoTowers)
-    assert not isinstance(CachedEncoder(load_encoder(f"st:{towers[0]}")), TwoTowers)
-
-
-def test_the_name_holds_what_changes_the_vectors(towers) -> None:
-    names = {load_encoder(f"st:{towers[0]}{options}").name for options in ("", ",pooling=cls", ",similarity=dot")}
-    assert len(names) == 3
-    assert load_encoder(f"st:{towers[0]},similarity=cosine").name == f"st:{towers[0]}"
-
-
 @pytest.mark.parametrize("options", ["pooling=max", "similarity=l2"])
 def test_other_poolings_and_similarities_are_refused(towers, options) -> None:
     with pytest.raises(OptionError):
@@ -123,32 +108,6 @@ def test_retrieval_ranks_by_the_dot_product_of_both_towers() -> None:
     assert retriever.retrieve("long?", 1)[0].embedding.tolist() == [4.0, 0.5]
 
 
-def test_an_index_of_raw_vectors_is_saved_and_read(tmp_path) -> None:
-    DenseRetriever(Towers(), ["a", "aaaa"]).save(tmp_path / "index.npz")
-    loaded = DenseRetriever.load(tmp_path / "index.npz", Towers())
-    assert [p.text for p in loaded.retrieve("long?", 2)] == ["aaaa", "a"]
-
-
-@pytest.mark.needs("faiss")
-def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
-    from unpoison.retrieval.faiss import FaissStore
-
-    with pytest.raises(OptionError, match="dot product"):
-        StoreRetriever(FaissStore(), Towers())
-
-
-def test_evaluation_searches_with_both_towers() -> None:
-    search = dense_search(Towers())
-    retrieved = search(["long?", "short?"], [Passage("a"), Passage("aaa")], 2)
-    assert [row.tolist() for row in retrieved] == [[1, 0], [0, 1]]
-
-
-def test_a_defense_asks_the_questions_tower() -> None:
-    encoder = Towers()
-    Grada(variant="ebd", encoder=encoder, keep=1).screen("long?", ["a", "bb", "ccc"])
-    assert encoder.passages == ["a", "bb", "ccc"]
-
-
 def test_a_cache_keeps_the_towers_apart() -> None:
     cached = CachedEncoder(Towers())
     assert isinstance(cached, TwoTowers)
@@ -156,12 +115,3 @@ def test_a_cache_keeps_the_towers_apart() -> None:
     assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]
     assert cached.encode_queries(["long?"]).tolist() == [[1.0, 0.0]]
     assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]
-
-
-def test_attacks_follow_the_questions_tower_or_refuse(towers) -> None:
-    both = load_encoder(f"st:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
-    box = as_white_box(both, "dot", 32)
-    assert np.allclose(question_vectors(box, TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)
-    assert np.allclose(box.encode(TEXTS[:1])[0], hidden(towers[0], TEXTS[0])[0], atol=1e-4)
-    with pytest.raises(OptionError, match="query_encoder"):
-        Disperse(encoder=both)

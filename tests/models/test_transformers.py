@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from servers import serving
 from tiny_language_model import CHATML, INST, save_language_model
-from unpoison.errors import ModelError, OptionError
-from unpoison.models.openai import OpenAIGenerator
+from unpoison.errors import ModelError
 from unpoison.models.prompts import Prompt, answer_prompt
-from unpoison.models.protocols import AsyncGenerator, BatchGenerator, LogProbabilities, Models
-from unpoison.models.requests import generate, likelihood
 from unpoison.models.transformers import TransformersGenerator, _windows
-from unpoison.runtime.driver import run
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -39,14 +33,6 @@ def model(folder: Path) -> TransformersGenerator:
 
 def prompts(count: int = 5, max_tokens: int = 6) -> list[Prompt]:
     return [Prompt("free", "Be brief.", "why? " * (1 + i), max_tokens=max_tokens) for i in range(count)]
-
-
-def test_it_is_a_batch_generator_and_a_language_model(model: TransformersGenerator, folder: Path) -> None:
-    assert isinstance(model, BatchGenerator)
-    assert isinstance(model, LogProbabilities)
-    assert not isinstance(model, AsyncGenerator)
-    assert model.name == f"hf:{folder}"
-    assert repr(model) == f"TransformersGenerator({str(folder)!r})"
 
 
 def test_batches_give_the_replies_of_single_calls_in_order(model: TransformersGenerator) -> None:
@@ -74,19 +60,6 @@ def test_replies_are_those_of_the_library(model: TransformersGenerator, folder: 
     assert reply.prompt_tokens == encoded["input_ids"].shape[1]
 
 
-def test_each_reply_has_its_own_bound(folder: Path, model: TransformersGenerator) -> None:
-    short, long = Prompt("free", "a", "b", max_tokens=2), Prompt("free", "c", "d", max_tokens=9)
-    replies = model.generate_batch([long, short])
-    assert [reply.completion_tokens for reply in replies] == [9, 2]
-    assert TransformersGenerator(folder, max_tokens=3).generate(long).completion_tokens == 3
-
-
-def test_a_reply_ends_at_the_end_token(model: TransformersGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "_ends", set(range(400)))
-    reply = model.generate(prompts(1)[0])
-    assert (reply.text, reply.finish, reply.completion_tokens) == ("", "stop", 0)
-
-
 @pytest.mark.parametrize("template", [CHATML, INST, None])
 @pytest.mark.parametrize("start", [True, False])
 def test_no_passage_can_make_a_token_of_the_chats_structure(tmp_path: Path, template: str | None, start: bool) -> None:
@@ -107,25 +80,6 @@ def test_no_passage_can_make_a_token_of_the_chats_structure(tmp_path: Path, temp
     assert not set(codec.text(HOSTILE)[start:]) & marks
 
 
-def test_harmless_text_is_encoded_as_it_is(model: TransformersGenerator) -> None:
-    text = "Paris  is the capital: 1 < 2, e.g. \u6771\u4eac \U0001f600"
-    codec = model._codec
-    assert codec.decode(codec.text(text)) == text
-    assert codec.text("\ud83d") == codec.text("?")
-
-
-def test_a_template_without_a_system_role_gets_one_message(tmp_path: Path) -> None:
-    codec = TransformersGenerator(save_language_model(tmp_path, template=INST))._codec
-    prompt = Prompt("free", "Be brief.", closing="Answer:")
-    assert codec._tokenizer.decode(codec.prompt(prompt)) == "<s>[INST] Be brief.\n\nAnswer: [/INST]"
-
-
-def test_without_a_template_the_prompt_is_plain_text(tmp_path: Path) -> None:
-    codec = TransformersGenerator(save_language_model(tmp_path, template=None, start=True))._codec
-    prompt = Prompt("free", "Be brief.", closing="Answer:")
-    assert codec._tokenizer.decode(codec.prompt(prompt)) == f"<s>{prompt.text()}"
-
-
 def test_what_does_not_fit_is_refused_and_never_cut(model: TransformersGenerator) -> None:
     long = answer_prompt("Who?", ["word " * 600])
     with pytest.raises(ModelError, match=r"has [\d,]+ tokens and its reply may take 128, but .* reads 512"):
@@ -139,26 +93,6 @@ def test_the_time_is_bounded(model: TransformersGenerator) -> None:
         model.generate(Prompt("free", "a", "b", max_tokens=400), timeout=0.005)
     with pytest.raises(ModelError, match="in time"):
         model.generate_batch(prompts(20, 20), timeout=0.01)
-
-
-def test_a_busy_model_is_waited_for_until_the_timeout(model: TransformersGenerator) -> None:
-    with model._lock, pytest.raises(ModelError, match="busy") as error:
-        model.generate(prompts(1)[0], timeout=0.01)
-    assert error.value.retryable
-
-
-def test_calls_from_several_threads(model: TransformersGenerator) -> None:
-    asked, replies = prompts(6), {}
-
-    def ask(i: int) -> None:
-        replies[i] = model.generate(asked[i])
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [replies[i] for i in range(6)] == model.generate_batch(asked)
 
 
 def test_log_probabilities_are_those_of_the_model(model: TransformersGenerator, folder: Path) -> None:
@@ -176,11 +110,6 @@ def test_log_probabilities_are_those_of_the_model(model: TransformersGenerator, 
             expected = [float(logits[i, token]) for i, token in enumerate(ids[1:])]
             np.testing.assert_allclose(row, expected, atol=1e-5)
     assert found[1].size == found[2].size == 0
-
-
-def test_a_start_token_gives_the_first_token_a_probability(tmp_path: Path) -> None:
-    model = TransformersGenerator(save_language_model(tmp_path, start=True))
-    assert [row.size for row in model.logprobs(["x", ""])] == [1, 0]
 
 
 def test_a_text_longer_than_the_context_is_read_in_windows(tmp_path: Path) -> None:
@@ -205,29 +134,6 @@ def test_windows_score_every_token_but_the_first_once(tokens: int) -> None:
     assert all(fresh - start >= 5 for start, _, fresh in windows[1:])
 
 
-def test_in_the_driver(model: TransformersGenerator) -> None:
-    asked = prompts(4)
-    replies, calls = run(generate(asked), Models(generator=model))
-    assert replies == model.generate_batch(asked)
-    assert [call.items for call in calls] == [4]
-    values, _ = run(likelihood(["Paris is", "Paris is"]), Models(language_model=model))
-    np.testing.assert_array_equal(values[0], values[1])
-
-
-def test_served_over_http_the_same_checkpoint_gives_the_same_reply(model: TransformersGenerator, folder: Path) -> None:
-    prompt = answer_prompt("What is the capital of France?", ["Paris is the capital of France."])
-    with serving("--checkpoint", str(folder)) as url:
-        remote = OpenAIGenerator("tiny", f"{url}/v1", max_tokens=8)
-        (reply,), _ = run(generate([prompt]), Models(generator=remote))
-    (local,) = TransformersGenerator(folder, max_tokens=8).generate_batch([prompt])
-    assert reply.text.strip() == local.text
-
-
-def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot load the checkpoint"):
-        TransformersGenerator(tmp_path)
-
-
 def test_weights_that_could_run_code_are_refused(folder: Path, tmp_path: Path) -> None:
     for file in folder.iterdir():
         if file.suffix != ".safetensors":
@@ -235,9 +141,3 @@ def test_weights_that_could_run_code_are_refused(folder: Path, tmp_path: Path) -
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ModelError, match="cannot load the checkpoint"):
         TransformersGenerator(tmp_path)
-
-
-@pytest.mark.parametrize("options", [{"batch_size": 0}, {"max_tokens": 0}])
-def test_impossible_options_are_refused(folder: Path, options: dict[str, int]) -> None:
-    with pytest.raises(OptionError):
-        TransformersGenerator(folder, **options)

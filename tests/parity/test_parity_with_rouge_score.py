@@ -13,16 +13,6 @@ from unpoison.text.tokens import stems
 
 pytestmark = [pytest.mark.needs("rouge_score"), pytest.mark.parity]
 
-TEXTS = [
-    "The team plays games in San Jose",
-    "Teams played a game at San-Jose arena",
-    "He generously relied on conditional rationalizations, dying happily.",
-    "Dying skies: the news of generous conditions relies on rational happiness.",
-    "snake_case U.S.A. 3.14 don't",
-    "",
-    "!!!",
-]
-
 
 def expected(texts: list[str]) -> np.ndarray:
     scorer = RougeScorer(["rougeL"], use_stemmer=True)
@@ -30,12 +20,6 @@ def expected(texts: list[str]) -> np.ndarray:
     for i, j in combinations(range(len(texts)), 2):
         scores[i, j] = scores[j, i] = scorer.score(texts[i], texts[j])["rougeL"].fmeasure
     return scores
-
-
-def test_short_texts() -> None:
-    ours = rouge_l(TEXTS)
-    np.fill_diagonal(ours, 0)
-    np.testing.assert_allclose(ours, expected(TEXTS), atol=1e-12)
 
 
 @pytest.mark.shared_data
@@ -52,12 +36,6 @@ def test_real_passages(shared_data) -> None:
         changed += int(((ours > 0.25) != (theirs > 0.25 + 1e-12)).sum())
         total += len(texts) * (len(texts) - 1)
     assert changed <= total / 250
-
-
-def test_stems_of_ordinary_words() -> None:
-    porter = PorterStemmer()
-    text = "relational conditions running flies capitals universities hopefulness was the electricity adjustable arena"
-    assert stems(text) == [porter.stem(word) if len(word) > 3 else word for word in text.split()]
 
 
 @pytest.mark.parametrize(

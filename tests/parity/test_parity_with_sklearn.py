@@ -3,12 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.cluster import AgglomerativeClustering, KMeans
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
-from sklearn.metrics.pairwise import cosine_similarity
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unpoison.algorithms.clusters import agglomerative, two_means
 from unpoison.algorithms.concentration import tfidf, top_terms
-from unpoison.algorithms.cosine import cosine
 from unpoison.text.tokens import ENGLISH_318, words
 
 pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.parity]
@@ -21,10 +19,6 @@ TEXTS = [
     "of the and",
     "",
 ]
-
-
-def test_stop_words() -> None:
-    assert ENGLISH_318 == ENGLISH_STOP_WORDS
 
 
 @pytest.mark.parametrize("stop_words", [frozenset(), ENGLISH_318])
@@ -61,11 +55,3 @@ def test_two_means_is_at_least_as_good_as_ten_starts(size, seed) -> None:
     members = [vectors[labels == label] for label in (0, 1)]
     inertia = sum(((group - group.mean(axis=0)) ** 2).sum() for group in members)
     assert inertia <= KMeans(n_clusters=2, n_init=10, random_state=seed).fit(vectors).inertia_ + 1e-6
-
-
-def test_cosine() -> None:
-    vectors = np.random.default_rng(0).normal(size=(30, 12))
-    np.testing.assert_allclose(cosine(vectors), cosine_similarity(vectors), atol=1e-12)
-    np.testing.assert_allclose(
-        cosine(vectors[:4], vectors[7:]), cosine_similarity(vectors[:4], vectors[7:]), atol=1e-12
-    )

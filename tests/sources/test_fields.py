@@ -9,9 +9,7 @@ import pickle  # noqa: TID251
 import pytest
 
 from unpoison import Passage
-from unpoison.bench.evaluation.examples import LabelledPassage
 from unpoison.errors import InputError
-from unpoison.integrations.screener import passage
 
 
 def test_a_mapping_keeps_its_texts_and_numbers() -> None:
@@ -92,12 +90,6 @@ def test_a_text_cannot_choose_its_origin() -> None:
     assert Passage.of({"text": "https://docs.example/"}).origin == ""
 
 
-def test_metadata_are_bounded() -> None:
-    passage = Passage.of({"text": "t", **{f"f{i}": "x" * 5_000 for i in range(100)}})
-    assert len(passage.metadata) == 32
-    assert {len(value) for value in passage.metadata.values()} == {1_000}
-
-
 def test_metadata_are_read_only_and_travel() -> None:
     given = {"author": "alice"}
     passage = Passage("t", metadata=given)
@@ -120,34 +112,3 @@ def test_metadata_are_read_only_and_travel() -> None:
     assert passage.to_dict() == {"text": "t", "metadata": {"author": "alice"}}
     with pytest.raises(InputError, match=r"passage\.metadata must be a mapping"):
         Passage("t", metadata="alice")  # type: ignore[arg-type]
-
-
-def test_the_data_sets_rows_bring_their_addresses() -> None:
-    row = {"text": "t", "source": "RobustRAG", "url": "https://www.cnn.com/x", "label": "poison", "attack": "tan"}
-    labelled = LabelledPassage.of(row, "id")
-    assert labelled.passage.origin == "cnn.com"
-    assert dict(labelled.passage.metadata) == {"url": "https://www.cnn.com/x"}  # no defense may see the label
-
-
-def test_the_adapters_documents_bring_their_metadata() -> None:
-    read = passage("t", {"file_path": "docs/hr/a.md", "author": "ann", "title": "T", "page": 3, "parts": [1]}, None)
-    assert (read.source, read.origin, read.title) == ("docs/hr/a.md", "docs/hr/", "T")
-    assert dict(read.metadata) == {"file_path": "docs/hr/a.md", "author": "ann", "title": "T", "page": 3}
-    assert dict(passage("t", None, None).metadata) == {}
-
-
-@pytest.mark.parametrize(
-    ("fields", "origin"),
-    [
-        ({"source": "wiki", "url": "https://cnn.com/x"}, "cnn.com"),
-        ({"metadata": {"source": "https://cnn.com/x", "author": "ann"}}, "cnn.com"),
-        ({"url": 7, "metadata": "junk"}, ""),
-        ({"url": None, "metadata": None}, ""),
-    ],
-)
-@pytest.mark.needs("unpoison")
-def test_the_service_takes_them_and_lets_be_what_is_no_use(fields: dict[str, object], origin: str) -> None:
-    from unpoison.serve import schemas
-
-    given = schemas.PassageIn(text="t", **fields)
-    assert Passage.of(given.model_dump(exclude_unset=True)).origin == origin

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
 from unpoison.sources.origins import origin_of
-from unpoison.sources.policy import Pattern, Policy, parse_pattern
+from unpoison.sources.policy import Policy, parse_pattern
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,6 @@ def test_a_pattern_matches_what_it_means_and_nothing_else(pattern: str, matching
     assert [source for source in others if read.matches(source, origin_of(source))] == []
 
 
-def test_a_field_matches_the_origin_alone() -> None:
-    read = parse_pattern("author:al*", "known")
-    assert read.matches("wiki", "author:alice")
-    assert not read.matches("author:alice", "wiki")
-    assert not read.matches("author:alice", "")
-
-
 def test_the_most_specific_pattern_counts_and_of_equals_the_most_careful_list() -> None:
     policy = Policy.of(
         {
@@ -102,13 +95,6 @@ def test_reading_and_matching_never_fail_otherwise(pattern: str, source: str) ->
     except OptionError:
         return
     read.matches(source, origin_of(source))
-
-
-def test_many_stars_take_no_time() -> None:
-    read = parse_pattern("x*a*a*a*a*a*a*a*b", "known")
-    assert not read.matches("x" + "a" * 2_000, "x" + "a" * 2_000)
-    path = parse_pattern("x/**/a/**/a/**/a/**/a/**/b", "known")
-    assert not path.matches("x/" + "a/" * 1_000, "x/")
 
 
 WRONG = {
@@ -187,12 +173,3 @@ def test_what_can_be_used() -> None:
     assert Policy.of({"known": ["a.example"]}).informed
     below = Policy.of({"hosts": ["*.blogs.acme.com"]}).hosts
     assert origin_of("https://bob.blogs.acme.com/1", users=below) == "bob.blogs.acme.com"
-
-
-def test_a_long_list_costs_no_more_than_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patterns of one host each are looked up by it; only those that may match are tried."""
-    policy = Policy.of({"blocked": [f"h{i}.com" for i in range(2_000)], "known": ["*.acme.com", "h7.com/a/**"]})
-    tried = []
-    monkeypatch.setattr(Pattern, "matches", lambda self, source, origin: tried.append(self.text) or False)
-    policy.level("https://www.h7.com/a/b", "h7.com")
-    assert sorted(tried) == ["*.acme.com", "h7.com", "h7.com/a/**"]

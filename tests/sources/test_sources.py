@@ -11,7 +11,7 @@ import pytest
 
 from unpoison import Passage, Sources
 from unpoison.errors import InputError, OptionError
-from unpoison.sources.trust import FRESH, trust
+from unpoison.sources.trust import FRESH
 from unpoison.types import Reply
 
 DAY = date(2026, 3, 1)
@@ -83,16 +83,6 @@ def test_planting_for_the_question_at_hand_buys_nothing() -> None:
     assert (standing.level, standing.trust, standing.questions) == ("fresh", FRESH, 0)
 
 
-def test_asking_again_ruins_nobody() -> None:
-    sources = at()
-    for i in range(10):
-        sources.record(f"question {i}", {"cnn.com": "agreed"})
-    for _ in range(50):
-        sources.record("question 3", {"cnn.com": "contested"})
-    assert sources.trust("cnn.com") == pytest.approx(10 / 14 * 11 / 12)
-    assert sources.trust("cnn.com", "question 3") == pytest.approx(9 / 13)
-
-
 def test_an_origin_stays_fresh_for_as_long_as_the_policy_says() -> None:
     sources = at(policy={"fresh": "30 days"})
     for i in range(10):
@@ -120,16 +110,6 @@ def test_nobodys_page_on_a_host_where_users_write_is_open() -> None:
     }
     found = sources.standings("who?", pages(*addresses))
     assert {address: standing.level for address, standing in zip(addresses, found)} == addresses
-
-
-def test_trust_is_in_its_range_and_rises_and_falls() -> None:
-    assert [trust(level) for level in ("blocked", "open", "unknown", "fresh", "known", "trusted")] == [
-        0.0, FRESH, FRESH, FRESH, 0.8, 1.0,
-    ]  # fmt: skip
-    assert trust("seen", 4) == 0.5
-    assert trust("seen", 4, agreed=4, contested=0) == 0.5
-    assert trust("seen", 4, agreed=0, contested=2) == 0.25
-    assert trust("seen", 40, agreed=0, contested=1_000) == FRESH
 
 
 def test_a_history_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
@@ -164,13 +144,6 @@ def test_a_pickled_copy_knows_the_same(tmp_path: Path) -> None:
         assert [row.past for row in copy.rows()] == [row.past for row in sources.rows()]
 
 
-def test_what_is_forgotten_is_fresh() -> None:
-    sources = Sources({"known": ["docs.example"]})
-    sources.record("a question", {"cnn.com": "agreed"})
-    assert sources.forget("cnn.com") and not sources.forget("cnn.com")
-    assert sources.trust("cnn.com") == FRESH
-
-
 def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
     file = tmp_path / "sources.yaml"
     file.write_text("known: [docs.example]\nhistory: h.db\n")
@@ -185,11 +158,6 @@ def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
         Sources(history="a\0b")
 
 
-def test_a_row_without_a_question_is_named() -> None:
-    with pytest.raises(InputError, match="row 2: a row needs a question and a list of passages"):
-        Sources().learn([{"query": "q", "passages": []}, {"passages": []}])
-
-
 def test_logs_and_saved_screenings_say_what_was_dropped() -> None:
     log = {"audit": 1, "query_hash": "q1", "passages": [{"source": "https://a.com", "kept": True},
            {"source": "https://a.com", "kept": False}, {"source": "https://b.com", "kept": False}]}  # fmt: skip
@@ -197,15 +165,6 @@ def test_logs_and_saved_screenings_say_what_was_dropped() -> None:
              "screening": {"verdicts": [{"index": 1, "kept": False}, {"index": 0, "kept": True}]}}  # fmt: skip
     rows = at().learn([log, saved]).rows()
     assert {row.origin: (row.past.questions, row.past.dropped) for row in rows} == {"a.com": (2, 0), "b.com": (2, 2)}
-
-
-def test_standings_for_a_field() -> None:
-    sources = Sources({"origin": "field:author", "trusted": ["author:alice"], "known": ["author:b*"]})
-    rows = [{"text": "t", "author": name} for name in ("alice", "bob", "eve")] + [
-        {"text": "t", "source": "author:alice"}
-    ]
-    levels = [s.level for s in sources.standings("q", [Passage.of(row) for row in rows])]
-    assert levels == ["trusted", "known", "fresh", "unknown"]
 
 
 class Words:
@@ -246,14 +205,6 @@ def test_what_was_dropped_for_a_question_does_not_make_a_source_known():
     assert (standing.level, standing.questions) == ("fresh", 12)
 
 
-def test_a_history_alone_is_an_option_too(tmp_path):
-    path = tmp_path / "history.db"
-    Sources(history=path).learn([{"query": "q", "passages": [{"text": "t", "url": "https://a.example/"}]}])
-    found = Sources.of(str(path))
-    assert found is not None
-    assert [row.origin for row in found.rows()] == ["a.example"]
-
-
 def test_what_would_be_if_a_source_stood_elsewhere() -> None:
     policy = {"known": ["https://handbook.example/**"], "blocked": ["https://handbook.example/drafts/**"]}
     sources = Sources(policy)
@@ -266,11 +217,3 @@ def test_what_would_be_if_a_source_stood_elsewhere() -> None:
     assert supposed.history is sources.history
     again = pickle.loads(pickle.dumps(supposed))  # noqa: S301
     assert [one.level for one in again.standings("q", asked)] == ["open", "open", "trusted"]
-
-
-def test_supposing_that_somebody_is_known_tells_sources_apart() -> None:
-    assert Sources().suppose({"a.example": "known"}).informed
-    assert not Sources().suppose({"a.example": "blocked"}).informed
-    assert Sources().suppose({"a.example": "blocked"}).blocks(pages("https://a.example/")[0])
-    with pytest.raises(OptionError, match="level must be one of"):
-        Sources().suppose({"a.example": "fresh"})

@@ -20,7 +20,6 @@ from unpoison.text.analysis import (
     Analysis,
     Words,
     analysis,
-    canonical_word,
     clear,
     each,
     word_hash,
@@ -51,19 +50,6 @@ def test_words_marks_and_what_they_are() -> None:
     assert [shapes[i] for i in (0, 3, 4, 6)] == ["ing", "number", "s", "year"]
 
 
-def test_numbers_of_words_are_the_same_everywhere() -> None:
-    """Weights that are shipped stand for these numbers."""
-    assert word_hash("the") == 1665570760474094895
-    assert word_hash("fox") == 6609499801610612873
-    assert 0 <= word_hash("\ud800") < 2**63
-
-
-def test_case_and_accents_are_form() -> None:
-    plain, odd = words("creme brulee is good"), words("Crème BRÛLÉE is GOOD")
-    assert np.array_equal(plain.word, odd.word)
-    assert canonical_word("かが") == "かが"
-
-
 def test_windows_are_sentences_pairs_fours_and_the_whole() -> None:
     known = words(TEXT)
     cut = [TEXT[a:b] for a, b in zip(known.start, known.end)]
@@ -84,17 +70,6 @@ def test_a_long_sentence_is_cut_into_pieces_that_overlap() -> None:
     assert singles[0] == (0, 32)
     assert singles[1] == (16, 48)
     assert {i for a, b in singles for i in range(a, b)} == set(range(100))
-
-
-def test_a_short_sentence_belongs_to_the_next() -> None:
-    known = words("Dr. Smith wrote five long books. The end came soon enough for him.")
-    assert known.start.tolist()[0] == 0
-    assert len(known.first) == 3
-
-
-@pytest.mark.parametrize("text", ["", " ", "...", '"' * 50, "\n\n"])
-def test_without_words_there_are_no_windows(text: str) -> None:
-    assert len(words(text).first) == 0
 
 
 @given(st.text(max_size=300))
@@ -118,14 +93,6 @@ def test_windows_lie_in_the_text_and_the_last_is_all(text: str) -> None:
 @given(st.text(alphabet="ab .!?\n\"')\u2026\u3002\uff1f\u0964", max_size=60))
 def test_sentences_end_where_they_do_everywhere(text: str) -> None:
     assert module._sentence_ends(text) == [end.end() for end in SENTENCE_END.finditer(text)]
-
-
-@given(st.lists(st.sampled_from([TEXT, "A b c d e f g.", "Short.", "Who won the cup in 1994?"]), max_size=5))
-def test_what_stands_before_changes_no_word(parts: list[str]) -> None:
-    alone, behind = words(TEXT), words("\n".join([*parts, TEXT]))
-    n = len(alone.word)
-    assert np.array_equal(behind.word[-n:], alone.word)
-    assert np.array_equal(behind.kind[-n:], alone.kind)
 
 
 def lengths(seen: list[list[str]]) -> Callable[[Sequence[str]], list[int]]:
@@ -153,35 +120,6 @@ def test_no_part_is_made_twice_and_the_order_is_the_callers() -> None:
     assert seen[3:] == [["b"]]
 
 
-def test_a_part_is_made_once_even_if_it_is_nothing() -> None:
-    seen: list[str] = []
-
-    def nothing(text: str) -> None:
-        seen.append(text)
-
-    clear()
-    for _ in range(2):
-        assert analysis(TEXT).part(nothing) is None
-    assert seen == [TEXT]
-    assert analysis(TEXT).part(len) == len(TEXT)
-    assert words(TEXT) is words(TEXT)
-
-
-def test_long_texts_are_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOGETHER", 5)
-    seen: list[list[str]] = []
-    clear()
-    assert each(["abc", "de", "f", "ghijklmn", "o"], lengths(seen)) == [3, 2, 1, 8, 1]
-    assert seen == [["abc", "de"], ["f"], ["ghijklmn"], ["o"]]
-
-
-@given(st.lists(st.text(alphabet="ab A1.!?\n\"'\u4e00\u3002", max_size=80), max_size=6))
-def test_words_do_not_depend_on_the_texts_beside(texts: list[str]) -> None:
-    together = module._words_of(texts) if texts else []
-    for text, among in zip(texts, together, strict=True):
-        assert same(module._words_of([text])[0], among)
-
-
 def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: LRUCache[str, Analysis] = LRUCache(module._kept._size, 200_000, 8)
     monkeypatch.setattr(module, "_kept", kept)
@@ -194,21 +132,8 @@ def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch)
     assert kept._held <= 200_000
 
 
-def test_an_array_counts_with_all_its_numbers() -> None:
-    clear()
-    known, before = analysis("a"), module._kept._held
-    known.part(zeros)
-    assert module._kept._held >= before + 24_000
-
-
 def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(1000), np.zeros(4000)[::2]
-
-
-def test_long_words_are_not_remembered() -> None:
-    module._known.cache_clear()
-    words("x" * 33)
-    assert module._known.cache_info().currsize == 0
 
 
 def test_threads_get_the_same() -> None:

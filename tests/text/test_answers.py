@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text import quantities
 from unpoison.text.answers import RIVAL, SAME, relation
-from unpoison.text.normalisation import tokens, word_set
 
 SAID_THE_SAME = [
     ("when did it open", "March 3, 1999", "3 March 1999"),
@@ -209,13 +207,6 @@ def test_what_is_not_the_same_is_never_taken_for_it(question, left, right):
     assert judged.rival > judged.same
 
 
-@pytest.mark.parametrize(("question", "left", "right"), EQUAL)
-def test_equal_answers_are_no_rivals(question, left, right):
-    judged = relation(question, left, right)
-    assert judged == relation(question, right, left)
-    assert judged.same > 0.5
-
-
 @pytest.mark.parametrize(("question", "left", "right"), UNSURE)
 def test_what_takes_knowledge_is_left_to_a_model(question, left, right):
     assert not relation(question, left, right).sure
@@ -258,15 +249,6 @@ def test_what_the_question_says_tells_no_answer_apart():
                     "Roanoke").same > 0.5  # fmt: skip
 
 
-def test_long_explanations_without_a_shared_word_may_both_be_right():
-    judged = relation(
-        "why did it fail",
-        "engineers blamed brittle rubber rings that stiffened during one unusually cold night",
-        "managers ignored written warnings, chasing schedules that politicians kept demanding loudly",
-    )
-    assert judged.compatible > judged.rival
-
-
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
     judged = relation(question, left, right)
@@ -285,34 +267,3 @@ def test_quantities_in_any_order_are_read(left, right, between, question):
     one, two = between.join(left), between.join(right)
     assert relation(question, one, two) == relation(question, two, one)
     assert relation(question, one, one) == SAME
-
-
-def test_only_the_beginning_of_a_long_answer_is_read():
-    assert relation("who", "Ada " + "x" * 100_000, "Ada " + "x" * 100_000 + "y") == SAME
-    assert relation("how many", "9" * 400, "1" * 400).rival > 0.5
-
-
-class Everything:
-    def __contains__(self, word: object) -> bool:
-        return True
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            sorted(
-                word_set(
-                    "- + $ us half a dozen two hundred first may 5 3.5 1999 of march minus once laptop , km and £ 10:30"
-                )
-            )
-        ),
-        max_size=8,
-    ),
-    st.booleans(),
-)
-def test_only_tokens_that_cannot_begin_a_quantity_are_passed_over(words: list[str], date: bool) -> None:
-    read = tokens(" ".join(words))
-    quick = quantities.quantities(read, date=date, number=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantities, "_BEGINNINGS", Everything())
-        assert quantities.quantities(read, date=date, number=False) == quick

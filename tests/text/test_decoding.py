@@ -13,7 +13,6 @@ import pytest
 from effort import linear
 from unpoison.text.alignment import Trace
 from unpoison.text.canonical import canonical
-from unpoison.text.decoding import decode_text
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
 
@@ -82,10 +81,3 @@ def test_what_says_nothing_stays(text: str) -> None:
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: canonical((unit * size)[:size]))
-
-
-@pytest.mark.parametrize(
-    "codes", ["0000A000UR000UR00A0A", "7UR3 11GUR2 4NAQ9 00GB1 8BS2 5VF0 2VG1", "00:A:00:UR:A:A:UR:00"]
-)
-def test_letters_among_digits_are_codes_and_no_cipher(codes: str) -> None:
-    assert decode_text(codes) == (codes, 0)

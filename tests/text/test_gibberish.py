@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from effort import linear
-from unpoison.text.gibberish import THRESHOLD, TOGETHER, WINDOW, Gibberish, gibberish, gibberish_of, network
+from unpoison.text.gibberish import THRESHOLD, TOGETHER, WINDOW, gibberish, gibberish_of, network
 from unpoison.text.gibberish_tokens import tokens
 
 MADE = (
@@ -90,31 +86,6 @@ HARMLESS = {
     "a few words": "Opening hours: Monday to Friday, 9 to 5.",
 }
 
-HOSTILE = {
-    "one long word": "a" * 1_000_000,
-    "quotation marks": '"' * 100_000,
-    "hyphens": "a-" * 50_000,
-    "single letters": "a- " * 330_000,
-    "no known script": "\u0e44" * 200_000,
-    "halves of characters": "\ud800 x " * 1000,
-    "outside the basic plane": "\U0001f600 a" * 100_000,
-    "line breaks": "\n" * 100_000,
-    "words": "harbour town " * 70_000,
-    "nothing": "",
-    "one word": "harbour",
-    "capitals in words": "aB3-" * 250_000,
-}
-
-ENDLESS = {
-    "one long word": "a",
-    "quotation marks": '"',
-    "hyphens": "a-",
-    "capitals in words": "aB3-",
-    "no known script": "\u0e44",
-    "accents": "a\u0301\u0301",
-    "gibberish": f"{MADE[0]} ",
-}
-
 
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize(
@@ -147,64 +118,6 @@ def test_the_same_alone_and_in_company() -> None:
     assert gibberish_of(texts).tolist() == alone
     assert gibberish_of(texts[::-1]).tolist() == alone[::-1]
     assert gibberish_of([]).shape == (0,)
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_texts_are_read_in_bounded_memory_and_say_the_same_twice(kind: str) -> None:
-    first = gibberish(HOSTILE[kind])
-    assert first == gibberish(HOSTILE[kind])
-    assert 0 <= first.start <= first.end <= len(HOSTILE[kind])
-
-
-@pytest.mark.parametrize("passages", [1, 10])
-@pytest.mark.parametrize("kind", ENDLESS)
-def test_eight_times_the_text_takes_eight_times_the_work_and_memory(kind: str, passages: int) -> None:
-    """Work is Python's lines and calls; what one call into numpy does shows in the memory that it takes."""
-
-    def read(size: int) -> None:
-        gibberish_of([ENDLESS[kind] * (size // len(ENDLESS[kind]))] * passages)
-
-    assert linear(read, 20_000 // passages)
-    assert peak(lambda: read(160_000 // passages)) <= 9 * peak(lambda: read(20_000 // passages))
-
-
-def peak(work: Callable[[], object]) -> int:
-    """The most bytes that `work` holds at a time."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("kind", ["nothing", "one word", "no known script", "single letters"])
-def test_what_cannot_be_judged_says_nothing(kind: str) -> None:
-    assert gibberish(HOSTILE[kind]) == Gibberish(0.0, 0, 0)
-    assert gibberish(HARMLESS["Chinese"]).probability == 0
-
-
-def test_tokens() -> None:
-    found = tokens(["HTTPServer don't\n42 ##ly", "", "été …"], np.full(2461, 255, np.uint8))
-    joined = "HTTPServer don't\n42 ##ly\n\nété …"
-    assert [joined[a:b] for a, b in zip(found.start, found.end, strict=True)] == [
-        *("HTTPServer", "don", "'", "t", "42", "##", "ly"),
-        *("été", "…"),
-    ]
-    assert found.text.tolist() == [0] * 7 + [2] * 2
-
-
-def test_a_word_has_one_hash_wherever_it_stands() -> None:
-    found = tokens(["Harbour harbour", "of the HARBOUR", "harbours"], np.zeros(2461, np.uint8)).word
-    assert found[0] == found[1] == found[4]
-    assert len(set(found.tolist())) == 4
-
-
-def test_odd_letter_triples_are_counted() -> None:
-    none, every = (np.full(2461, value, np.uint8) for value in (0, 255))
-    assert tokens(["abcd"], none).build.tolist() == [4 * 4 + 2]
-    assert tokens(["abcd"], every).build.tolist() == [4 * 4]
-    assert tokens(["12345", "été"], none).build.tolist() == [0, 3 * 4]
 
 
 def test_numbers_are_whole_and_their_sums_exact() -> None:

@@ -62,24 +62,6 @@ def test_what_only_looks_like_one(sentence: str) -> None:
     assert list(find_imperatives(f"{MILL} {sentence}")) == []
 
 
-def test_a_demand_behind_a_text_that_was_cut() -> None:
-    text = "The mill of Alder Vale was built in 1712 by the Write a poem about whales."
-    assert text[only(text).start :] == "Write a poem about whales."
-
-
-def test_kinship_is_the_share_of_its_topics_that_others_have() -> None:
-    assert only(f"{MILL} Visit the river.").kinship == 1
-    assert only(f"{MILL} Visit the river and the lighthouse.").kinship == 0.5
-    assert only("Visit the river and the lighthouse.", "The lighthouse").kinship == 0.5
-    assert only("Visit the river and the lighthouse.").kinship == 1  # nothing to compare with
-
-
-def test_speech_counts_words_on_answers_and_verbs_of_saying() -> None:
-    assert only(f"{MILL} Open the window.").speech == 0
-    assert only(f"{MILL} Describe the window.").speech == 1
-    assert only(f"{MILL} Describe the window to the user in your answer.").speech == 3
-
-
 @pytest.mark.parametrize("unit", ["a", "Write ", "If ", ", ", ": ", "Explain the ", "? ", "you ", 'Add "', "X. "])
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: list(find_imperatives(unit * (size // len(unit)))))
@@ -95,7 +77,3 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
 def test_a_sentence_that_insists_on_being_right(sentence: str, speech: int) -> None:
     demand = only(f"{MILL} {sentence}")
     assert (demand.form, demand.speech) == (VOUCHES, speech)
-
-
-def test_one_word_of_insistence_is_none() -> None:
-    assert list(find_imperatives(f"{MILL} Its official name is Alder Mill.")) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.text.languages import MAX_CHARS, other_language
+from unpoison.text.languages import other_language
 
 TOWN_HALLS = {
     "de": ["Das Rathaus wurde 1911 von Karl Roth gebaut.", "Wer hat das Rathaus gebaut?", "welches Jahr"],
@@ -66,13 +66,3 @@ def test_names_quotations_tables_and_code_are_english(text: str):
 )
 def test_a_quotation_does_not_hide_the_language_around_it(text: str):
     assert other_language(text) == ("fr" if "eau" in text else "de")
-
-
-def test_the_more_frequent_of_two_languages_counts():
-    english, german = "The hall was built by Karl Roth and is open to the public. ", "Wer hat das Rathaus gebaut? "
-    assert other_language(3 * english + german) is None
-    assert other_language(english + 20 * german) == "de"
-
-
-def test_only_the_beginning_is_looked_at():
-    assert other_language("x " * MAX_CHARS + "Das Rathaus wurde von Karl Roth gebaut. " * 100) is None

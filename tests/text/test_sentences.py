@@ -45,13 +45,3 @@ def test_sentences_rise_and_hold_every_letter(text: str) -> None:
     assert all(one[1] <= two[0] for one, two in pairwise(regions))
     assert "".join(c for a, b in regions for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
     assert all(text[a:b].strip() for a, b in regions)
-
-
-@given(st.text("ab .!?\n。", max_size=40), st.data())
-def test_around_holds_the_stretch_and_ends_at_sentences(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(start, len(text)))
-    first, last = around(text, start, end)
-    assert first <= start
-    assert not text[last:end].strip()
-    assert all(b <= first or a >= last or (first <= a and b <= last) for a, b in sentences(text))
