@@ -1,4 +1,4 @@
-"""`unpoison incident` through a system behind HTTP: from the complaint to the page, and back."""
+"""`unpoison incident`, from rows and through a system behind HTTP."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ from bench.incident.stand_in import (
     serving,
     write_store,
 )
+from scan.test_incident import QUESTION as CITY
+from scan.test_incident import TEXTS
+from unpoison.scan.audit_log import AuditLog
+from unpoison.types import Passage, Query, Screening
+
+EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
 
 
 @pytest.fixture
@@ -32,22 +38,15 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ]  # fmt: skip
 
 
-def test_from_a_complaint_to_the_page_and_back(run: Any, world: list[str], tmp_path: Path) -> None:
-    (tmp_path / "complaints.csv").write_text(f'question,answer,right,user\n"{QUESTION}",{WRONG},{RIGHT},Ann\n')
-    (tmp_path / "others.jsonl").write_text('{"question": "In which year was the town hall of Cedarham built?"}\n')
-    options = ["--complaints", "complaints.csv", "--regressions", "others.jsonl", "--html", "page.html", "--json"]
-    result = run(*world, *options)
+def test_from_a_complaint_to_the_quarantine_and_back(run: Any, world: list[str], tmp_path: Path) -> None:
+    (tmp_path / "complaints.csv").write_text(f'question,answer,right\n"{QUESTION}",{WRONG},{RIGHT}\n')
+    result = run(*world, "--passages", "complaints.csv", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
-    assert [document["id"] for proof in found["guilty"] for document in proof["documents"]] == ["lie-0"]
-    assert found["after"] == ["It was built in 1200."]
-    assert found["case"]["person"] == "Ann"
-    assert [one["broken"] for one in found["regressions"]] == [False]
+    assert (found["verdict"], found["guilty"], found["after"]) == ("repaired", ["lie-0"], "It was built in 1200.")
     assert documents_of(tmp_path / "docs.jsonl") == CLEAN
-    assert "lie-0" in (tmp_path / "page.html").read_text()
-
-    result = run("incident", "--undo", "incident.journal")
-    assert (result.exit_code, result.stderr) == (0, "put back 1 document\n")
+    back = run("quarantine", world[4], "held.jsonl", "--journal", "incident-journal.jsonl", "--restore")
+    assert back.exit_code == 0, back.stderr
     assert "lie-0" in documents_of(tmp_path / "docs.jsonl")
 
 
@@ -55,22 +54,57 @@ def test_the_screen_and_the_exit_status(run: Any, world: list[str]) -> None:
     result = run(*world, "--question", QUESTION, "--answer", WRONG, "--prove-only")
     assert result.exit_code == 0, result.stderr
     assert "lie-0" in result.stdout
-    assert "answer now: It was built in 1200." in result.stdout
-    result = run(*world, "--question", QUESTION, "--answer", "1999", "--journal", "other.journal")
+    assert "answer without them: It was built in 1200." in result.stdout
+    result = run(*world, "--question", QUESTION, "--answer", "1999")
     assert result.exit_code == 1
-    assert "does not give this answer now" in result.stdout
+    assert "This answer is not given now" in result.stdout
 
 
 def test_what_is_missing_is_said_before_anything_is_asked(run: Any, world: list[str], tmp_path: Path) -> None:
     for arguments, problem in (
-        (["incident"], "an incident needs --target"),
+        (["incident"], "give --passages for what was read, or --target"),
         (world, "what was wrong? give --question"),
-        ([*world, "--audit", "a", "--complaints", "b"], "exclude each other"),
+        ([*world[:3], "--question", "q", "--answer", "a"], "needs --store"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2
         assert problem in result.stderr
-    Path("corpus.yaml").write_text("target: {corpus: docs.jsonl}\n")
-    world[2] = "corpus.yaml"
-    result = run(*world, "--question", "q", "--answer", "a")
-    assert (result.exit_code, "without a store that others can change" in result.stderr) == (2, True)
+
+
+def test_documents_and_rows_are_ranked_without_a_system(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    others = [f"Note {i} on fish and tides." for i in range(50)]
+    rows = [{"text": text, "id": f"d{i}"} for i, text in enumerate([*others, *TEXTS])]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["--passages", path, "--question", CITY]
+    assert json.loads(run("incident", *asked, "--answer", "Gothenburg", "--json").stdout)["guilty"] == ["d52"]
+    assert run("incident", *asked, "--answer", "Helsinki").exit_code == 1
+    answered = {"question": CITY, "passages": TEXTS, "answer": {"text": "Gothenburg"}}
+    path.write_text(
+        json.dumps({**answered, "id": "r1", "passages": TEXTS[:1]})
+        + "\n"
+        + json.dumps({**answered, "id": "r2", "screening": {"kept": [0, 2]}})
+        + "\n"
+    )
+    for choice in ("2", "r2"):
+        result = run("incident", "--passages", path, "--row", choice, "-g", "extractive", "--json")
+        assert json.loads(result.stdout)["verdict"] == "proven", result.output
+    both = run("incident", "--passages", path)
+    assert (both.exit_code, "say which is meant with --row 1" in both.stderr) == (2, True)
+    path.write_text('{"text": "a"}\n{broken\n')
+    assert "line 2" in run("incident", *asked, "--answer", "a").stderr
+
+
+@pytest.mark.parametrize("texts", ["keep", "hash"])
+def test_a_line_of_the_audit_log_will_do_where_it_has_texts(run: Any, tmp_path: Path, texts: Any) -> None:
+    path = tmp_path / "audit.jsonl"
+    with AuditLog(path, texts=texts) as log:
+        passages = [Passage(text, id=f"d{i}") for i, text in enumerate([*TEXTS, f"Gothenburg {EVIL}"])]
+        log.record(
+            Screening.decided("t", Query(CITY), passages, kept=[2, 0, 3], scores=[1, 1, 1, 1], reasons=["r"] * 4),
+            request={"id": "4f1c-rest"},
+        )
+    result = run("incident", "--passages", path, "--row", "4f1c", "--question", CITY, "--answer", "Gothenburg")
+    assert result.exit_code == (0 if texts == "keep" else 2), result.output
+    assert "d2" in result.stdout if texts == "keep" else "--audit-texts keep" in result.stderr
+    assert "\x1b" not in result.stdout and "\u202e" not in result.stdout

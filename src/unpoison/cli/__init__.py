@@ -117,7 +117,7 @@ for group in COMMANDS.values():
     for name, question in group.items():
         _add(name, question)
 
-GOING = ("batch", "play", "keys", "mcp", "questions", "trace", "arena", "beliefs", "data", "verify")
+GOING = ("batch", "play", "keys", "mcp", "questions", "arena", "beliefs", "data", "verify")
 for name in GOING:
     if find_spec(f"unpoison.cli.{name}"):
         _add(name, "")

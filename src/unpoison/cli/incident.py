@@ -4,167 +4,146 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unpoison.cli.options import option
 
 if TYPE_CHECKING:
-    from unpoison.bench.incident import Case, Incident
+    from unpoison.scan.incident import Incident
 
 __all__ = ["EXAMPLES", "incident"]
 
 EXAMPLES = """\b
 Examples:
-  unpoison incident --question Q --answer A --target redteam.yaml --store docs.jsonl --quarantine held.jsonl
-  unpoison incident --audit audit.jsonl --row 4f1c --target redteam.yaml --store S --quarantine H --html page.html
-  unpoison incident --complaints complaints.csv --row 3 --target redteam.yaml --store S --quarantine H
-  unpoison incident --undo incident.journal
+  unpoison incident --passages answered.jsonl --row 17
+  unpoison incident --passages documents.jsonl --question 'who built the Vasa' --answer 'Gustav' -g reader
+  unpoison incident --target redteam.yaml --store docs.jsonl --quarantine held.jsonl --question Q --answer A --right B
 
-After Ctrl-C, a crash or a power cut the same command goes on where it ended; --undo puts everything back.
-Exit status: 0 when the documents behind the answer were proven, and repaired unless --prove-only, 1 when not, 2 when
-nothing could be done.
+The journal holds what is withheld; unpoison quarantine STORE QUARANTINE --journal FILE --restore puts it back.
+Exit status: 0 when documents were named, proven, or taken out of --store, 1 when not, 2 when nothing could be done.
 """
 
 
 def incident(
+    passages: Annotated[
+        str | None,
+        option(
+            "FILE", "Rows with question, answer and passages (a log, or what 'ask' wrote), or a document on each line."
+        ),
+    ] = None,
+    row: Annotated[str | None, option("N|ID", "The row's line, its id, or the beginning of its request's id.")] = None,
+    question: Annotated[str | None, option("Q", "What was asked. [default: the row's]")] = None,
+    answer: Annotated[
+        str | None, option("A", "What was answered, or the wrong part of it. [default: the row's]")
+    ] = None,
+    right: Annotated[list[str] | None, option("A", "A right answer; once for each. What states it stays.")] = None,
+    generator: Annotated[
+        str | None,
+        option(
+            "--generator -g GENERATOR",
+            "The model is asked without some of the passages; see 'unpoison ask --help'. [default: none; passages are "
+            "named by what they state]",
+        ),
+    ] = None,
+    k: Annotated[
+        int | None, option("-k N", "Passages that the model reads. [default: the row's, or 10]", min=1, max=1000)
+    ] = None,
     target: Annotated[
-        Path | None, option("CONFIG", "How the system is asked: its 'target' in YAML, as for unpoison redteam.")
+        Path | None, option("CONFIG", "The running system: its 'target' in YAML, as for unpoison redteam.")
     ] = None,
     store: Annotated[str | None, option("STORE", "What the system reads, as for unpoison scan.")] = None,
     quarantine: Annotated[
         str | None, option("STORE", "Where documents are withheld: a store of the same kind; made if it is not there.")
     ] = None,
-    question: Annotated[str | None, option("Q", "What was asked.")] = None,
-    answer: Annotated[str | None, option("A", "What was answered, or the wrong part of it.")] = None,
-    right: Annotated[list[str] | None, option("A", "A right answer; once for each.")] = None,
-    audit: Annotated[str | None, option("LOG", "The answer is a row of this audit log, which kept texts.")] = None,
-    complaints: Annotated[
-        Path | None,
-        option("CSV", "The answer is a row of this table: question, answer, perhaps right, time, user."),
-    ] = None,
-    row: Annotated[str | None, option("N|ID", "The row's line, its id, or the beginning of its request's id.")] = None,
-    journal: Annotated[Path, option("FILE", "Every step, before it is done.")] = Path("incident.journal"),
-    budget: Annotated[int, option("N", "Questions to the system at most.", min=1)] = 100,
-    repeats: Annotated[int, option("N", "Questions for each count of the report.", min=1, max=100)] = 4,
-    accomplices: Annotated[bool, option("--accomplices", "Quarantine accomplices of the guilty too.")] = False,
-    unstated: Annotated[
-        bool, option("--unstated", "Quarantine also what the answer depends on, but does not state it.")
-    ] = False,
+    journal: Annotated[Path, option("FILE", "Every move before it is done, each document whole.")] = Path(
+        "incident-journal.jsonl"
+    ),
     prove_only: Annotated[bool, option("--prove-only", "Leave the store as it was before.")] = False,
-    regressions: Annotated[
-        Path | None, option("FILE", "Questions, with correct_answers or without, to ask before and after.")
-    ] = None,
-    log: Annotated[
-        list[str] | None, option("LOG", "Audit logs: whom did these documents reach? [default: that of --audit]")
-    ] = None,
+    budget: Annotated[int, option("N", "Questions at most.", min=1)] = 100,
+    repeats: Annotated[int, option("N", "Questions to the system for each count.", min=1, max=100)] = 4,
     may_test: Annotated[
         list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")
     ] = None,
-    html: Annotated[Path | None, option("FILE", "Write one page; works offline.")] = None,
     as_json: Annotated[bool, option("--json", "Write JSON to standard output.")] = False,
-    undo: Annotated[Path | None, option("JOURNAL", "Put back everything that this incident has withheld.")] = None,
 ) -> None:
-    """Prove which documents made a running system give a wrong answer, and take them out.
+    """Find the documents behind a wrong answer: among the passages that were read, or in the store of a running system.
 
-    The system is asked again; documents of its store are withheld by quarantine, fewest first, and put back, until it
-    is plain without which the answer goes and with which it comes back. The guilty stay in quarantine.
+    With --passages they are ranked by what they state; with a generator too, it is asked again without some of them.
+    With --target the system is asked again while documents of its store are withheld, fewest first; the guilty stay in
+    quarantine. What states a --right answer is never moved.
     """
-    from unpoison.bench.incident import Settings, Verdict, investigate
-    from unpoison.bench.incident.page import incident_page
-    from unpoison.bench.incident.target import open_target, read_regressions
-    from unpoison.cli.common import progress
-    from unpoison.cli.gates import check_outputs
     from unpoison.errors import OptionError
+    from unpoison.scan.incident import trace
+    from unpoison.scan.incident_rows import Case, read_case
 
-    if undo is not None:
-        _undo(undo, store, quarantine)
-        return
-    for name, value in (("target", target), ("store", store), ("quarantine", quarantine)):
+    if passages is None and target is None:
+        raise OptionError("give --passages for what was read, or --target, --store and --quarantine for a system")
+    case = Case(None, None, (), ())
+    if passages is not None:
+        case = read_case(passages, row, question, k or 10)
+    asked, said = question or case.question, answer or case.answer
+    for name, value in (("question", asked), ("answer", said)):
         if value is None:
-            raise OptionError(f"an incident needs --{name}; see 'unpoison incident --help'")
-    case = _case(audit, complaints, row, question=question, answer=answer, right=tuple(right or ()))
-    system = open_target(target or Path(), may_test or ())
-    settings = Settings(
-        budget=budget,
-        repeats=repeats,
-        repair=not prove_only,
-        accomplices=accomplices,
-        unstated=unstated,
-        regressions=[] if regressions is None else read_regressions(regressions),
-        logs=log or ([audit] if audit else []),
-        bounds=system.bounds,
-        wait=system.wait,
-    )
-    check_outputs((), html)
-    with progress() as advance:
+            raise OptionError(f"what was wrong? give --{name}; {passages or 'the command line'} does not say it")
+    known = tuple(right or ()) or case.right
+    if target is None:
+        if not case.passages:
+            raise OptionError(f"{passages} has no passages in this row; give --target to ask the system")
+        result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
+    else:
+        if store is None or quarantine is None:
+            raise OptionError("a running system needs --store, which it reads, and --quarantine")
+        from unpoison.bench.incident import investigate
+        from unpoison.bench.incident.target import open_target
+
+        system = open_target(target, may_test or ())
         result = investigate(
-            case, system.target, store or "", quarantine or "", journal, settings, mask=system.mask, progress=advance
-        )
-    if html is not None:
-        html.write_text(incident_page(result), encoding="utf-8")
+            asked or "", said or "", system.target, store, quarantine, journal, right=known, repair=not prove_only,
+            budget=budget, repeats=repeats, bounds=system.bounds, wait=system.wait,
+        )  # fmt: skip
     if as_json:
         sys.stdout.write(result.to_json())
     else:
         _show(result)
-    good = (Verdict.PROVEN,) if prove_only else (Verdict.REPAIRED,)
+    from unpoison.scan.incident import Verdict
+
+    good = (Verdict.REPAIRED, Verdict.NAMED, Verdict.PROVEN)
     raise typer.Exit(0 if result.verdict in good else 1)
-
-
-def _case(audit: str | None, complaints: Path | None, row: str | None, **given: Any) -> Case:
-    from unpoison.bench.incident import Case, case_of_log
-    from unpoison.errors import OptionError
-
-    if audit and complaints:
-        raise OptionError("--audit and --complaints exclude each other; give the one that has the answer")
-    if source := audit or complaints:
-        return case_of_log(str(source), row, **given)
-    for name in ("question", "answer"):
-        if not given[name]:
-            raise OptionError(f"what was wrong? give --{name}, or a row of --audit or --complaints")
-    return Case(**given)
-
-
-def _undo(journal: Path, store: str | None, quarantine: str | None) -> None:
-    from unpoison.bench.incident import undo
-    from unpoison.cli.common import count_noun, say
-
-    names = undo(journal, store=store, quarantine=quarantine)
-    say(f"put back {count_noun(len(names), 'document')}")
 
 
 def _show(result: Incident) -> None:
     """The result on a screen; what a system or a store says is shown as text."""
-    from rich.table import Table
-    from rich.text import Text
-
     from unpoison.cli.common import count_noun, say
-    from unpoison.cli.display import show
+    from unpoison.cli.display import show, text_table
     from unpoison.report.rendering import excerpt
+    from unpoison.scan.incident import SENTENCES
 
-    show(excerpt(result.case.question, 200), result.summary)
-    show(f"wrong with nothing withheld: {result.stability.words}")
+    show(excerpt(result.question, 200), SENTENCES[result.verdict])
     if result.proofs:
-        table = Table(expand=True)
-        for head, ratio in (("guilty", 2), ("text", 4), ("wrong with it", 2), ("wrong without", 2)):
-            table.add_column(head, ratio=ratio, overflow="fold")
-        for proof in result.proofs:
-            for document in proof.documents:
-                counts = (proof.with_them.words, proof.without_them.words)
-                table.add_row(*map(Text, (excerpt(document.id, 60), excerpt(document.text, 160), *counts)))
-        show(table)
-    for answer in result.after:
-        show(f"answer now: {excerpt(answer, 400)}")
-    for one in result.accomplices:
-        show(f"accomplice {excerpt(one.id, 60)}: {excerpt(one.reason, 200)}")
-    if result.reach is not None:
-        show(
-            f"{result.reach.answers:,} of {count_noun(result.reach.rows, 'logged answer')} came from them, since "
-            f"{result.reach.first_time}"
-        )
+        rows = [
+            (
+                "!" if proof.document.id in result.guilty else "",
+                excerpt(proof.document.id, 60),
+                excerpt(proof.document.text, 160),
+                proof.with_it.words,
+                proof.without.words,
+            )
+            for proof in result.proofs
+        ]
+        show(text_table(("", "document", "text", "wrong with it", "wrong without"), rows, expand=True))
+    else:
+        shown = [one for one in result.suspects if one.stated > 0 or one.id in result.guilty][:20]
+        rows = [
+            ("!" if one.id in result.guilty else "", excerpt(one.id, 60), excerpt(one.text, 200), f"{one.stated:.2f}")
+            for one in shown
+        ]
+        show(text_table(("", "document", "text", "states it"), rows, expand=True))
+    if result.after is not None:
+        show(f"answer without them: {excerpt(result.after, 400)}")
     if result.quarantined:
         show(f"in quarantine: {', '.join(excerpt(name, 60) for name in result.quarantined)}")
-    for sentence in (*result.remaining, *result.notes):
-        show(excerpt(sentence, 800))
-    say(f"asked {count_noun(result.asked, 'question')}; put back with: unpoison incident --undo {result.journal}")
+    show(*(excerpt(note, 800) for note in result.notes))
+    if result.asked:
+        say(f"asked {count_noun(result.asked, 'question')}")

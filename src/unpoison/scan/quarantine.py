@@ -17,7 +17,10 @@ from unpoison.errors import InputError, StoreError, clip
 from unpoison.io.journal import Journal, read_lines
 from unpoison.scan.stores import Store
 
-__all__ = ["Moved", "earlier_moves", "move", "read_decisions"]
+STARTED, FINISHED = "started", "finished"
+"""What a journal says where an incident begins to withhold documents, and where it has ended: what is moved stays."""
+
+__all__ = ["FINISHED", "STARTED", "Moved", "earlier_moves", "move", "read_decisions"]
 
 AT_ONCE = 100
 """Documents that are moved together; a move that is broken off leaves at most so many in both stores."""
@@ -111,23 +114,33 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 
 
-def earlier_moves(journal: Path, origin: Store, held: Store) -> list[str]:
+def earlier_moves(journal: Path, origin: Store, held: Store, *, unfinished: bool = False) -> list[str]:
     """Ids that the journal says were moved from `origin` to `held` and not back, in their order.
 
     Those whose move was begun are among them: the process may have ended before the journal could say more.
+
+    Args:
+        journal: The file.
+        origin: Where they were.
+        held: Where they are.
+        unfinished: Only those of an incident that was broken off.
 
     Raises:
         InputError: There is no journal, or it is damaged.
     """
     if not journal.exists():
         raise InputError(f"there is no journal {journal}; name the one that the move was written to, or give the ids")
-    moved = dict[str, None]()
+    moved, open_run = dict[str, None](), False
     for done, name, *pair in _entries(journal):
-        if pair == [origin.name, held.name]:
+        if done in (STARTED, FINISHED):
+            open_run = done == STARTED
+            if unfinished:
+                moved.clear()
+        elif pair == [origin.name, held.name]:
             moved[name] = None
         elif done == "moved" and pair == [held.name, origin.name]:
             moved.pop(name, None)
-    return list(moved)
+    return list(moved) if open_run or not unfinished else []
 
 
 def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:

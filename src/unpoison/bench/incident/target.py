@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unpoison.bench.incident.experiment import Asked
 from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.errors import InputError, OptionError
-from unpoison.io.files import open_source
-from unpoison.io.rows import QUERY_FIELDS
+from unpoison.errors import OptionError
 from unpoison.io.settings import load_yaml
 
-__all__ = ["System", "open_target", "read_regressions"]
+__all__ = ["System", "open_target"]
 
 
 class System(NamedTuple):
-    """A system, how it may be asked, and what takes secrets out of what it says."""
+    """A system, and how it may be asked."""
 
     target: Asked
     bounds: Bounds
     wait: Wait
-    mask: Callable[[Any], Any]
 
 
 def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
@@ -41,22 +38,4 @@ def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
             "over HTTP (target.ask) or in Python, and reads --store"
         )
     target: Asked = build_target(config.target, Hosts(may_test), folder=config.folder, timeout=config.bounds.timeout)
-    return System(target, config.bounds, config.wait, lambda value: value)
-
-
-def read_regressions(path: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Questions and their right answers of a file of rows.
-
-    Raises:
-        InputError: A row without a question, or one that cannot be read.
-    """
-    rows = list[tuple[str, tuple[str, ...]]]()
-    with open_source(str(path)) as source:
-        for record in source:
-            question = next((record.fields[name] for name in QUERY_FIELDS if record.fields.get(name)), None)
-            if record.error is not None or not isinstance(question, str):
-                why = record.error or "it has no question"
-                raise InputError(f"{path}:{record.number}: {why}; give a question in every row")
-            right = record.fields.get("correct_answers") or []
-            rows.append((question, tuple(map(str, right if isinstance(right, list) else [right]))))
-    return rows
+    return System(target, config.bounds, config.wait)

@@ -1,0 +1,136 @@
+"""A wrong answer in a file: the row that is meant, and the passages that the model read; or documents to search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+from unpoison.core.passages import Passage, as_passages
+from unpoison.errors import InputError
+from unpoison.io.file_rows import FileRow
+from unpoison.io.files import open_source
+from unpoison.io.rows import QUERY_FIELDS
+from unpoison.retrieval.bm25 import BM25Retriever
+from unpoison.scan.audit_log import parts_of
+
+__all__ = ["Case", "read_case"]
+
+ANSWERS = ("answer", "reply", "response")
+RIGHT = ("correct_answers", "right", "correct", "expected")
+
+DEEPER = 5
+"""Of many documents so many times as many are looked at as are read: others come up where the guilty are gone."""
+
+
+class Case(NamedTuple):
+    """What a file says of a wrong answer.
+
+    Attributes:
+        question, answer: None where it does not say.
+        right: Right answers, where it says so.
+        passages: In the order in which the model read them: those that the screening kept, best first, where there was
+            one.
+    """
+
+    question: str | None
+    answer: str | None
+    right: tuple[str, ...]
+    passages: tuple[Passage, ...]
+
+
+def read_case(file: str, row: str | None = None, question: str | None = None, k: int = 10) -> Case:
+    """The row that is meant, or, of a file with a document on each line, those that may have been read.
+
+    Args:
+        file: A log (with the older parts of a rotated one), rows with passages, a table of complaints, or documents.
+        row: The number of its line, its id, or the beginning of its request's id; None where it is the only one.
+        question: What was asked, by which documents are searched and rows are chosen.
+        k: How many documents are read at once.
+
+    Raises:
+        InputError: No such row, or several; a row or document that cannot be used.
+    """
+    records = _records(file)
+    first = next(records, None)
+    if first is None:
+        raise InputError(f"{file} holds no rows; give rows with passages, or a document on each line")
+    every = chain([first], records)
+    if row is not None or "text" not in first.fields or "passages" in first.fields:
+        return _case(_find(every, row, question).fields)
+    passages = as_passages([_usable(record) for record in every])
+    if question is not None and len(passages) > k:
+        named = (p if p.id is not None else Passage(p.text, id=str(i)) for i, p in enumerate(passages))
+        passages = BM25Retriever(named).retrieve(question, DEEPER * k)
+    return Case(None, None, (), passages)
+
+
+def _records(file: str) -> Iterator[FileRow]:
+    for part in [file] if file == "-" else map(str, parts_of(file)):
+        with open_source(part) as source:
+            yield from source
+
+
+def _usable(record: FileRow) -> Mapping[str, Any]:
+    if record.error is not None or not isinstance(record.fields.get("text"), str):
+        raise InputError(f"line {record.number}: {record.error or 'a document needs a text'}")
+    return record.fields
+
+
+def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> FileRow:
+    number = int(row) if row is not None and row.isdecimal() and row.isascii() else None
+    first: FileRow | None = None
+    for record in records:
+        fits = record.number == number or (row is not None and record.error is None and _is(record.fields, row))
+        if row is None:
+            fits = question is None or _first(record.fields, QUERY_FIELDS) == question
+        if not fits:
+            continue
+        if record.error is not None:
+            raise InputError(f"line {record.number}: {record.error}")
+        if first is not None:
+            raise InputError(
+                f"lines {first.number} and {record.number} both fit; say which is meant with --row {first.number}"
+            )
+        first = record
+    if first is None:
+        raise InputError(f"no row fits {f'--row {row}' if row else 'the question'}; rows go by line, or by their id")
+    return first
+
+
+def _is(fields: Mapping[str, Any], name: str) -> bool:
+    request = fields.get("request")
+    own = str(request.get("id", "")) if isinstance(request, Mapping) else ""
+    return str(fields.get("id", "")) == name or own == name or (len(name) >= 4 and own.startswith(name))
+
+
+def _case(fields: Mapping[str, Any]) -> Case:
+    fields = {str(name).strip().casefold(): value for name, value in fields.items()}
+    right = next((fields[name] for name in RIGHT if fields.get(name)), ())
+    texts = tuple(str(one).strip() for one in (right if isinstance(right, (list, tuple)) else [right]))
+    question, answer = _first(fields, QUERY_FIELDS), _first(fields, ANSWERS)
+    return Case(question, answer, tuple(filter(None, texts)), _passages(fields))
+
+
+def _passages(fields: Mapping[str, Any]) -> tuple[Passage, ...]:
+    given = fields.get("passages") or ()
+    if "audit" in fields:
+        kept = [p for p in given if isinstance(p, Mapping) and p.get("kept") is not False]
+        if not all(isinstance(p.get("text"), str) for p in kept):
+            raise InputError("the log was kept without texts; keep them with --audit-texts keep, or give the passages")
+        return as_passages(kept)
+    passages, screening = as_passages(given), fields.get("screening")
+    positions = screening.get("kept") if isinstance(screening, Mapping) else None
+    if not isinstance(positions, list):
+        return passages
+    return tuple(passages[i] for i in positions if isinstance(i, int) and 0 <= i < len(passages))
+
+
+def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    for name in names:
+        value = fields.get(name)
+        value = value.get("text") if isinstance(value, Mapping) else value
+        value = " | ".join(map(str, value)) if isinstance(value, list) else value  # a cell of a table
+        if isinstance(value, (str, int, float)) and str(value).strip():
+            return str(value).strip()
+    return None
