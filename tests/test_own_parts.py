@@ -99,11 +99,6 @@ def test_a_class_is_named_with_its_module(spec: str, parsed: tuple[str, dict[str
     assert registry.parse(spec) == parsed
 
 
-def test_a_known_name_stays_a_name():
-    with pytest.raises(OptionError, match="is no option"):
-        registry.parse("grada:alpha")
-
-
 def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
@@ -177,12 +172,6 @@ def test_a_request_to_the_service_cannot_name_a_module(folder: Path, name: str):
     assert "my_parts" not in sys.modules
 
 
-def test_the_service_finds_one_that_it_was_started_with(folder: Path):
-    sys.path.append(str(folder))
-    mine = load_defense("my_parts:Shortest")
-    assert Choices({"my_parts:Shortest": mine}).pick("my_parts:Shortest") is mine
-
-
 class Keeping(Defense):
     name = "keeping"
 
@@ -226,12 +215,6 @@ def test_objects_that_cannot_be_told_apart_are_refused(tmp_path: Path):
         Runner(tmp_path, scenarios)
     with pytest.raises(OptionError, match="option string"):
         Scenario(data="sample", defense=Keeping)
-
-
-def test_a_manifest_says_that_it_cannot_hold_an_object(tmp_path: Path):
-    values = json.loads(json.dumps(Scenario(data="sample", limit=1, defense=Keeping(1)).to_dict()))
-    run = Runner(tmp_path, [Scenario.from_dict(values)]).run()
-    assert "no file can hold" in Report.of(run).summaries[0].problems[0]
 
 
 class Wrong(Defense):

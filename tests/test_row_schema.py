@@ -11,11 +11,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.examples import Example
-from unpoison.cli import app
 from unpoison.errors import InputError
 from unpoison.io.rows import Row, load_sample
 
@@ -34,12 +32,6 @@ def read(row: dict[str, Any]) -> None:
     Example.of(row)
     if row.get("passages") is not None:
         Row.of(row)
-
-
-def test_the_command_prints_it():
-    result = CliRunner().invoke(app, ["schema", "rows"])
-    assert (result.exit_code, json.loads(result.stdout)) == (0, SCHEMA)
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_the_built_in_samples_fit():

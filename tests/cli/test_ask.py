@@ -63,24 +63,6 @@ def test_the_terminal_names_answer_reader_and_dropped(run, rows_file, model):
     assert result.stderr == "answered with scripted: 1 row\n"
 
 
-def test_a_long_list_of_dropped_passages_is_cut(run, model):
-    model("Paris")
-    given = '{"query": "q", "passages": ["good", ' + ", ".join(['"poison"'] * 15) + "]}"
-    result = run("ask", "-d", "simple", "-g", "openai:x", "-", given=given)
-    assert result.stdout.count("dropped passage") == 10
-    assert "and 5 more" in result.stdout
-
-
-@pytest.mark.parametrize("reader", ["extractive", "reader"])
-def test_a_reader_is_always_named(run, rows_file, reader):
-    if reader == "reader":
-        need("unpoison_reader")
-    result = run("ask", "-d", "simple", "-g", reader, "--json", rows_file)
-    assert result.exit_code == 0
-    assert {answered["generator"] for answered in lines(result.stdout)} == {reader}
-    assert f"{reader} is no language model" in result.stderr
-
-
 @pytest.mark.parametrize("installed", ["extractive", "reader"])
 def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, installed, monkeypatch):
     if installed == "reader":
@@ -123,13 +105,6 @@ def test_unscreened_is_explicit_everywhere(run, rows_file, model):
     assert result.stderr.endswith("answered with scripted: 6 rows; 1 UNSCREENED\n")
     shown = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", rows_file)
     assert "answered by scripted UNSCREENED" in shown.stdout
-
-
-def test_when_the_fallback_fails_too_the_row_fails(run, rows_file, model):
-    model({"question": ModelError("down")})
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
-    assert result.exit_code == 2
-    assert all("error" in answered and "answer" not in answered for answered in lines(result.stdout))
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "unscreened"])
@@ -189,13 +164,6 @@ def test_calls_and_cost(run, rows_file, model, monkeypatch):
     assert "1,000" in result.stdout
     assert "6 model calls, 0 of them from the cache; 6,000 prompt and 600 completion tokens" in result.stderr
     assert "cost 0.0180 at 2 in and 10 out per million tokens" in result.stderr
-
-
-def test_calls_that_do_not_say_their_tokens(run, rows_file, model, monkeypatch):
-    generator = model("x")
-    monkeypatch.setattr(generator, "generate", lambda prompt, timeout=None: Reply("x"))
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--calls", rows_file)
-    assert "(6 calls did not say)" in result.stderr
 
 
 def test_the_cache_file_answers_the_second_run(run, rows_file, model, tmp_path):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.io.rows import load_sample
 from unpoison.utils.extras import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,14 +22,6 @@ def output() -> str:
     return result.stdout
 
 
-def test_it_shows_a_catch_a_miss_and_the_figures(output):
-    assert "A CATCH: " in output
-    assert "AN HONEST MISS: " in output
-    assert f"All {len(load_sample())} questions" in output
-    assert "unpoison screen FILE" in output
-    assert "No language model" in output
-
-
 def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
     catch = output[output.index("A CATCH") : output.index("AN HONEST MISS")]
     miss = output[output.index("AN HONEST MISS") :]
@@ -43,21 +34,6 @@ def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
         assert f"{name} KEPT poison" in miss
 
 
-def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
-    hidden, order, disagree = (
-        output[output.index(f"{name}: ") :].split("\n\n")[0]
-        for name in ("A HIDDEN POISON", "A PROMPT INJECTION", "SOURCES THAT DISAGREE")
-    )
-    assert "\\u200b" in hidden
-    assert "\u200b" not in output
-    assert re.search(r"dropped: .*\d+ invisible characters inside words", " ".join(hidden.split()))
-    assert "guard:prompt_injection=drop drops it: prompt injection: " in order
-    read = order[order.index("has a model read") :]
-    assert "[removed]" in read
-    assert "assistant" not in read
-    assert re.search(r"told to the user: sources disagree: .*\(1 passage\), .*\(1\) \[\d\] against \[\d\]", disagree)
-
-
 def test_who_says_so_turns_a_lie_that_no_style_gives_away(run, output):
     lines = run("demo").stdout.splitlines()
     rows = {line[2:24].strip(): (line[24:52].strip(), line[52:].strip()) for line in lines}
@@ -68,23 +44,6 @@ def test_who_says_so_turns_a_lie_that_no_style_gives_away(run, output):
     assert "one page of five domains, one voice a domain: Sources disagree: Gothenburg (planted0.example" in said
     assert "- Stockholm, weight 3.2: history.example, museums.example" in said
     assert "any one of the sources that count" in said
-
-
-def test_no_defense_reads_that_a_passage_is_planted():
-    from unpoison.cli.demo_cases import plant
-
-    for row in load_sample():
-        genuine = {passage.text: passage for passage in row.passages}
-        for passage, label in zip(*plant(row, 3)):
-            original = genuine[passage.text.removeprefix(f"{row.query.text}. ") if label == "poison" else passage.text]
-            assert (passage.title, passage.id, passage.source) == (original.title, original.id, original.source)
-
-
-def test_the_figures_are_shares(output):
-    shares = [int(share) for share in re.findall(r"(\d+) %", output.partition("What the small reader answers")[0])]
-    assert len(shares) == 4 * 4 * 5 + 5 * 2
-    assert all(0 <= share <= 100 for share in shares)
-    assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
 
 
 @pytest.mark.needs("unpoison_reader")

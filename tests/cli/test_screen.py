@@ -34,11 +34,6 @@ def test_json_keeps_every_field_and_adds_the_screening(run, rows_file):
         assert len(screening["texts"]) == len(screening["kept"])
 
 
-def test_options_of_the_defense(run, rows_file):
-    result = run("screen", "-d", "simple:word=gamma", "--json", rows_file)
-    assert lines(result.stdout)[0]["screening"]["kept"] == [0, 1]
-
-
 def test_an_output_file_instead_of_a_table(run, rows_file, tmp_path):
     output = tmp_path / "out.jsonl"
     result = run("screen", "-d", "simple", "-o", output, rows_file)
@@ -140,7 +135,7 @@ def test_parquet_and_json_lines_give_the_same(run, rows_file, tmp_path):
     )
 
 
-@pytest.mark.parametrize("defense", ["grada", "ragdefender", "trustrag", "vanilla"])
+@pytest.mark.parametrize("defense", ["guard", "ragdefender"])
 def test_two_runs_give_the_same_bytes(run, defense, tmp_path):
     path = files("unpoison") / "data" / "sample.jsonl"
     pages = [tmp_path / "1.html", tmp_path / "2.html"]
@@ -182,15 +177,6 @@ def test_a_page_is_bounded_and_says_so(run, rows_file, tmp_path, monkeypatch):
     assert page.read_text().count("<svg") == 2
     assert "The first 2 of 6 screenings." in page.read_text()
     assert f"wrote {page}. The first 2 of 6 screenings." in result.stderr
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("defense", ["grada", "ragdefender", "trustrag"])
-def test_real_rows(run, shared_data, defense):
-    result = run("screen", "-d", defense, "--json", "--limit", 5, shared_data / "realtimeqa.jsonl")
-    assert result.exit_code == 0, result.stderr
-    for screened in lines(result.stdout):
-        assert len(screened["screening"]["verdicts"]) == len(screened["passages"])
 
 
 @pytest.mark.parametrize("content", ["", "\n\n"])
