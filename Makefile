@@ -6,7 +6,7 @@ EXTRAS := reader,reader-base,torch,openai,anthropic,serve,mcp,langchain,llamaind
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded check lint types imports speed format docs coverage mutants dist sbom clean
+.PHONY: help demo test seeded check lint types imports speed format docs coverage dist sbom clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,9 +65,6 @@ coverage: .venv/dev.stamp ## run all tests and name the lines of src that none o
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-
-mutants: .venv/dev.stamp ## put 300 small faults into the source and count those that the tests notice; hours, may be stopped
-	$(BIN)/python -m benchmarks mutants --total 300
 
 dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the same commit is built
 	$(PIP) 'build>=1.2'

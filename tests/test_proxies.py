@@ -1,4 +1,4 @@
-"""nginx and Caddy with the files under deploy/, before the service as its systemd unit starts it: real requests."""
+"""nginx with the file under deploy/, before the service as its systemd unit starts it: real requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REQUEST = {"query": "where do the sharks play", "passages": ["At the SAP Center.
 
 needs = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name.upper()} ABSENT: apt-get install {name}")
-    for name in ("nginx", "caddy", "openssl")
+    for name in ("nginx", "openssl")
 }
 
 
@@ -118,18 +118,3 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     assert checked.returncode == 0, checked.stderr
     with process(*command, "-g", settings):
         check(f"https://127.0.0.1:{port}")
-
-
-@needs["caddy"]
-def test_caddy_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) -> None:
-    text, port = (DEPLOY / "Caddyfile").read_text(), free_port()
-    given = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
-    home = {"XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    checked = subprocess.run(given, capture_output=True, text=True, timeout=300, env={**os.environ, **home})
-    assert checked.returncode == 0, checked.stderr
-    listed = f"unix/{socket_of_unit()[1]}"
-    assert listed in text, "Caddyfile and the unit do not fit"
-    text = text.replace(listed, f"unix/{service}").replace(f"\n{NAME} {{", f"\nhttp://{NAME}:{port} {{")
-    (tmp_path / "Caddyfile").write_text("{\n\tadmin off\n}\n" + text)
-    with process("caddy", "run", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile", **home):
-        check(f"http://127.0.0.1:{port}")

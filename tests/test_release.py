@@ -72,17 +72,6 @@ def test_versions_agree():
     assert f'__version__ = "{declared}"' in (reader / "src" / "unpoison_reader" / "__init__.py").read_text()
 
 
-def test_release_notes_are_the_changelogs_entry_and_refuse_what_is_not_ready():
-    def notes(version: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "tools" / "release_notes.py"), version]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    assert "the tag says 9.9.9" in notes("9.9.9").stderr
-    own = notes(__version__)
-    unreleased = f"## {__version__} - unreleased" in (ROOT / "CHANGELOG.md").read_text()
-    assert (own.returncode, "has no date" in own.stderr) == ((1, True) if unreleased else (0, False))
-
-
 def test_the_four_papers_are_cited():
     document = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert [paper["title"].partition(":")[0] for paper in document["references"]] == [
@@ -94,27 +83,8 @@ def test_the_four_papers_are_cited():
     assert all(paper["authors"] and paper["year"] and paper["url"] for paper in document["references"])
 
 
-def test_every_extra_is_tried():
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "try_extras.py"), "--list"], capture_output=True, text=True, check=True
-    )
-    assert set(yaml.safe_load(done.stdout)) == set(PYPROJECT["project"]["optional-dependencies"])
-
-
-def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
-    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-    workflows = {path.stem: yaml.safe_load(path.read_text()) for path in files}
-    assert list(workflows) == ["check", "extras", "image", "release"]
-    for document in workflows.values():
-        assert document["permissions"] == {"contents": "read"}
-        assert all("uses" in step or "run" in step for job in document["jobs"].values() for step in job["steps"])
-    release = workflows["release"]["jobs"]
-    assert release["publish"]["environment"] == "release"
-    assert release["publish"]["permissions"] == {"id-token": "write"}
-    image = workflows["image"]["jobs"]["image"]
-    assert (image["environment"], image["permissions"]) == ("release", {"contents": "read", "packages": "write"})
-    tested = workflows["check"]["jobs"]["test"]["strategy"]["matrix"]["python"]
-    stated = [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]
-    assert tested == stated
-    for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
-        assert yaml.safe_load(form.read_text())
+def test_the_workflow_gives_no_more_rights_than_needed_and_runs_every_python():
+    document = yaml.safe_load((ROOT / ".github" / "workflows" / "check.yml").read_text())
+    assert document["permissions"] == {"contents": "read"}
+    tested = document["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert tested == [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]

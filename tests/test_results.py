@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 SAME = re.compile(r"same setting as (?:the|a) paper(?:'s)?\?", re.IGNORECASE)
 
 sys.path.insert(0, str(ROOT))
-from benchmarks.quality import tables  # noqa: E402  a script beside the package, not a part of it
+from benchmarks.quality import sample_table  # noqa: E402  a script beside the package, not a part of it
 
 
 def test_every_section_of_the_results_says_whether_its_setting_is_the_papers() -> None:
@@ -91,23 +91,6 @@ def test_named_systems_of_the_list_exist() -> None:
         assert named <= set(names(kind))
 
 
-@pytest.mark.parametrize("name", tables.TABLES)
-def test_a_named_table_stands_in_its_document_with_its_commit(name: str) -> None:
-    commit, text = tables.standing(name)
-    assert re.fullmatch(r"[0-9a-f]{7,40}", commit)
-    assert set(commit) != {"0"}
-    assert tables.rows(text)
-
-
 @pytest.mark.seeded
 def test_the_sample_table_is_what_the_docs_say() -> None:
-    measured = tables.output(tables.TABLES["sample"], Path())
-    assert list(tables.differences(tables.standing("sample")[1], measured)) == []
-
-
-def test_differences_leave_out_what_depends_on_the_machine_and_nothing_else() -> None:
-    old = "| set | n | pairs/s |\n|---|---|---|\n| a | 1 | 100 |\n| b | 2 | 200 |\n"
-    assert list(tables.differences(old, old.replace("200", "7"))) == []
-    changed = list(tables.differences(old, old.replace("| b | 2 |", "| b | 3 |")))
-    assert changed == ["- set | n :: b | 2", "+ set | n :: b | 3"]
-    assert list(tables.differences(old, "")) == ["- set | n :: a | 1", "- set | n :: b | 2"]
+    assert sample_table.measured() == sample_table.shown()

@@ -1,8 +1,9 @@
-"""Time of every kernel and every defense, beside the published procedures: `python -m benchmarks speed`.
+"""Time of whole screenings beside the published procedures: `python -m benchmarks speed [--data evaluation-data]`.
 
-Markdown goes to stdout, progress to stderr. Everything runs on one thread; contenders take turns on the same inputs;
-figures are medians. The procedures of `naive.py` and the package ragdefender take part where the packages of the
-parity group are installed.
+Markdown goes to stdout, progress to stderr. Everything runs on one thread, contenders take turns on the same texts, and
+what counts is the processor's time: the median of some calls. "First sight" has texts that no cache has seen, "seen
+before" the same ones again. Vectors are given, as tensors to the package ragdefender, so that no encoder counts.
+Published procedures (`naive.py`) and that package take part where their libraries are installed.
 """
 
 from __future__ import annotations
@@ -13,182 +14,141 @@ os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy is imported
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
+import gc
 import platform
 import sys
-from importlib.metadata import version
-from math import log
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+from benchmarks.speed import naive
 from benchmarks.speed.inputs import Case, cases, real_cases
-from benchmarks.speed.speed_calls import LATENCY, measure_answers
-from benchmarks.speed.speed_check import disagreements
-from benchmarks.speed.speed_defenses import (
-    FORMS,
-    measure_encoded,
-    measure_forms,
-    measure_given,
-    measure_radar_cuts,
-    needed,
-)
-from benchmarks.speed.speed_kernels import KERNELS, measure_kernels
-from benchmarks.speed.speed_start import import_seconds, installed_megabytes, uninvited
-from benchmarks.speed.timing import COMPUTING, SIZES, Results, digits, table
+from unpoison import Grada, Guard, Query, RagDefender, TrustRag, __version__
+from unpoison.defenses.base import Defense
 
-__all__: list[str] = []
+SIZES = (10, 49)
+"""Passages of a question."""
 
-SECTIONS = ("start", "defenses", "encoders", "forms", "radar", "answers", "kernels")
+LONG = 0.5
+"""Seconds of one call from which a contender has only `FEW` of them."""
 
-CUTS = (10, 50, 200, 500)
+FEW = 1
 
-TARGETS: dict[tuple[str, int], float] = {
-    ("GRADA HRSIM", 10): 1.5e-3,
-    ("GRADA HRSIM", 50): 12e-3,
-    ("GRADA HRSIM", 1000): 5.0,
-    ("RAGDefender single-hop", 10): 1e-3,
-    ("RAGDefender single-hop", 50): 3e-3,
-    ("RAGDefender single-hop", 1000): 1.0,
-    ("TrustRAG stage 1", 10): 3e-3,
-    ("TrustRAG stage 1", 50): 30e-3,
-    ("Guard", 10): 3e-3,
-    ("Guard", 50): 25e-3,
-    **{
-        (f"scores and cut, the answers {how}", k): seconds
-        for how in ("agree", "divide")
-        for k, seconds in zip(CUTS, (0.4e-3, 1e-3, 10e-3, 80e-3))
-    },
-    ("RADAR, answer", 10): 0.7,
-    ("RADAR, answer", 50): 3.0,
-    ("TrustRAG, answer", 10): 3 * LATENCY + 0.05,
-    ("import unpoison", 0): 0.3,
-}
-"""Seconds that a whole call may take, by row and number of passages."""
-
-MOST_MEGABYTES = 220
+Call = Callable[[Case], object]
 
 
-def main() -> int:
-    arguments = _arguments()
-    if arguments.check:
-        found = disagreements()
-        print("\n".join(found) or "unpoison and the naive procedures decide alike on every case")
-        return 1 if found else 0
-    report = "\n\n".join([_heading(arguments.data), *_sections(arguments)])
-    print(report)
-    if arguments.markdown:
-        arguments.markdown.write_text(report + "\n", encoding="utf-8")
-    return 0
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="search results of realtimeqa.jsonl, no made texts")
+    parser.add_argument("--calls", type=int, default=20, help="questions of each size")
+    parser.add_argument("--only", default="", metavar="NAME", help="rows that hold this text")
+    given = parser.parse_args()
+    rows = {row: named for row, named in contenders().items() if given.only.lower() in row.lower()}
+    taken = {}
+    for k in SIZES:
+        inputs = real_cases(given.data, k, given.calls + 1) if given.data else cases(k, given.calls + 1)
+        for row, named in rows.items():
+            print(f"k = {k}: {row}", file=sys.stderr, flush=True)
+            taken[row, k] = measured(named, inputs)
+    print(f"unpoison {__version__}, Python {platform.python_version()}, {platform.machine()}, one thread.\n")
+    print(f"| milliseconds of the processor | | {' | '.join(f'k = {k}' for k in SIZES)} |")
+    print(f"|---|---|{'---:|' * len(SIZES)}")
+    for row, named in rows.items():
+        for place, name in enumerate(named):
+            cells = [cell(taken[row, k], name) for k in SIZES]
+            print(f"| {'' if place else row} | {name} | {' | '.join(cells)} |")
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the speed of unpoison.")
-    parser.add_argument("--quick", action="store_true", help="up to 50 passages, fewer repetitions")
-    parser.add_argument(
-        "--only", default="", metavar="NAME", help=f"one section ({', '.join(SECTIONS)}) or rows by name"
-    )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there as well")
-    parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="measure on its search results instead of made texts"
-    )
-    parser.add_argument("--check", action="store_true", help="compare decisions with the naive procedures and stop")
-    return parser.parse_args()
+def contenders() -> dict[str, dict[str, Call]]:
+    """By row: ours first, then who does the same."""
+    grada, cluster = installed("networkx", "bm25s"), installed("sklearn", "rouge_score")
+    single, multi = RagDefender(), RagDefender("multi")
+    texts: dict[str, dict[str, Call]] = {
+        "Guard": _plain(Guard()),
+        "GRADA": _plain(Grada()),
+        "RAGDefender, single-hop": {"ours": _with_vectors(single), **ragdefender("single_hop")},
+        "RAGDefender, multi-hop": {"ours": _with_vectors(multi), **ragdefender("multi_hop")},
+        "TrustRAG, stage 1": {"ours": _with_vectors(TrustRag(stages=1))},
+    }
+    if grada:
+        texts["GRADA"]["as published"] = lambda case: naive.grada(case.question, case.texts)
+    if cluster:
+        published: Mapping[str, Call] = {
+            "RAGDefender, single-hop": lambda case: naive.ragdefender_single(case.texts, case.vectors),
+            "RAGDefender, multi-hop": lambda case: naive.ragdefender_multi(case.texts, case.vectors),
+            "TrustRAG, stage 1": lambda case: naive.trustrag(case.texts, case.vectors),
+        }
+        for row, call in published.items():
+            texts[row]["as published"] = call
+    return texts
 
 
-def _inputs(data: Path | None, sizes: tuple[int, ...]) -> dict[int, list[Case]]:
-    return {k: real_cases(data, k, 5) if data else cases(k, 5 if k <= 50 else 2) for k in sizes}
+def installed(*modules: str) -> bool:
+    """Whether what a comparison needs is installed."""
+    return all(find_spec(module) is not None for module in modules)
 
 
-def _sections(arguments: argparse.Namespace) -> list[str]:
-    only = arguments.only.lower()
-    wanted = (only,) if only in SECTIONS else SECTIONS
-    rows = "" if only in SECTIONS else only
-    sizes = tuple(k for k in SIZES if k <= 50) if arguments.quick else SIZES
-    seconds = 0.15 if arguments.quick else 0.5
-    inputs, results, parts = _inputs(arguments.data, sizes), Results(), []
+def _plain(defense: Defense) -> dict[str, Call]:
+    def call(case: Case) -> object:
+        return defense.screen(case.question, list(case.texts))
 
-    def part(section: str, title: str, found: list[str], columns: tuple[int, ...] = sizes) -> None:
-        if found:
-            parts.append(f"### {title}\n\n{table(results, found, columns, 'ms')}")
-
-    if "start" in wanted and not rows:
-        parts.append(_start(results))
-    if "defenses" in wanted:
-        part("defenses", "Whole `screen` call, embeddings given", measure_given(results, inputs, rows, seconds))
-    if "encoders" in wanted:
-        part("encoders", "Whole `screen` call, texts alone", measure_encoded(results, inputs, rows, seconds))
-    if "forms" in wanted and not rows:
-        measure_forms(results, inputs, seconds)
-        part("forms", "What the form of the input costs", [FORMS], (10,))
-    if "radar" in wanted:
-        cuts = CUTS[:2] if arguments.quick else CUTS
-        part(
-            "radar",
-            "RADAR's scores and minimum cut, dense graphs",
-            measure_radar_cuts(results, cuts, rows, seconds),
-            cuts,
-        )
-    if "answers" in wanted and needed("openai"):
-        few = {k: inputs[k] for k in (10, 50)}
-        title = f"Whole answers, a server that replies after {LATENCY * 1000:.0f} ms, at most 32 calls in flight"
-        part("answers", title, measure_answers(results, few, rows, seconds), (10, 50))
-    if "kernels" in wanted:
-        part("kernels", "Kernels", measure_kernels(results, inputs, rows, seconds / 2))
-    return [*parts, *_growth(results), _verdicts(results)]
+    return {"first sight": call, "seen before": call}
 
 
-def _heading(data: Path | None) -> str:
-    texts = "search results of `realtimeqa.jsonl`" if data else "made texts of 48 words, a fifth of them poisons"
-    packages = ", ".join(f"{name} {version(name)}" for name in ("unpoison", "numpy", "scipy", "rapidfuzz"))
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, one thread used; Python {platform.python_version()}"
-    return (
-        f"## Speed\n\nMedians on {machine}, {packages}; {texts}. The first line of a row is this package; behind the "
-        "others' time stands what it is to ours. A dash: would take longer than 4 s, or is not installed."
+def _with_vectors(defense: Defense) -> Call:
+    return lambda case: defense.screen(
+        Query(case.question),
+        [{"text": text, "embedding": vector} for text, vector in zip(case.texts, case.vectors)],
     )
 
 
-def _start(results: Results) -> str:
-    statements = ("import unpoison", "from unpoison import Grada, RagDefender, Radar, TrustRag")
-    lines = ["| statement | seconds | heavy modules that it loads |", "|---|---:|---|"]
-    for statement in statements:
-        seconds = results[statement, "unpoison", 0] = import_seconds(statement)
-        lines.append(f"| `{statement}` | {seconds:.3f} | {', '.join(uninvited(statement)) or 'none'} |")
-    sizes = installed_megabytes()
-    total = sum(sizes.values())
-    largest = ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 1)
-    verdict = "below" if total < MOST_MEGABYTES else "ABOVE"
-    bound = f"{verdict} the bound of {MOST_MEGABYTES} MB; compiled bytecode not counted"
-    size = f"The core with all that it requires: {total:.0f} MB ({largest}), {bound}."
-    return "### Start\n\n" + "\n".join(lines) + f"\n\n{size}"
+def ragdefender(task: str) -> dict[str, Call]:
+    """The package of that name, which looks its vectors up; nothing where it is not installed."""
+    if not installed("ragdefender", "torch"):
+        return {}
+    import torch
+    from ragdefender import RAGDefender
+
+    torch.set_num_threads(1)
+    looked_up: list[Any] = []
+
+    class Lookup:
+        def encode(self, texts: list[str], **_: object) -> Any:
+            return looked_up[0]
+
+    peer = RAGDefender(embedder=Lookup(), task_type=task, device="cpu")
+
+    def defend(case: Case) -> object:
+        looked_up[:] = [torch.from_numpy(case.vectors.copy())]
+        return peer.defend(case.question, list(case.texts), return_indices=True)
+
+    return {"package ragdefender": defend}
 
 
-def _growth(results: Results) -> list[str]:
-    """With which power of k whole calls grow between the two largest sizes; 2 is all pairs of passages."""
-    small, large = SIZES[-2:]
-    powers = []
-    for row, who, k in results:
-        small_time = results.get((row, who, small))
-        if who == "unpoison" and k == large and small_time and row not in KERNELS:
-            power = log(results[row, who, large] / small_time) / log(large / small)
-            powers.append(f"{row} {power:.1f}")
-    return [f"Growth from k = {small} to {large}, as a power of k: {'; '.join(powers)}."] if powers else []
+def measured(named: Mapping[str, Call], inputs: Sequence[Case]) -> dict[str, float]:
+    """The median seconds of each contender, after one call to warm up."""
+    taken: dict[str, list[float]] = {name: [] for name in named}
+    for number, case in enumerate(inputs):
+        new = replace(case, texts=tuple(f"{text} {number}" for text in case.texts))  # no cache has seen it
+        for name, call in named.items():
+            if number <= FEW or median(taken[name]) < LONG:
+                gc.collect()
+                begin = time.process_time()
+                call(new)
+                taken[name].append(time.process_time() - begin)
+    return {name: median(seconds[1:]) for name, seconds in taken.items()}
 
 
-def _verdicts(results: Results) -> str:
-    lines = [
-        "### Targets",
-        "",
-        "| | k | at most, ms | measured, ms | of it computing | met |",
-        "|---|---:|---:|---:|---:|---|",
-    ]
-    for (row, k), bound in TARGETS.items():
-        value = results.get((row, "unpoison", k))
-        if value is not None:
-            computing = results.get((row, "unpoison" + COMPUTING, k), value)
-            met = f"yes, {bound / value:.1f}x" if value <= bound else "NO"
-            figures = " | ".join(digits(seconds) for seconds in (bound, value, computing))
-            lines.append(f"| {row} | {k or ''} | {figures} | {met} |")
-    lines.append("\nWhere computing is much less than measured, other programs were using the machine.")
-    return "\n".join(lines)
+def cell(taken: Mapping[str, float], name: str) -> str:
+    """Milliseconds; of a contender that is not ours, in brackets, how many times the first row's."""
+    first = next(iter(taken.values()))
+    ours = name in ("ours", "first sight", "seen before")
+    return f"{1000 * taken[name]:.3g}" + ("" if ours else f" ({taken[name] / first:.3g} times)")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

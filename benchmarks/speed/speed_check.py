@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from benchmarks.speed import naive
 from benchmarks.speed.inputs import Case, cases, graph
-from benchmarks.speed.speed_defenses import scores_and_cut
 from unpoison import Grada, Passage, Radar, RagDefender, Screening, TrustRag
+from unpoison.algorithms.mincut import min_cut
 from unpoison.defenses.base import Defense
 from unpoison.models import ScriptedGenerator
 
@@ -54,5 +56,6 @@ def _kept(defense: Defense, case: Case) -> list[int]:
 
 def _cuts(k: int, seed: int) -> tuple[list[int], list[int]]:
     ties = graph(k, seed=seed)
-    ours = scores_and_cut(Radar(ScriptedGenerator("")), ties)
+    made = Radar(ScriptedGenerator(""))._graph(ties.agreement, ties.conflict, np.arange(k), k)
+    ours = np.flatnonzero(min_cut(made.source, made.sink, made.agreement)).tolist()
     return ours, naive.radar_cut(ties.agreement, ties.conflict)
