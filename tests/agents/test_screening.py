@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.agents import Bounds, ToolPolicy, ToolSettings, screen_tool_result
+from unpoison.agents import ToolPolicy, ToolSettings, screen_tool_result
+from unpoison.agents.policy import Bounds
 from unpoison.agents.screening import ascreen_tool_result
 from unpoison.errors import InputError, OptionError, UnknownNameError
 
@@ -225,41 +226,3 @@ def test_trust_never_spares_a_result_its_screening() -> None:
 
 def test_it_can_be_awaited() -> None:
     assert asyncio.run(ascreen_tool_result("fetch", PAGE)) == screen_tool_result("fetch", PAGE)
-
-
-STRING = {"type": "string"}
-
-
-@pytest.mark.parametrize(
-    ("schema", "valid"),
-    [
-        (STRING, True),
-        ({"anyOf": [STRING, {"type": "null"}], "default": None}, True),
-        ({"$ref": "#/$defs/Body"}, True),
-        ({}, True),
-        ({"type": "string", "maxLength": 500}, True),
-        ({"type": "string", "maxLength": 10}, False),
-        ({"type": "string", "enum": ["a"]}, False),
-        ({"type": "string", "format": "uri"}, False),
-        ({"type": "string", "pattern": "(a+)+$"}, False),
-        ({"const": "a"}, False),
-        ({"$ref": "https://elsewhere.example/schema"}, False),
-        ({"$ref": "#/$defs/Loop"}, False),
-        (False, False),
-    ],
-)
-def test_structured_content_stays_valid_or_is_blocked(schema: Any, valid: bool) -> None:
-    whole = {
-        "type": "object",
-        "properties": {"body": schema},
-        "$defs": {"Body": STRING, "Loop": {"$ref": "#/$defs/Loop"}},
-    }
-    result = {"structuredContent": {"body": PAGE}}
-    screened = screen_tool_result("rows", result, schema=whole, schema_path=("structuredContent",))
-    assert screened.outcome == ("redacted" if valid else "blocked")
-    assert screened.reason.code == ("prompt_injection" if valid else "tool.schema")
-
-
-def test_a_schema_does_not_matter_to_a_harmless_result() -> None:
-    result = {"structuredContent": {"body": BEFORE}}
-    assert screen_tool_result("rows", result, schema=False, schema_path=("structuredContent",)).value is result

@@ -15,47 +15,20 @@ from typing import TYPE_CHECKING
 from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.agents.memory import Changed, MemoryGate, Written
-    from unpoison.agents.memory_recall import MemoryContest, Recall, Recalled
-    from unpoison.agents.memory_store import KeyValueMemories, Memory, SqliteMemories
-    from unpoison.agents.policy import Bounds, ToolPolicy, ToolSettings
-    from unpoison.agents.screening import Cut, ScreenedResult, screen_tool_result
+    from unpoison.agents.memory import MemoryGate, Remembered
+    from unpoison.agents.policy import ToolPolicy, ToolSettings
+    from unpoison.agents.screening import ScreenedResult, screen_tool_result
 
-__all__ = [
-    "Bounds",
-    "Changed",
-    "Cut",
-    "KeyValueMemories",
-    "Memory",
-    "MemoryContest",
-    "MemoryGate",
-    "Recall",
-    "Recalled",
-    "ScreenedResult",
-    "SqliteMemories",
-    "ToolPolicy",
-    "ToolSettings",
-    "Written",
-    "screen_tool_result",
-]
+__all__ = ["MemoryGate", "Remembered", "ScreenedResult", "ToolPolicy", "ToolSettings", "screen_tool_result"]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "Bounds": "policy",
-        "Changed": "memory",
-        "Cut": "screening",
-        "KeyValueMemories": "memory_store",
-        "Memory": "memory_store",
-        "MemoryContest": "memory_recall",
         "MemoryGate": "memory",
-        "Recall": "memory_recall",
-        "Recalled": "memory_recall",
+        "Remembered": "memory",
         "ScreenedResult": "screening",
-        "SqliteMemories": "memory_store",
         "ToolPolicy": "policy",
         "ToolSettings": "policy",
-        "Written": "memory",
         "screen_tool_result": "screening",
     },
 )

@@ -7,26 +7,27 @@ garbage becomes a protocol error for the host in its time limit.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import re
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from threading import Thread
 from typing import Any, NamedTuple
 
 from unpoison.agents.json_rpc import Key, dump, error_reply, key_of, parse
-from unpoison.agents.mcp_messages import MAX_TOOLS, Gate, TooManyToolsError
+from unpoison.agents.mcp_messages import MAX_TOOLS, Gate, plain_method
 from unpoison.agents.mcp_servers import CHUNK, Lines, Server, TooLong
-from unpoison.agents.proxy_bounds import Pace, ProxyBounds
 from unpoison.errors import InputError
+from unpoison.utils.checks import at_least, within
 
-__all__ = ["Proxy", "log_to_stderr", "run_proxy"]
+__all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
 
-CLOSED, TIMED_OUT, INVALID, INTERNAL = -32000, -32001, -32602, -32603
-
-SEND_SECONDS = 2.0
-"""A server that floods and does not read is not waited for longer."""
+CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -32602, -32603
 
 LONG_RUNNING = ("subscriptions/listen",)
 """Requests that are answered when they end, whenever that is."""
@@ -34,7 +35,36 @@ LONG_RUNNING = ("subscriptions/listen",)
 PROTOCOL = "io.modelcontextprotocol/"
 """Keys of `_meta` by which a request says which protocol it speaks."""
 
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+"""Where a line that is no message may still say whom it answers."""
+
 _log = logging.getLogger("unpoison.agents")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyBounds:
+    """What a server may do to its host.
+
+    Attributes:
+        message_bytes: Of one message, in either direction.
+        seconds: For one request.
+        bad_messages: Lines that are no messages, and answers to what nobody asked; after these the server is ended.
+        pending: Requests of each side that wait for an answer.
+
+    Raises:
+        OptionError: A bound out of its range.
+    """
+
+    message_bytes: int = 16 * 2**20
+    seconds: float = 120.0
+    bad_messages: int = 1_000
+    pending: int = 1_000
+
+    def __post_init__(self) -> None:
+        at_least("message_bytes", self.message_bytes, 1_024)
+        within("seconds", self.seconds, 0.001, 86_400.0)
+        at_least("bad_messages", self.bad_messages, 1)
+        at_least("pending", self.pending, 1)
 
 
 class _Pending(NamedTuple):
@@ -57,16 +87,13 @@ class Proxy:
 
     def __init__(self, server: Server, gate: Gate, write: Callable[[bytes], None], bounds: ProxyBounds) -> None:
         self.server, self.gate, self.bounds = server, gate, bounds
-        self.records = gate.records
         self._write = write
         self._pending: dict[Key, _Pending] = {}
         self._asked: set[Key] = set()
         self._held: dict[Key, tuple[bytes, dict[str, Any]]] = {}
         self._tools: list[Any] = []
         self._listing: Key | None = None
-        self._said: set[str] = set()
         self._bad = 0
-        self._pace = Pace(bounds.per_second)
         self._turn = asyncio.Lock()
 
     async def from_host(self, line: bytes | TooLong) -> None:
@@ -81,15 +108,26 @@ class Proxy:
         elif "id" not in value:
             if self._forget(value, self._held):
                 return
-        else:
-            if self.gate.needs_list(value) and len(self._held) < self.bounds.pending:
-                self._held[key_of(value["id"])] = line, value
-                if len(self._held) == 1:
-                    await self._list_tools(value)
-                return
-            if not await self._admit(value):
-                return
+        elif refused := self._refuse(value):
+            await self._reply(error_reply(None, INVALID, f"[unpoison] {refused}"))
+            return
+        elif self.gate.needs_list(value) and len(self._held) < self.bounds.pending:
+            self._held[key_of(value["id"])] = line, value
+            if len(self._held) == 1:
+                await self._list_tools(value)
+            return
+        elif not await self._admit(value):
+            return
         await self.server.send(line, value)
+
+    def _refuse(self, value: Mapping[str, Any]) -> str | None:
+        """Why a request cannot even be answered by its id; None where it can."""
+        key = key_of(value["id"])
+        if value["id"] is None or key[1] is None:
+            return "the id of a request must be a string or a whole number"
+        if key in self._pending or key in self._held:
+            return "a request with this id waits for its answer already; give every request an id of its own"
+        return None
 
     async def _admit(self, value: dict[str, Any]) -> bool:
         """Whether a request of the host may pass; it waits for its answer then, and is refused otherwise."""
@@ -97,8 +135,7 @@ class Proxy:
         if len(self._pending) >= self.bounds.pending:
             refused = "too many requests wait for an answer"
         if refused:
-            self.records.count("refused_call")
-            await self._reply(error_reply(value["id"], INVALID, f"[unpoison] {refused}"))
+            await self._reply(error_reply(value["id"], INVALID_PARAMS, f"[unpoison] {refused}"))
             return False
         self._wait_for(value)
         return True
@@ -128,7 +165,7 @@ class Proxy:
         result = reply.get("result")
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(tools, list):
-            await self._refuse_held("the server does not list its tools, so nobody can say that it is as approved")
+            await self._refuse_held("the server does not list its tools, so nobody can say what they are")
             return
         self._tools += tools
         cursor = result.get("nextCursor")
@@ -137,11 +174,10 @@ class Proxy:
             return
         try:
             await asyncio.to_thread(self.gate.learn_tools, self._tools)
-        except TooManyToolsError as error:
+        except InputError as error:
             await self._refuse_held(str(error))
             return
         held, self._held = self._held, {}
-        self._tell_unlisted()
         for line, value in held.values():
             if await self._admit(value):
                 await self.server.send(line, value)
@@ -149,31 +185,26 @@ class Proxy:
     async def _refuse_held(self, why: str) -> None:
         held, self._held = self._held, {}
         for _, identifier in held:
-            self.records.count("refused_call")
-            await self._reply(error_reply(identifier, INVALID, f"[unpoison] {why}"))
-
-    def _tell_unlisted(self) -> None:
-        """Say once which tools the policy names in vain."""
-        for sentence in self.gate.unlisted() if self.gate.listed else ():
-            if sentence not in self._said:
-                self._said.add(sentence)
-                _log.warning("%s", sentence)
+            await self._reply(error_reply(identifier, INVALID_PARAMS, f"[unpoison] {why}"))
 
     async def from_server(self, line: bytes | TooLong) -> bool:
         """Pass on what the server says; False where it is to be ended."""
         if isinstance(line, TooLong):
-            await self._fail("it sent a message of too many bytes", INTERNAL)
+            if not await self._answer_unreadable(line.head, why := "it sent a message of too many bytes"):
+                await self._give_up(list(self._pending), f"the server failed: {why}", INTERNAL)
             return True
         message = await asyncio.to_thread(parse, line) if len(line) > CHUNK else parse(line)
         if message is None:
+            if await self._answer_unreadable(line, "its answer is no JSON-RPC message"):
+                return True
             return self._count_bad("a line that is no message")
         value = message.value
         if "method" in value:
-            if "result" in value or "error" in value:
+            if "result" in value or "error" in value or not isinstance(value["method"], str):
                 return self._count_bad("a message that is a request and a reply")
             if not await self._may_ask(value):
                 return True
-            said = value if "id" in value else await self._screen_notice(value, len(line))
+            said = value if "id" in value else await self._screen_notice(value)
             if said is not None:
                 await self._send(line if said is value and message.plain else dump(said))
             return True
@@ -185,57 +216,45 @@ class Proxy:
                 await self._take_tools(value)
             return True
         new = await self._screen(pending, value)
-        if pending.method == "tools/list":
-            self._tell_unlisted()
         await self._send(line if new is value and message.plain else dump(new))
         return True
 
     async def _screen(self, pending: _Pending, value: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request of the host as it may read it, or an error."""
         try:
-            if ("result" in value) == ("error" in value):
-                raise InputError("the answer is neither a result nor an error")
             return await asyncio.to_thread(self.gate.screen_reply, pending.method, pending.params, value)
-        except (InputError, TooManyToolsError) as error:
+        except InputError as error:
             said = str(error)
         except Exception as error:  # whatever went wrong, what was not screened does not pass
             _log.exception("a reply could not be screened")
             said = f"not screened, so not passed ({type(error).__name__})"
-        self.records.count("unscreened")
         return error_reply(value["id"], INTERNAL, f"[unpoison] {said}")
 
-    async def _screen_notice(self, value: dict[str, Any], size: int) -> dict[str, Any] | None:
+    async def _screen_notice(self, value: dict[str, Any]) -> dict[str, Any] | None:
         """A notification as the host may read it; None for one that it may not."""
         try:
-            if size < CHUNK:
-                said = self.gate.screen_notice(value)
-            else:
-                said = await asyncio.to_thread(self.gate.screen_notice, value)
+            return await asyncio.to_thread(self.gate.screen_notice, value)
         except Exception:  # whatever went wrong, what was not screened does not pass
             _log.exception("a notification could not be screened")
-            said = None
-        if said is None:
-            self.records.count("refused_notice")
-        return said
+            return None
 
     async def _may_ask(self, value: dict[str, Any]) -> bool:
-        """Whether a notification or a request of the server reaches the host; it waits for its turn."""
-        if wait := self._pace.wait(asyncio.get_running_loop().time()):
-            self.records.count("paced")
-            await asyncio.sleep(wait)
+        """Whether a notification or a request of the server reaches the host."""
         if "id" not in value:
             self._forget(value, self._asked)
             if value["method"] == "notifications/tools/list_changed":
                 self.gate.listed = False
             return True
-        if len(self._asked) >= self.bounds.in_flight:
-            self.records.count("refused_request")
-            refusal = error_reply(value["id"], CLOSED, "[unpoison] too many requests wait for the host")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.server.send(dump(refusal), refusal), SEND_SECONDS)
-            return False
-        self._asked.add(key_of(value["id"]))
-        return True
+        refused = "" if plain_method(value["method"]) else "the name of the method is none"
+        if len(self._asked) >= self.bounds.pending:
+            refused = "too many requests wait for the host"
+        if not refused:
+            self._asked.add(key_of(value["id"]))
+            return True
+        refusal = error_reply(value["id"], CLOSED, f"[unpoison] {refused}")
+        with suppress(TimeoutError):  # a server that floods and does not read is not waited for
+            await asyncio.wait_for(self.server.send(dump(refusal), refusal), 2.0)
+        return False
 
     def _forget(self, notice: Mapping[str, Any], waiting: set[Key] | dict[Key, Any]) -> bool:
         """Whether a notice cancels one of the requests that wait; it waits no longer then."""
@@ -253,35 +272,36 @@ class Proxy:
         while True:
             await asyncio.sleep(min(self.bounds.seconds / 4, 1.0))
             now = asyncio.get_running_loop().time()
-            said = f"the server did not answer in {self.bounds.seconds:g} seconds"
-            for key, pending in list(self._pending.items()):
-                if now > pending.deadline and key in self._pending:  # another may be answered while one is written
-                    del self._pending[key]
-                    self.records.count("timed_out")
-                    if pending.own:
-                        await self._refuse_held(said)
-                    else:
-                        await self._reply(error_reply(key[1], TIMED_OUT, f"[unpoison] {said}"))
-            with suppress(OSError):
-                await asyncio.to_thread(self.records.flush)
+            late = [key for key, pending in self._pending.items() if now > pending.deadline]
+            await self._give_up(late, f"the server did not answer in {self.bounds.seconds:g} seconds", TIMED_OUT)
 
     async def serve(self) -> None:
         """Until the server ends."""
         async for line in self.server.lines():
             if not await self.from_server(line):
                 break
-        await self._fail("it ended before it answered", CLOSED)
+        held, self._held = self._held, {}
+        for _, identifier in held:
+            await self._reply(error_reply(identifier, CLOSED, "[unpoison] the server ended before it listed its tools"))
+        await self._give_up(list(self._pending), "the server failed: it ended before it answered", CLOSED)
 
-    async def _fail(self, why: str, code: int) -> None:
-        self.records.count("server_failed")
-        waiting = [key for key, pending in self._pending.items() if not pending.own] + list(self._held)
-        self._pending, self._held = {}, {}
-        for _, identifier in waiting:
-            await self._reply(error_reply(identifier, code, f"[unpoison] the server failed: {why}"))
+    async def _answer_unreadable(self, head: bytes, why: str) -> bool:
+        """Whether a line that cannot be read answers a request; an error says so to whoever waits for it."""
+        keys = {key_of(json.loads(found, strict=False)) for found in _ID.findall(head[:CHUNK])}
+        waiting = [key for key in keys if key in self._pending]
+        await self._give_up(waiting, f"the server failed: {why}", INTERNAL)
+        return bool(waiting)
+
+    async def _give_up(self, keys: Iterable[Key], why: str, code: int) -> None:
+        for key in keys:
+            pending = self._pending.pop(key, None)
+            if pending is not None and pending.own:
+                await self._refuse_held(why)
+            elif pending is not None:
+                await self._reply(error_reply(key[1], code, f"[unpoison] {why}"))
 
     def _count_bad(self, what: str) -> bool:
         self._bad += 1
-        self.records.count("dropped")
         if self._bad in (1, 10, 100):
             _log.warning("dropped: %s", what)
         return self._bad < self.bounds.bad_messages
@@ -318,8 +338,6 @@ async def run_proxy(server: Server, gate: Gate, bounds: ProxyBounds, *, read: in
                 with suppress(RuntimeError):  # the loop is closed
                     asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
 
-        from threading import Thread
-
         Thread(target=listen, daemon=True).start()
         while chunk := await chunks.get():
             for line in lines.feed(chunk):
@@ -334,7 +352,6 @@ async def run_proxy(server: Server, gate: Gate, bounds: ProxyBounds, *, read: in
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await server.close()
-        gate.records.close()
 
 
 def log_to_stderr() -> None:

@@ -11,10 +11,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
+from unpoison import __version__
+from unpoison.agents.json_rpc import dump, parse
 from unpoison.errors import TargetError
 from unpoison.utils.extras import require
+from unpoison.utils.plain_text import excerpt
 
-__all__ = ["CHUNK", "HttpServer", "Lines", "Server", "StdioServer", "TooLong"]
+__all__ = ["CHUNK", "HttpServer", "Lines", "Server", "StdioServer", "TooLong", "list_tools"]
 
 CHUNK = 1 << 16
 GRACE = 2.0
@@ -22,6 +25,9 @@ GRACE = 2.0
 
 ENDLESS = 8
 """So many times the longest message without a line end, and the server is ended."""
+
+MAX_PAGES = 100
+"""Pages of a list of tools."""
 
 _log = logging.getLogger("unpoison.agents")
 
@@ -206,3 +212,55 @@ class HttpServer:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task], timeout=GRACE)
+
+
+async def list_tools(server: Server, seconds: float) -> list[dict[str, Any]]:
+    """All tools of a server, in the order of its list; it is started, and ended.
+
+    Args:
+        server: Not started.
+        seconds: For all of it.
+
+    Raises:
+        TargetError: It does not answer, or not as the protocol has it.
+    """
+    try:
+        return await asyncio.wait_for(_list_tools(server), seconds)
+    except TimeoutError:
+        raise TargetError(f"the server did not list its tools in {seconds:g} seconds") from None
+
+
+async def _list_tools(server: Server) -> list[dict[str, Any]]:
+    from mcp.types.version import LATEST_HANDSHAKE_VERSION
+
+    await server.start()
+    try:
+        lines = server.lines()
+
+        async def ask(number: int, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            await server.send(dump(message), message)
+            async for line in lines:
+                found = None if isinstance(line, TooLong) else parse(line)
+                if found is None or found.value.get("id") != number or "method" in found.value:
+                    continue
+                if isinstance(found.value.get("result"), dict):
+                    return dict(found.value["result"])
+                raise TargetError(f"the server refuses {method}: {excerpt(str(found.value.get('error')), 200)}")
+            raise TargetError(f"the server ended before it answered {method}")
+
+        info = {"name": "unpoison", "version": __version__}
+        version = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": info}
+        await ask(1, "initialize", version)
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await server.send(dump(ready), ready)
+        tools, cursor = list[dict[str, Any]](), None
+        for number in range(2, 2 + MAX_PAGES):
+            page = await ask(number, "tools/list", {"cursor": cursor} if cursor else {})
+            tools += [tool for tool in page.get("tools", []) if isinstance(tool, dict)]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return tools
+    finally:
+        await server.close()

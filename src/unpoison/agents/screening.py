@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import Leaf, Leaves, Path, Skip, TooMuchError, put_texts, show_path, texts_of
-from unpoison.agents.output_schemas import is_free
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
@@ -133,8 +132,6 @@ def screen_tool_result(
     policy: ToolPolicy | Mapping[str, Any] | None = None,
     arguments: Mapping[str, Any] | None = None,
     source: str | None = None,
-    schema: object = None,
-    schema_path: Path = (),
     skip: Skip | None = None,
 ) -> ScreenedResult:
     """Screen what a tool returned, before the agent reads it.
@@ -146,8 +143,6 @@ def screen_tool_result(
         policy: A `ToolPolicy`, or settings by tool; by default injections are redacted and hidden characters cut.
         arguments: Those of the call, for a `source` such as "{url}".
         source: Where the result comes from, if not as the policy says.
-        schema: The JSON schema of the tool's structured output; a redaction that would break it blocks the result.
-        schema_path: Where the structured output stands in the result.
         skip: Whether what stands at a key of a mapping is no text to any reader, such as an image in base64.
 
     Returns:
@@ -173,7 +168,7 @@ def screen_tool_result(
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
     notes = [f"not looked into: the bytes at {show_path(path)}" for path in found.binary[:10]]
     notes += _unjudged(found.texts)
-    return replace(_decide(fresh, found, settings, schema, schema_path), notes=tuple(notes))
+    return replace(_decide(fresh, found, settings), notes=tuple(notes))
 
 
 async def ascreen_tool_result(tool: str, result: Any, query: str | None = None, **options: Any) -> ScreenedResult:
@@ -193,9 +188,7 @@ def _standing(
     return source, level, trust(level)
 
 
-def _decide(
-    fresh: ScreenedResult, strings: Leaves, settings: ToolSettings, schema: object, schema_path: Path
-) -> ScreenedResult:
+def _decide(fresh: ScreenedResult, strings: Leaves, settings: ToolSettings) -> ScreenedResult:
     """What becomes of a result of these texts."""
     leaves = [*strings.texts, *strings.labels, *strings.keys]
     hidden = [hidden_parts(leaf.text) if settings.hidden != "keep" else [] for leaf in leaves]
@@ -225,8 +218,6 @@ def _decide(
     keys = range(len(leaves) - len(strings.keys), len(leaves))  # two that are removed would be the same one
     if found and (settings.action == "block" or (settings.action == "redact" and not found.keys().isdisjoint(keys))):
         return _block(whole, reason)
-    if any(_breaks(leaf, new, schema, schema_path) for leaf, new in changes):
-        return _block(whole, Reason.of("tool.schema"))
     if not changes:
         return replace(whole, outcome="flagged")
     return replace(whole, value=put_texts(fresh.value, changes), outcome="redacted")
@@ -324,14 +315,6 @@ def _without_hidden(text: str, parts: list[Part]) -> str:
     for part in reversed(parts):
         text = text[: part.start] + text[part.end :]
     return text
-
-
-def _breaks(leaf: Leaf, text: str, schema: object, schema_path: Path) -> bool:
-    """Whether a change would make structured content invalid."""
-    here = leaf.path[: len(schema_path)]
-    if not isinstance(schema, Mapping) or here != schema_path:
-        return False
-    return leaf.key or leaf.end > 0 or not is_free(schema, leaf.path[len(schema_path) :], text)
 
 
 def _main_reason(cuts: Iterable[Cut]) -> Reason:
