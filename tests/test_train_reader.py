@@ -136,22 +136,6 @@ def test_a_student_of_another_kind_comes_nearer_to_its_teacher(reader, tmp_path,
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
-def test_a_reader_is_as_far_from_itself_as_its_int8_weights_are(reader, tmp_path, kind):
-    start = checkpoint(tmp_path / kind, kind)
-    teacher = exported(start, tmp_path / "teacher", 1.0)
-    run = reader._run(options(start, start_at=teacher, teacher=str(teacher)))
-    other = reader._run(options(start, teacher=str(teacher)))
-    batch = windows(reader, run)
-    assert distance(reader, run, batch) < 0.02 < distance(reader, other, batch)
-
-
-def test_a_teacher_of_other_pieces_is_refused(reader, tmp_path):
-    start, theirs = checkpoint(tmp_path / "bert", "bert"), checkpoint(tmp_path / "mpnet", "mpnet", PIECES[:-2])
-    with pytest.raises(ValueError, match=r"'##s'|'\."):
-        reader._run(options(start, teacher=str(exported(theirs, tmp_path / "teacher", 1.0))))
-
-
-@pytest.mark.parametrize("kind", ["bert", "mpnet"])
 def test_training_goes_on_from_an_exported_reader(reader, tmp_path, kind):
     """Every matrix has its own place: int8 steps are a hundredth of the weights, other weights are as far as random."""
     from benchmarks.training.reader_weights import earlier_weights
@@ -164,28 +148,6 @@ def test_training_goes_on_from_an_exported_reader(reader, tmp_path, kind):
     for name, value in trained.items():
         assert shipped[name].shape == value.shape, name
         assert (shipped[name] - value).abs().max() <= 0.02 * value.abs().max(), name
-
-
-def test_a_folder_without_weights_is_refused(reader, tmp_path):
-    from benchmarks.training.reader_weights import earlier_weights
-
-    with pytest.raises(FileNotFoundError, match=r"neither pass-N\.safetensors nor model\.onnx"):
-        earlier_weights(tmp_path)
-
-
-def test_of_an_unlabelled_pair_only_the_teacher_is_learnt(reader, tmp_path):
-    from benchmarks.training.reader_texts import UNLABELLED, Pair
-
-    run = reader._run(options(checkpoint(tmp_path / "bert", "bert")))
-    text = "the capital of france is paris ."
-    pairs = [Pair("what is old", text, (), source) for source in (UNLABELLED, "made")]
-    unknown, known = (reader._cut(*parts, run.frame)[0] for parts in reader._tokenized(pairs, run.tokenizer))
-    start, end, _ = reader._logits(run, [unknown, known])
-    losses = [
-        reader._span_loss(start[i : i + 1], end[i : i + 1], [one]).item() for i, one in enumerate([unknown, known])
-    ]
-    assert losses[0] == 0 < losses[1]
-    assert reader._span_loss(start, end, [unknown, known]).item() == pytest.approx(losses[1] / 2)
 
 
 def test_a_stopped_run_goes_on_where_it_was(reader, tmp_path):
@@ -203,34 +165,3 @@ def test_a_stopped_run_goes_on_where_it_was(reader, tmp_path):
     reader._step(again, moments, batch, 0.2)
     for name, value in run.model.state_dict().items():
         assert torch.allclose(again.model.state_dict()[name], value, atol=1e-7), name
-
-
-@pytest.mark.parametrize("kind", ["bert", "mpnet"])
-def test_of_a_checkpoint_the_lower_layers_are_taken(reader, tmp_path, kind):
-    start = checkpoint(tmp_path / kind, kind)
-    whole, lower = (reader._run(options(start, layers=layers)).model.body for layers in (None, 1))
-    assert (len(whole.encoder.layer), len(lower.encoder.layer)) == (2, 1)
-    for name, value in lower.state_dict().items():
-        assert torch.equal(value, whole.state_dict()[name]), name
-
-
-def test_without_a_state_a_run_begins(reader, tmp_path):
-    run = reader._run(options(checkpoint(tmp_path / "bert", "bert")))
-    assert reader._resumed(run.model, reader._optimizer(run.model, 1e-3), tmp_path / "nothing") == (0, 0)
-
-
-def test_a_page_is_asked_by_its_own_verbs_and_nobody_says_the_answer(reader):
-    from benchmarks.training.reader_asked import ASKED, asked_of_titles
-    from benchmarks.training.reader_texts import UNLABELLED
-
-    long = "A Title That Has Far Too Many Words In It"
-    pages = [
-        ("Lyon (film)", "Lyon was directed by Anna Bo."),
-        (long, "It was born."),
-        ("", "It died."),
-        ("Oak", "Wood."),
-    ]
-    (pair,) = asked_of_titles(pages)
-    assert pair.question in {form.format("Lyon") for form in ASKED["directed"]}
-    assert (pair.text, pair.spans, pair.source) == (pages[0][1], (), UNLABELLED)
-    assert asked_of_titles(pages) == [pair], "the same questions for every run"

@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.attacks.garag import (
-    Garag,
-    crowding_distance,
-    dominates,
-    fronts,
-    generation_ratio,
-    modifiable,
-    overlap,
-    relevance_ratio,
-    survivors,
-)
+from unpoison.bench.attacks.garag import Garag, generation_ratio, modifiable, overlap, relevance_ratio
+from unpoison.bench.attacks.pareto import crowding_distance, dominates, fronts, survivors
 from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.doubles import ScriptedGenerator
 
