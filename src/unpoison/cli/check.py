@@ -122,7 +122,7 @@ def check(
     options: dict[str, Any] = {"questions": count, "reader": reader, "workers": workers}
     with progress() as advance, report_removal(journal):
         if live:
-            given = {"journal": journal, "plant": plant, "model": model, "ask": ask or ()}
+            given: dict[str, Any] = {"journal": journal, "plant": plant, "model": model, "ask": ask or ()}
             result = check_system(source, hosts=Hosts(may_test or ()), progress=advance, **given, **options)
         else:
             result = _check_documents(source, ignore or [], progress=advance, **options)

@@ -228,8 +228,6 @@ def clean(
         remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
         counts = {"removed": cleaned.removed, "accepted": cleaned.accepted}
         typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
-    for note in cleaned.notes:
-        say(note)
     for canary, reason in cleaned.remaining:
         say(f"the document {canary} may remain: {reason}")
     for number in cleaned.damaged[:MAX_SHOWN]:

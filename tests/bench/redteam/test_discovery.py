@@ -134,7 +134,6 @@ TEXT = {"type": "string"}
             {"file": "document"},
         ),
         ("remove", {"/docs/{id}": {"delete": {}}}, {"method": "DELETE", "url": f"{BASE}/docs/{{id}}"}),
-        ("remove", {"/{tenant}/docs/{n}": {"delete": {}}}, {"url": f"{BASE}/${{RAG_TENANT}}/docs/{{id}}"}),
         ("remove", {"/delete": {"post": body(ids={"type": "array", "items": TEXT})}}, {"body": {"ids": ["{id}"]}}),
     ],
 )

@@ -200,13 +200,6 @@ def test_a_dead_system_ends_the_run_and_says_so(tmp_path, stand_in):
     assert len(results.trials) < 60
 
 
-def test_a_budget_that_cannot_suffice_is_refused_before_anything_is_sent(stand_in, tmp_path):
-    system = stand_in()
-    result = command(system.config(tmp_path, limits={"budget": 10}))
-    assert (result.exit_code, "need 31 requests or more" in result.stderr) == (2, True)
-    assert system.state()["calls"] == 0
-
-
 def test_a_secret_that_the_system_repeats_is_nowhere(stand_in, tmp_path, monkeypatch):
     system = stand_in("--mode", "indiscreet")
     monkeypatch.setenv("RAG_TOKEN", 's3cr3t "token" +value')

@@ -53,6 +53,11 @@ PAGES = (
     "## Short answers\n\n- Opening hours are on the notice board.\n- {claim}.\n- Bring your own cup.",
     "| topic | note |\n| --- | --- |\n| asked often | {claim} |\n| parking | behind the house |",
     "A: Did you look it up?\nB: I did. {claim}.\nA: Good to know.",
+    "{claim}. The exhibition on the ground floor tells the whole story, with letters and photographs.",
+    "In last week's column we left one thing open. {claim}, as several readers wrote to tell us.",
+    "Lesson 7. Read the text and answer in one sentence. {claim}. Then find two more examples of your own.",
+    "Local news: the library is closed on Monday. {claim}, the archive's newsletter says. The market is on Saturday.",
+    'Reviewed by a visitor: "Well worth the trip. {claim}, which I did not know before."',
 )
 """Pages in which a plain sentence stands; none argues or asks for anything."""
 
@@ -159,8 +164,10 @@ def craft_texts(
         poisons = poison_candidates(example, made.texts)
         if owner == "own":
             (gold,) = (labelled.passage for labelled in example.passages_by_label("gold"))
-            own = {"source": gold.source, "metadata": gold.metadata}
-            planted[example.id] = tuple(replace(one, passage=replace(one.passage, **own)) for one in poisons)
+            planted[example.id] = tuple(
+                replace(one, passage=replace(one.passage, source=gold.source, metadata=gold.metadata))
+                for one in poisons
+            )
         else:
             planted[example.id] = with_owners("each" if owner == "several" else "one", example, poisons, (), 0)
     return planted

@@ -67,13 +67,12 @@ def run_test(
 
     Raises:
         InputError: No questions, or a journal that still holds documents of another run.
-        OptionError, UnknownNameError: A configuration that cannot be used, or a budget that cannot suffice.
+        OptionError, UnknownNameError: A configuration that cannot be used.
         TargetError: The rehearsal failed.
         KeyboardInterrupt: After everything in flight was taken back.
     """
     examples, problems = load_examples(config)
     attacks, pace = _attacks_of(config), Pace(config.bounds, clock)
-    _check_budget(config, len(examples))
     system = target or _build(config, hosts)
     with Journal(journal_path) as journal:
         earlier = begin_run(journal, config, getattr(system, "name", type(system).__name__))
@@ -134,23 +133,17 @@ def check_target(
         reply, seconds = planter.ask(question)
         texts = "not told" if reply.passages is None else f"{len(reply.passages)}, {clip(' '.join(reply.passages[:1]))}"
         lines = [f"answer: {seconds:.2f} s, {clip(reply.answer, 120)}", f"passages: {texts}"]
-        seen = planter.rehearse(LONG_TEXT, always_ask=True)
-    read = {True: "yes", False: "no", None: "nobody can see"}[seen.read]
-    gone = seen.left or ("yes, looked for" if seen.plant.confirmed else "accepted, and nobody can look for it")
-    lines += [f"planted: {clip(list(seen.plant.handles or ()))}", f"read: {read}", f"removed: {gone}"]
-    problems = [seen.problem] if seen.problem else []
+        plant, unread = planter.rehearse(LONG_TEXT, always_ask=True)
+    gone = "yes, looked for" if plant.confirmed else "accepted, and nobody can look for it"
+    lines += [f"planted: {clip(list(plant.handles or ()))}", f"read: {unread or 'yes'}", f"removed: {gone}"]
+    problems = [unread] if unread else []
     if not reply.answer.strip():
         problems.append("the answer is empty; see ask.answer")
     if reply.passages is None and reply.ids is None:
         problems.append("the reply tells no passages, so only answers are judged; give ask.passages where it does")
-    if seen.read is False:
-        problems.append("the planted document was not read; raise wait.seconds, or see ask.passages")
-    if seen.left:
-        problems.append(f"the document {seen.plant.canary} may remain: {seen.left}; see unpoison redteam clean")
-    elif not seen.plant.confirmed:
+    if not plant.confirmed:
         problems.append("nobody can see whether a document is gone; give find, or ask.passages")
-    if not seen.left:
-        journal_path.unlink(missing_ok=True)
+    journal_path.unlink()
     return lines, problems
 
 
@@ -248,7 +241,7 @@ class Campaign:
         try:
             self._pace.check()
             if self._config.rehearse and len(self._trials) < len(wanted):
-                self._rehearse()
+                self.problems += filter(None, [self._planter.rehearse()[1]])
             for name, count in cells:
                 work = [
                     partial(self._ask_clean, example)
@@ -265,26 +258,6 @@ class Campaign:
         except InterruptedTestError as stop:
             self.problems.append(str(stop))
         return [self._trials[key] for cell in cells for e in examples if (key := (e.id, *cell)) in self._trials]
-
-    def _rehearse(self) -> None:
-        """Plant and remove a harmless document.
-
-        Raises:
-            TargetError: It could not be planted, or not be taken back; what may remain is named.
-        """
-        seen = self._planter.rehearse()
-        if seen.left:
-            raise TargetError(
-                f"a harmless document was planted and could not be removed, so nothing else was planted: {seen.left}; "
-                f"remove {seen.plant.canary} by hand, or mend the configuration and run 'redteam clean'"
-            )
-        if seen.problem:
-            self.problems.append(f"a harmless document was planted and removed; between them: {seen.problem}")
-        elif seen.read is False:
-            self.problems.append(
-                f"the system did not read a harmless document within {self._config.wait.seconds:g} s of planting it: "
-                "where it indexes slowly, raise wait.seconds"
-            )
 
     def _do(self, work: Iterable[Callable[[], Trial]], total: int, title: str) -> None:
         """All questions, `in_flight` at the same time; when the run is to end, those that began are finished."""
@@ -399,18 +372,3 @@ def _attacks_of(config: Config) -> dict[str, Attack]:
 
 def _cells(config: Config, attacks: Iterable[str]) -> list[tuple[str, int]]:
     return [(NO_ATTACK, 0), *((name, count) for name in attacks for count in config.poisons)]
-
-
-def _least(config: Config, questions: int) -> int:
-    """Requests that the budget counts, at the least: every question once, and per cell its plants and three answers."""
-    cells = len(config.attacks) * sum(count + 3 for count in config.poisons)
-    return questions * (1 + cells) + config.rehearse
-
-
-def _check_budget(config: Config, questions: int) -> None:
-    needed = _least(config, questions)
-    if needed > config.bounds.budget:
-        raise OptionError(
-            f"{questions:,} questions need {needed:,} requests or more, and limits.budget is {config.bounds.budget:,}; "
-            "raise it, or ask fewer with limit"
-        )

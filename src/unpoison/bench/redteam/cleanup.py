@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
 from unpoison.bench.redteam.hosts import Hosts
@@ -21,21 +21,13 @@ from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.targets import Document, Target, check_handles
 from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError, clip
 
-__all__ = ["Cleaned", "Remover", "clean", "plant_document"]
+__all__ = ["STILL_READ", "Cleaned", "Remover", "clean", "plant_document"]
 
 
 MAX_PIECES = 10_000
 """Of one document, into which a system may cut it."""
 
-IN_MEMORY = "the documents were in the memory of the process that has ended"
-
-
-class _Lookup(NamedTuple):
-    """What is to be removed, and why nothing is if nothing is."""
-
-    handles: list[str]
-    reason: str = ""
-    gone: bool = False
+STILL_READ = "the target said that it was removed, and still reads it"
 
 
 class Remover:
@@ -69,30 +61,47 @@ class Remover:
             return ""
         end = self._pace.clock.now() + (self._wait.seconds if patience is None else patience)
         try:
-            return self._remove_plant(plant, end)
+            reason = self._remove_known(plant, end) if self._find is None else self._remove_found(plant, end)
         except UnpoisonError as error:
-            return self._record_failure(plant, str(error))
+            reason = str(error)
+        if reason:
+            self._journal.append("kept", canary=plant.canary, reason=reason)
+        return reason
 
-    def _remove_plant(self, plant: Plant, end: float) -> str:
-        looked = self._lookup(plant, end)
-        if not looked.handles:
-            if looked.gone:
-                self._journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
-                return ""
-            return self._record_failure(plant, looked.reason)
+    def _remove_found(self, plant: Plant, end: float) -> str:
+        """Remove what the search finds until it finds nothing: it gives pages, and a new document takes its time."""
+        removed, left = set[str](), list[str]()
+        for _ in self._pace.poll(self._wait, end, free=True):
+            left = self._search(plant.canary)
+            while left and not removed.issuperset(left) and len(removed) < MAX_PIECES:
+                if not removed:
+                    self._journal.append("removing", canary=plant.canary)
+                removed.update(left)
+                self._delete(left, end)
+                left = self._search(plant.canary)
+            if not left and (removed or plant.interrupted):
+                break
+        if left:
+            return "the target said that it was removed, and still finds it"
+        self._journal.append("removed", canary=plant.canary, deleted=bool(removed), confirmed=True)
+        return ""
+
+    def _remove_known(self, plant: Plant, end: float) -> str:
+        """Remove what is known by its handles."""
+        handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
+        if not handles:
+            return "the reply to planting it was lost, and the target cannot be searched for its canary"
+        if shared := self._journal.ambiguous_handles() & set(handles):
+            return f"the target gave {clip(min(shared))} for several documents; see plant.id"
         believed = plant.interrupted or self._journal.history.deleted
         self._journal.append("removing", canary=plant.canary)
-        absent = self._delete(looked.handles, end)
-        if self._find is not None and self._still_found(plant, looked.handles, end):
-            return self._record_failure(plant, "the target said that it was removed, and still finds it")
-        deleted = len(absent) < len(looked.handles)
-        if not deleted and not believed and self._find is None:
-            return self._record_failure(
-                plant,
-                f"the target knows no {clip(looked.handles[0])}, and has deleted nothing so far; see whether the "
-                "request 'remove' is right",
+        deleted = len(self._delete(check_handles(handles, "the journal"), end)) < len(handles)
+        if not deleted and not believed:
+            return (
+                f"the target knows no {clip(handles[0])}, and has deleted nothing so far; see whether the request "
+                "'remove' is right"
             )
-        self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=self._find is not None)
+        self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=False)
         return ""
 
     def confirm(self, plants: Iterable[Plant]) -> None:
@@ -101,53 +110,17 @@ class Remover:
             if not plant.confirmed:
                 self._journal.append("removed", canary=plant.canary, deleted=True, confirmed=True)
 
-    def doubt(self, plants: Iterable[Plant]) -> str:
-        """Say of documents whose removal was accepted that they are read all the same; returns the reason.
+    def doubt(self, plants: Iterable[Plant]) -> None:
+        """Say of documents whose removal was accepted that they are read all the same.
 
         A search that finds them no more is believed: what is still read comes from a cache then.
         """
-        reason = "the target said that it was removed, and still reads it"
         for plant in plants:
             if not plant.confirmed:
-                self._journal.append("kept", canary=plant.canary, reason=reason)
-        return reason
+                self._journal.append("kept", canary=plant.canary, reason=STILL_READ)
 
-    def _lookup(self, plant: Plant, end: float) -> _Lookup:
-        """What stands for the document in the target."""
-        if self._find is not None:
-            handles_left = self._find_handles(plant, end)
-            return _Lookup(handles_left, gone=not handles_left)
-        handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
-        if not handles:
-            return _Lookup([], "the reply to planting it was lost, and the target cannot be searched for its canary")
-        if shared := self._journal.ambiguous_handles() & set(handles):
-            return _Lookup([], f"the target gave {clip(min(shared))} for several documents; see plant.id")
-        return _Lookup(check_handles(handles, "the journal"))
-
-    def _find_handles(self, plant: Plant, end: float) -> list[str]:
-        """What the target finds for the canary; a document that was just planted may take its time."""
-        handles = list[str]()
-        for _ in self._pace.poll(self._wait, end, free=True):
-            handles = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
-            if handles or plant.interrupted:
-                break
-        return handles
-
-    def _still_found(self, plant: Plant, removed: list[str], end: float) -> bool:
-        """Whether it is still found at the end. Pieces that were not found before are removed: a search gives pages."""
-        tried = set(removed)
-        for _ in self._pace.poll(self._wait, end, free=True):
-            left = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
-            while left and not tried.issuperset(left) and len(tried) < MAX_PIECES:
-                tried.update(left)
-                self._delete(left, end)
-                left = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
-            if not left:
-                return False
-        return True
-
-    def _handles_of(self, canary: str) -> list[str]:
-        handles: Sequence[str] = self._find(canary)
+    def _search(self, canary: str) -> list[str]:
+        handles: Sequence[str] = self._pace.call("find", lambda: self._find(canary), free=True)
         return check_handles(handles, "find") if handles else []
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
@@ -160,11 +133,6 @@ class Remover:
             if not waiting:
                 break
         return waiting
-
-    def _record_failure(self, plant: Plant, reason: str) -> str:
-        if not plant.removed:
-            self._journal.append("kept", canary=plant.canary, reason=reason)
-        return reason
 
 
 def plant_document(
@@ -201,14 +169,12 @@ class Cleaned:
         accepted: Documents whose removal the target accepted, and that nobody could look for: it has no `find`.
         remaining: (canary, why) of those that may still be there.
         damaged: Lines of the journal that cannot be read; documents that they name are not known.
-        notes: What else there is to say.
     """
 
     removed: int
     accepted: int = 0
     remaining: tuple[tuple[str, str], ...] = ()
     damaged: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -247,8 +213,11 @@ def clean(
         if history.run is None or not history.open:
             return Cleaned(0, damaged=damaged)
         values = history.run["target"] if config is None else config.target
+        plants = list(history.open)
         if "corpus" in values:
-            return _forget_plants(journal, damaged)
+            for plant in plants:
+                journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
+            return Cleaned(len(plants), damaged=damaged)
         if "python" in values and config is None:
             raise OptionError(
                 f"the journal names Python code, {clip(values.get('python'))}, which only a configuration may: "
@@ -258,7 +227,7 @@ def clean(
         folder = Path() if config is None else config.folder
         target = build_target(values, hosts, folder=folder)
         remover = Remover(target, journal, Pace(Bounds(), clock), wait)
-        remaining, plants, end = list[tuple[str, str]](), list(history.open), clock.now() + wait.seconds
+        remaining, end = list[tuple[str, str]](), clock.now() + wait.seconds
         for number, plant in enumerate(plants, 1):
             reason = remover.remove(plant, patience=max(0.0, end - clock.now()))
             if reason:
@@ -266,10 +235,3 @@ def clean(
             progress(number, len(plants), "cleaning")
         removed = sum(plant.confirmed for plant in plants)
         return Cleaned(removed, len(plants) - len(remaining) - removed, tuple(remaining), damaged)
-
-
-def _forget_plants(journal: Journal, damaged: tuple[int, ...]) -> Cleaned:
-    plants = list(journal.history.open)
-    for plant in plants:
-        journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
-    return Cleaned(len(plants), damaged=damaged, notes=(IN_MEMORY,))

@@ -12,12 +12,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.http_client import HttpClient, Reply
-from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
 from unpoison.bench.redteam.targets import Answered, passages_of
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, TargetError, clip
@@ -39,33 +39,45 @@ MAX_ASKED, MAX_SHOWN = 30, 200
 """Questions that are asked to see documents, and passages that are collected."""
 
 TOKEN = "RAG_TOKEN"  # noqa: S105  the name of a variable
-QUESTIONS = ("question", "query", "q", "prompt", "message", "input", "user_input", "user_message", "text", "content")
+IDS = ("id", "ids", "document_id", "doc_id", "document_ids", "doc_ids", "uuid", "file_id")
+PLACES: dict[str, dict[str, tuple[str, ...]]] = {
+    "ask": {
+        "{question}": ("question", "query", "q", "prompt", "message", "input", "user_input", "text", "content"),
+        "{uuid}": ("session_id", "thread_id", "conversation_id", "chat_id", "session", "user_id", "user"),
+    },
+    "plant": {
+        "{text}": ("text", "content", "page_content", "passage", "body", "documents", "texts", "passages", "chunks",
+                   "items", "docs", "document", "data", "contents"),
+        "{title}": ("title",),
+        "{uuid}": IDS,
+        "{canary}": ("source", "filename", "file_name", "name", "url", "canary"),
+    },
+    "remove": {"{id}": IDS},
+}  # fmt: skip
+"""By the call the places of its request, the needed one first, and the fields that they go into, the surest first."""
+
 ANSWERS = ("answer", "response", "result", "output", "output_text", "reply", "token", "delta", "text", "content")
 PASSAGES = (
     "passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources", "citations",
     "chunks", "results", "matches", "hits", "references", "retrieved", "docs", "evidence",
 )  # fmt: skip
-TEXTS = ("text", "content", "page_content", "passage", "document", "body", "data", "chunk")
-LISTS = ("documents", "texts", "passages", "chunks", "items", "docs", "data", "contents")
-IDS = ("id", "ids", "document_id", "doc_id", "document_ids", "doc_ids", "uuid", "file_id")
-SESSIONS = ("session_id", "sessionid", "thread_id", "conversation_id", "chat_id", "session", "user_id", "user")
-NAMES = ("source", "filename", "file_name", "name", "url", "canary")
-"""Names of fields, the surest first."""
+"""Fields of a reply, the surest first."""
 
 WORDS = {
     "ask": ("ask", "answer", "chat", "query", "question", "rag", "qa", "completions", "generate", "search", "invoke"),
     "plant": ("documents", "document", "docs", "add", "ingest", "upload", "index", "texts", "insert", "files"),
-    "remove": ("delete", "remove", "documents", "document", "docs"),
+    "remove": ("documents", "document", "docs", "texts", "files", "delete", "remove"),
 }
 METHODS = {"ask": ("POST", "GET"), "plant": ("POST", "PUT"), "remove": ("DELETE", "POST")}
-OWN = {"ask": "{question}", "plant": "{text}", "remove": "{id}"}
-"""Of each call: words of its path, the surest first; its methods; and what its request must hold."""
+"""Words of an operation's path and name, and its methods, the surest first."""
+REMOVING = frozenset(("delete", "remove"))
+NO_PLANTING = REMOVING | {"ask", "chat", "query", "search"}
 
 CHATS = {
-    "/chat/completions": ("/v1/chat/completions", "/v1/models", "data", "id"),
-    "/api/chat": ("/api/chat", "/api/tags", "models", "name"),
+    "/chat/completions": ("/v1/chat/completions", "/v1/models", "$.data[*].id"),
+    "/api/chat": ("/api/chat", "/api/tags", "$.models[*].name"),
 }
-"""By the end of a chat endpoint's path: the path, and where its server lists models."""
+"""By the end of a chat endpoint's path: its path, where its server lists models, and where their names stand."""
 
 WRONG_BODY = (400, 415, 422, 500)
 """Statuses that say that the question may have another name."""
@@ -104,16 +116,11 @@ def discover(
     """
     client = HttpClient(hosts, environment, 10.0)
     client.check(where)
-    path = urlsplit(where).path.rstrip("/")
-    page = _read_page(client, where if path.endswith(".json") else f"{origin(where)}/openapi.json")
-    path = "" if path.endswith(".json") else path
-    target: dict[str, Any] = {}
-    headers = {"headers": page.headers} if page and page.headers else {}
+    path = urlsplit(where).path.rstrip("/").removesuffix("/openapi.json")
+    page = _read_page(client, f"{origin(where)}/openapi.json")
+    headers = page.headers if page else {}
     if not headers and environment.get(TOKEN):
-        headers = {"headers": {"Authorization": f"Bearer ${{{TOKEN}}}"}}
-    for kind in ("plant", "remove") if page else ():
-        if call := page and page.request(kind):
-            target[kind] = call
+        headers = {"Authorization": f"Bearer ${{{TOKEN}}}"}
     asks = _ways_to_ask(client, where, path, page, model, headers)
     if not asks:
         raise InputError(
@@ -122,72 +129,62 @@ def discover(
         )
     reply, ask = Reply(0, ""), asks[0]
     for ask in asks:
-        asked = HttpTarget({**headers, "ask": {**ask, "answer": "text"}}, hosts, environment=environment)
+        asked = HttpTarget({"headers": headers, "ask": {**ask, "answer": "text"}}, hosts, environment=environment)
         reply = asked.ask_raw(questions[0], allowed=range(300, 600))
         if reply.status not in WRONG_BODY:
             break
-    for number, question in enumerate(questions):
-        reply = asked.ask_raw(question) if number else reply
-        _refuse(where, reply)
-        paths = reply_paths(reply)
-        if "passages" in paths:
+    _check_reply(where, reply)
+    for question in questions[1:]:
+        if "passages" in reply_paths(reply):
             break
-    else:
-        paths = reply_paths(reply, empty=True)
-    return {**headers, "ask": ask | paths, **target}
+        reply = asked.ask_raw(question)
+    found = {kind: page.request(kind) for kind in ("plant", "remove")} if page else {}
+    target = {"headers": headers, "ask": ask | reply_paths(reply, empty=True), **found}
+    return {name: value for name, value in target.items() if value}
 
 
-def _refuse(where: str, reply: Reply) -> None:
-    """Raise where a reply is no answer."""
+def _check_reply(where: str, reply: Reply) -> None:
+    """Refuse a reply that is no answer.
+
+    Raises:
+        InputError, TargetError: It is none.
+    """
+    better = f"give the address that answers, such as {clip(origin(where))}/ask, or a target file"
     if reply.status in (401, 403):
         raise InputError(
             f"{clip(where)} wants a key (status {reply.status}): export {TOKEN}=... and it is sent as 'Authorization: "
-            "Bearer'; for another header write a target file: unpoison redteam init"
+            "Bearer'; for another header write a target file"
         )
     if reply.text.lstrip()[:200].lower().startswith(("<!doctype html", "<html")):
-        raise InputError(
-            f"{clip(where)} answers with an HTML page in place of JSON; give the address of the API behind it, such as "
-            f"{clip(origin(where))}/ask, or a target file"
-        )
+        raise InputError(f"{clip(where)} answers with an HTML page in place of JSON; {better}")
     if reply.status >= 300:
-        raise TargetError(
-            f"{clip(where)} answered a question with status {reply.status}: {clip(reply.text, 200)}; give the address "
-            "that answers, or a target file: unpoison redteam init"
-        )
+        raise TargetError(f"{clip(where)} answered with status {reply.status}, {clip(reply.text, 200)}; {better}")
 
 
 def _ways_to_ask(
-    client: HttpClient, where: str, path: str, page: OpenApi | None, model: str | None, headers: Mapping[str, Any]
+    client: HttpClient, where: str, path: str, page: OpenApi | None, model: str | None, headers: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Requests to try, the surest first."""
-    for end, (whole, listing, members, name) in CHATS.items():
-        described = page is not None and page.request("ask") is not None
-        if not path.endswith(end) and (path not in ("", "/v1") or described):
-            continue
-        models = _models(client, f"{origin(where)}{listing}", members, name, headers)
-        if models or path.endswith(end):
-            url = where if path.endswith(end) else f"{origin(where)}{whole}"
-            chosen = model or (models[0] if models else "${RAG_MODEL}")
-            return [{"url": url, "body": {"model": chosen, "messages": _MESSAGES, "stream": False}}]
-    described_here = page.request("ask", path or None) if page else None
-    if described_here or not path:
-        return [described_here] if described_here else []
-    return [
-        {"url": where, "body": {name: "{question}"}} for name in ("question", "query", "message", "prompt", "input")
-    ]
+    described = page.request("ask", path) if page else None
+    if described and not path.endswith(tuple(CHATS)):
+        return [described]
+    for end, (chat, listing, names) in CHATS.items():
+        here = path.endswith(end)
+        if here or path in ("", "/v1"):
+            sent = client.fill(dict(headers), {}, header=True)
+            try:
+                listed = client.send("the list of models", "GET", origin(where) + listing, headers=sent)
+                models = [name for name in ReplyPath(names).of(listed) if isinstance(name, str) and "${" not in name]
+            except TargetError:
+                models = []
+            if here or models:
+                body = {"model": next(iter([*filter(None, [model]), *models]), "${RAG_MODEL}"), "stream": False}
+                return [{"url": where if here else origin(where) + chat, "body": {**body, "messages": _MESSAGES}}]
+    fields = ("question", "query", "message", "prompt", "input")
+    return [{"url": where, "body": {name: "{question}"}} for name in fields] if path not in ("", "/v1") else []
 
 
 _MESSAGES = [{"role": "user", "content": "{question}"}]
-
-
-def _models(client: HttpClient, url: str, members: str, name: str, headers: Mapping[str, Any]) -> list[str]:
-    try:
-        listed = client.send("the list of models", "GET", url, **client.fill(dict(headers), {}, header=True)).json
-    except TargetError:
-        return []
-    rows = listed.get(members) if isinstance(listed, Mapping) else None
-    names = [row.get(name) for row in rows[:MAX_MEMBERS] if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    return [one for one in names if isinstance(one, str) and one and "${" not in one]
 
 
 def reply_paths(reply: Reply, *, empty: bool = False) -> dict[str, str]:
@@ -241,17 +238,6 @@ def _is_passage(value: Any) -> bool:
         return False
 
 
-class Operation(NamedTuple):
-    """One operation of an OpenAPI page; `query` are its parameters in the address, `body` is its schema."""
-
-    method: str
-    path: str
-    words: frozenset[str]
-    query: tuple[str, ...]
-    kind: str
-    body: Any
-
-
 class OpenApi:
     """An OpenAPI page (3.x).
 
@@ -265,7 +251,13 @@ class OpenApi:
         servers = values.get("servers")
         server = _mapping(servers[0]).get("url") if isinstance(servers, list) and servers else ""
         self._base = base + urlsplit(str(server or "")).path.rstrip("/")
-        self._operations = list(islice(self._read_operations(), MAX_OPERATIONS))
+        operations = (
+            (method, path, _mapping(item)[method.lower()])
+            for path, item in _mapping(values.get("paths")).items()
+            for method in ("POST", "GET", "PUT", "DELETE")
+            if str(path).startswith("/") and isinstance(_mapping(item).get(method.lower()), Mapping)
+        )
+        self._operations: list[tuple[str, str, Mapping[str, Any]]] = list(islice(operations, MAX_OPERATIONS))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -278,90 +270,70 @@ class OpenApi:
                 return {scheme["name"]: "${RAG_API_KEY}"}
         return {}
 
-    def request(self, kind: str, path: str | None = None) -> dict[str, Any] | None:
-        """The request of `ask`, `plant` or `remove` that fits best, or of the operation at a path; None without one."""
-        ranks = {word: rank for rank, word in enumerate(WORDS[kind])}
-        usable = [one for one in self._operations if one.method in METHODS[kind]]
-        if path is not None:
-            chosen = [one for one in usable if (self._base + one.path).endswith(path)]
-        else:
-            chosen = [one for one in usable if one.words & ranks.keys() and self._plausible(kind, one)]
-            chosen.sort(
-                key=lambda one: (METHODS[kind].index(one.method), min(ranks[w] for w in one.words & ranks.keys()))
-            )
-        return next(filter(None, (self._fill_request(kind, one) for one in chosen)), None)
+    def request(self, kind: str, at: str = "") -> dict[str, Any] | None:
+        """The request that fits best; None without one.
 
-    def _plausible(self, kind: str, one: Operation) -> bool:
-        if kind == "plant":
-            return not one.words & {"delete", "remove", "ask", "chat", "query", "search"}
-        return kind == "ask" or one.method == "DELETE" or bool(one.words & {"delete", "remove"})
+        Args:
+            kind: `ask`, `plant` or `remove`.
+            at: The path of the operation; "" for any.
+        """
+        ranked = list[tuple[int, int, int]]()
+        for number, (method, path, described) in enumerate(self._operations):
+            names = f"{_PLACE.sub('', path)} {method.capitalize()} {described.get('operationId') or ''}"[:1000]
+            words = frozenset(word.lower() for word in re.findall(r"[A-Z]?[a-z]{1,40}", names))
+            known = [rank for rank, word in enumerate(WORDS[kind]) if word in words]
+            fits = {"ask": True, "plant": not words & NO_PLANTING, "remove": bool(words & REMOVING)}[kind]
+            if method in METHODS[kind] and ((known and fits) if not at else (self._base + path).endswith(at)):
+                ranked.append((METHODS[kind].index(method), min(known, default=0), number))
+        filled = (self._fill_request(kind, *self._operations[number]) for *_, number in sorted(ranked))
+        return next((one for one in filled if one is not None), None)
 
-    def _fill_request(self, kind: str, one: Operation) -> dict[str, Any] | None:
-        last = one.path.rpartition("/")[2]
-        path = one.path
-        for name in _PLACE.findall(path):
-            place = "{id}" if kind == "remove" and last == f"{{{name}}}" else f"${{RAG_{_variable(name)}}}"
-            path = path.replace(f"{{{name}}}", place, 1)
-        query = "&".join(f"{quote(name)}={place}" for name in one.query if (place := _place(name, kind)))
-        filled: dict[str, Any] = {"method": one.method, "url": f"{self._base}{path}{'?' if query else ''}{query}"}
-        if "multipart" in one.kind and kind == "plant":
-            files = [
-                name
-                for name, part in _properties(self._schema(one.body))
-                if self._schema(part).get("format") == "binary"
-            ]
-            filled |= {"file": next(iter(files), "file")}
-        elif one.body is not None:
-            filled |= {"body": self._fill_body(one.body, kind, 0)}
-        if OWN[kind] not in json.dumps(filled) and "file" not in filled:
+    def _fill_request(self, kind: str, method: str, path: str, described: Mapping[str, Any]) -> dict[str, Any] | None:
+        if kind == "remove":
+            path = re.sub(r"\{[^{}/]{1,100}\}$", "{id}", path)
+        if set(_PLACE.findall(path)) - {"id" if kind == "remove" else ""}:
+            return None  # nobody knows what goes there
+        parameters = described.get("parameters")
+        query = [self._resolve(one) for one in (parameters if isinstance(parameters, list) else [])[:MAX_MEMBERS]]
+        names = [str(one.get("name")) for one in query if one.get("in") == "query"]
+        pairs = "&".join(f"{quote(name)}={place}" for name in names if (place := _place(name, kind)))
+        filled: dict[str, Any] = {"method": method, "url": f"{self._base}{path}{'?' if pairs else ''}{pairs}"}
+        content = _mapping(self._resolve(described.get("requestBody")).get("content"))
+        form = min(map(str, content), key=lambda one: "json" not in one, default="")
+        body = _mapping(content.get(form)).get("schema")
+        if "multipart" in form and kind == "plant":
+            fields = _mapping(self._schema(body).get("properties"))
+            uploads = [name for name in fields if self._schema(fields[name]).get("format") == "binary"]
+            filled["file"] = next(iter(uploads), "file")
+        elif content:
+            filled["body"] = self._fill_body(body, kind)
+        if "file" not in filled and next(iter(PLACES[kind])) not in json.dumps(filled):
             return None
         return filled | ({"id": f"$[{','.join(IDS)}]"} if kind == "plant" else {})
 
-    def _fill_body(self, part: Any, kind: str, depth: int) -> Any:
+    def _fill_body(self, part: Any, kind: str, depth: int = 0) -> Any:
         """A body with its places; fields that must be there and are not known have a default."""
-        schema, own = self._schema(part), OWN[kind]
-        if depth > MAX_DEPTH:
-            return None
-        if schema.get("type") == "array":
-            items = self._schema(schema.get("items"))
-            return [own] if items.get("type") == "string" else [self._fill_body(items, kind, depth + 1)]
-        order = {"ask": ("messages", *QUESTIONS), "plant": (*TEXTS, *LISTS), "remove": IDS}[kind]
-        required, filled, done = schema.get("required") or (), dict[str, Any](), False
-        for name, inner in sorted(
-            _properties(schema), key=lambda p: order.index(p[0]) if p[0] in order else len(order)
-        ):
+        schema, (own, names) = self._schema(part), next(iter(PLACES[kind].items()))
+        if schema.get("type") == "array" and depth < MAX_DEPTH:
+            return [self._fill_body(schema.get("items"), kind, depth + 1)]
+        properties = dict(islice(_mapping(schema.get("properties")).items(), MAX_MEMBERS))
+        if not properties or depth == MAX_DEPTH:
+            return own
+        main = min((name for name in properties if name in names), key=names.index, default=None)
+        filled: dict[str, Any] = {}
+        for name, inner in properties.items():
             field, place = self._schema(inner), _place(name, kind)
             if kind == "ask" and name == "messages":
-                filled[name], done = _MESSAGES, True
+                filled[name], main = _MESSAGES, None
             elif kind == "plant" and name in ("metadata", "meta"):
                 filled[name] = {"canary": "{canary}"}
-            elif field.get("type") == "array" and not done and (name in LISTS or place == own):
-                filled[name], done = self._fill_body(field, kind, depth + 1), True
-            elif place is not None and field.get("type") in (None, "string") and not (place == own and done):
-                filled[name], done = place, done or place == own
-            elif name in required:
+            elif name == main:
+                filled[name] = self._fill_body(field, kind, depth + 1)
+            elif place not in (None, own) and field.get("type") in (None, "string"):
+                filled[name] = place
+            elif name in (schema.get("required") or ()):
                 filled[name] = _default(field)
         return filled
-
-    def _read_operations(self) -> Iterator[Operation]:
-        for path, item in _mapping(self._values.get("paths")).items():
-            for method in ("get", "post", "put", "delete"):
-                described = _mapping(item).get(method)
-                if not isinstance(described, Mapping) or not isinstance(path, str) or not path.startswith("/"):
-                    continue
-                content = _mapping(self._resolve(described.get("requestBody")).get("content"))
-                kind = min(content, key=lambda kind: "json" not in str(kind), default="")
-                names = f"{_PLACE.sub('', path)} {described.get('operationId') or ''}"[:1000]
-                parameters = described.get("parameters")
-                query = map(self._resolve, parameters[:MAX_MEMBERS] if isinstance(parameters, list) else ())
-                yield Operation(
-                    method.upper(),
-                    path,
-                    frozenset(word.lower() for word in re.findall(r"[A-Z]?[a-z]{1,40}", names)),
-                    tuple(str(one.get("name"))[:100] for one in query if one.get("in") == "query"),
-                    str(kind),
-                    _mapping(content.get(kind)).get("schema"),
-                )
 
     def _schema(self, part: Any) -> Mapping[str, Any]:
         """A schema with its reference followed, `allOf` merged, and the first member of `anyOf` that is not null."""
@@ -433,35 +405,16 @@ def shown_passages(
 
 def _place(name: str, kind: str) -> str | None:
     """The place for a field of this name in a call of this kind; None where none is known."""
-    plain = name.lower()
-    if kind == "ask":
-        return "{question}" if plain in QUESTIONS else "{uuid}" if plain in SESSIONS else None
-    if kind == "remove":
-        return "{id}" if plain in IDS else None
-    if plain in TEXTS:
-        return "{text}"
-    return "{uuid}" if plain in IDS else "{title}" if plain == "title" else "{canary}" if plain in NAMES else None
+    return next((place for place, names in PLACES[kind].items() if name.lower() in names), None)
 
 
 def _default(schema: Mapping[str, Any]) -> Any:
     choices = schema.get("enum")
-    given = [
-        schema.get("default"),
-        schema.get("example"),
-        choices[0] if isinstance(choices, list) and choices else None,
-    ]
+    given = [schema.get("default"), *(choices[:1] if isinstance(choices, list) else [])]
     empty = {"integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}.get(str(schema.get("type")), "")
     return next((one for one in given if isinstance(one, (str, int, float, bool))), empty)
-
-
-def _variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9_]", "_", name.upper()).removeprefix("RAG_")[:60]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     """The value, where it is what it should be: the page is somebody else's."""
     return value if isinstance(value, Mapping) else {}
-
-
-def _properties(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(_mapping(schema.get("properties")).items())[:MAX_MEMBERS]

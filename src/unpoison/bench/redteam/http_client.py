@@ -70,21 +70,19 @@ class Secrets:
             raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
         if (secret or SENSITIVE.search(name)) and len(value) >= MIN_SECRET and value.lower() not in self._names:
             raw = value.encode("utf-8", "surrogateescape")
-            forms = (value, json.dumps(value)[1:-1], quote(raw, safe=""), base64.b64encode(raw).decode())
+            escaped = json.dumps(value)[1:-1]
+            nested = json.dumps(escaped)[1:-1]  # JSON within JSON
+            forms = (value, escaped, nested, quote(raw, safe=""), base64.b64encode(raw).decode())
             self._names = {**self._names, **{form.lower(): name for form in forms}}
             longest_first = sorted(self._names, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
         return value
 
-    def mask(self, value: Any) -> Any:
-        """The same text, mapping or list with `${NAME}` in place of each secret."""
+    def mask(self, text: str) -> str:
+        """The same text with `${NAME}` in place of each secret, plain, escaped as in JSON or a url, or in Base64."""
         if self._pattern is None:
-            return value
-        if isinstance(value, str):
-            return self._pattern.sub(lambda match: f"${{{self._names.get(match[0].lower(), 'SECRET')}}}", value)
-        if isinstance(value, Mapping):
-            return {key: self.mask(member) for key, member in value.items()}
-        return [self.mask(member) for member in value] if isinstance(value, list) else value
+            return text
+        return self._pattern.sub(lambda match: f"${{{self._names.get(match[0].lower(), 'SECRET')}}}", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,28 +239,20 @@ class HttpClient:
         finally:
             response.close()
         whole = self._httpx.Response(response.status_code, headers=response.headers, content=body)
-        return Reply(whole.status_code, self._masked(whole.text), tuple(self._events(whole)) if streamed else None)
+        return Reply(whole.status_code, self.secrets.mask(whole.text), tuple(self._events(whole)) if streamed else None)
 
     def _events(self, response: Any) -> Iterator[Any]:
         for event in self._sse.EventSource(response).iter_sse():
             if event.data == DONE:
                 return
+            data = self.secrets.mask(event.data)
             try:
-                value = json.loads(event.data)
+                value = json.loads(data)
             except (ValueError, RecursionError):
                 value = None
-            value = self.secrets.mask(value if isinstance(value, dict) else event.data)
             if event.event == "error" or (isinstance(value, dict) and value.get("error")):
-                raise TargetError(f"the stream holds an error in place of an answer: {clip(value)}")
-            yield value
-
-    def _masked(self, text: str) -> str:
-        """The body with secrets masked within its strings, so that it stays the JSON that it was."""
-        try:
-            masked = self.secrets.mask(value := json.loads(text))
-            return text if masked == value else json.dumps(masked)
-        except (ValueError, RecursionError):
-            return str(self.secrets.mask(text))
+                raise TargetError(f"the stream holds an error in place of an answer: {clip(data)}")
+            yield value if isinstance(value, dict) else data
 
 
 def _read(stream: Iterable[bytes], end: float, *, until_done: bool) -> bytes:

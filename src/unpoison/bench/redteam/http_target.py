@@ -21,7 +21,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, HttpClient, Reply
@@ -92,6 +100,21 @@ class ReplyPath:
 Path = Annotated[ReplyPath, BeforeValidator(ReplyPath), PlainSerializer(lambda path: path.source)]
 
 
+def _refuse_plain_secrets(headers: dict[str, str]) -> dict[str, str]:
+    """The same headers.
+
+    Raises:
+        OptionError: One holds a secret in plain text: files are committed, and journals are kept.
+    """
+    for name, value in headers.items():
+        if SENSITIVE.search(name) and "${" not in value:
+            raise OptionError(f"headers.{name} looks like a secret in plain text; write ${{NAME}} and export it")
+    return headers
+
+
+Headers = Annotated[dict[str, str], AfterValidator(_refuse_plain_secrets)]
+
+
 class Request(Section):
     """A request as the file describes it.
 
@@ -107,7 +130,7 @@ class Request(Section):
 
     url: str
     method: Method = "POST"
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     body: Any = None
     file: str | None = None
 
@@ -129,11 +152,6 @@ class Request(Section):
                 "user, password or {place}"
             )
         return url
-
-    @field_validator("headers")
-    @classmethod
-    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
-        return refuse_plain_secrets(headers)
 
     @model_validator(mode="after")
     def _check_places(self) -> Self:
@@ -199,28 +217,11 @@ class Find(Request):
 class Calls(Section):
     """The section `target` of a system behind HTTP; `headers` are those of all requests."""
 
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     ask: Ask
     plant: Plant | None = None
     remove: Remove | None = None
     find: Find | None = None
-
-    @field_validator("headers")
-    @classmethod
-    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
-        return refuse_plain_secrets(headers)
-
-
-def refuse_plain_secrets(headers: dict[str, str]) -> dict[str, str]:
-    """The same headers.
-
-    Raises:
-        OptionError: One holds a secret in plain text: files are committed, and journals are kept.
-    """
-    for name, value in headers.items():
-        if SENSITIVE.search(name) and "${" not in value:
-            raise OptionError(f"headers.{name} looks like a secret in plain text; write ${{NAME}} and export it")
-    return headers
 
 
 class HttpTarget:
@@ -292,7 +293,7 @@ class HttpTarget:
             said = clip(reply.text, 200) if reply.events is None else f"{len(reply.events):,} events"
             raise TargetError(f"ask.answer: {ask.answer.source} leads to nothing in the reply, {said}")
         answer = ("\n" if reply.events is None else "").join(_text(piece) for piece in pieces)
-        answer = str(self.client.secrets.mask(answer))  # a secret may come in pieces
+        answer = self.client.secrets.mask(answer)  # a secret may come in pieces
         if ask.passages is None:
             return Answered(answer, ids=_unique(map(str, ask.ids.of(reply))) if ask.ids else None)
         passages = [_passage(value, position) for position, value in enumerate(ask.passages.of(reply))]

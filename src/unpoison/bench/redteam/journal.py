@@ -34,8 +34,6 @@ __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
 """Of the lines; a journal of another version is refused."""
-MAX_BYTES = 4 << 30
-"""Of a whole journal: a larger file is another one."""
 
 
 @dataclass(slots=True)
@@ -200,32 +198,16 @@ class Journal(Closing):
             return self.history.ambiguous_handles()
 
     def _load_history(self) -> None:
-        if (size := self.path.stat().st_size) > MAX_BYTES:
-            raise InputError(f"{self.path} has {size:,} bytes, more than a journal has; give the right file")
-        number = 0
-        for number, line in json_lines.read_lines(self.path):
-            _add_line(self.history, line, number)
-        if size and self.history.run is None and (number or not _is_partial_start(self.path)):
-            raise InputError(
-                f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
-            )
+        lines = 0
+        for lines, line in json_lines.read_lines(self.path):
+            try:
+                self.history.add(json.loads(line))
+            except (KeyError, TypeError, ValueError, RecursionError):
+                self.history.damaged.append(lines)
+        with self.path.open("rb") as file:
+            begun = b'{"event": "run"'.startswith(file.read(15))  # a torn first line, or nothing yet
+        if self.history.run is None and (lines or not begun):
+            raise InputError(f"{self.path} is no journal of unpoison redteam; nothing is written to it or read from it")
 
     def close(self) -> None:
         self._lines.close()
-
-
-def _add_line(history: History, line: bytes, number: int) -> None:
-    try:
-        row = json.loads(line)
-        if not isinstance(row, dict):
-            raise TypeError(row)
-        history.add(row)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        history.damaged.append(number)
-
-
-def _is_partial_start(path: Path) -> bool:
-    """Whether a file of one incomplete line is the beginning of a journal."""
-    with path.open("rb") as file:
-        begin = file.read(32)
-    return b'{"event": "run", "version": 1, '.startswith(begin) or begin.startswith(b'{"event": "run"')

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unpoison.bench.redteam.cleanup import Remover, plant_document
+from unpoison.bench.redteam.cleanup import STILL_READ, Remover, plant_document
 from unpoison.bench.redteam.config import Wait
 from unpoison.bench.redteam.journal import Journal, Plant
 from unpoison.bench.redteam.pace import Pace, Seen, ask_until
 from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary
 from unpoison.errors import TargetError, clip
 
-__all__ = ["Outcome", "Planter", "Rehearsal"]
+__all__ = ["Outcome", "Planter"]
 
 MAX_ANSWER_CHARS = 65_536
 """Characters of an answer that are kept and judged."""
@@ -48,23 +48,6 @@ class Outcome:
     error: str = ""
     left: str = ""
     still_read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """The harmless document.
-
-    Attributes:
-        plant: It, as the journal knows it.
-        read: Whether it was read for a question about it; None where nobody asked, or the system does not tell.
-        problem: Why nobody saw whether it was there; "" where somebody did.
-        left: Why it may still be there; "" where it was removed.
-    """
-
-    plant: Plant
-    read: bool | None = None
-    problem: str = ""
-    left: str = ""
 
 
 class Planter:
@@ -146,15 +129,18 @@ class Planter:
             self._remover.confirm(plants)
         return replace(outcome, still_read=bool(gone.read))
 
-    def rehearse(self, text: str = TEXT, *, always_ask: bool = False) -> Rehearsal:
+    def rehearse(self, text: str = TEXT, *, always_ask: bool = False) -> tuple[Plant, str]:
         """Plant and remove a harmless document; where the target cannot search, ask for it before and after.
 
         Args:
             text: With `{}` for the mark.
             always_ask: Whether the system is asked for it even where it can be searched.
 
+        Returns:
+            The document, as the journal knows it, and why nobody saw it read, "" where somebody did.
+
         Raises:
-            TargetError: It could not be planted; what may remain is named.
+            TargetError: It could not be planted or removed; what may remain is named.
         """
         canary = new_canary()
         document, question = Document(text.replace("{}", canary), canary), QUESTION.format(canary)
@@ -167,9 +153,20 @@ class Planter:
             left = f"; the document {canary} may remain: {outcome.left}" if outcome.left else ""
             raise TargetError(f"nothing could be planted: {outcome.error}{left}")
         plant = self._journal.history.plants[canary]
-        still = "the target said that it was removed, and still reads it" if plant.open and not outcome.left else ""
-        read = None if outcome.read is None else outcome.read > 0
-        return Rehearsal(plant, read, outcome.error, outcome.left or still)
+        if plant.open:
+            why = outcome.left or STILL_READ
+            raise TargetError(
+                f"a harmless document was planted and could not be removed, so nothing else was planted: {why}; remove "
+                f"{canary} by hand, or mend the configuration and run 'redteam clean'"
+            )
+        if outcome.error:
+            return plant, f"a harmless document was planted and removed; between them: {outcome.error}"
+        if outcome.read == 0:
+            return plant, (
+                f"the system did not read a harmless document within {self._wait.seconds:g} s of planting it: where it "
+                "indexes slowly, raise wait.seconds"
+            )
+        return plant, ""
 
     def _plant_only(self, document: Document) -> Outcome:
         outcome = Outcome(1)
