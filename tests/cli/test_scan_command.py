@@ -52,16 +52,6 @@ def test_a_second_scan_judges_only_what_is_new(run: Run, documents: Path) -> Non
     assert not (documents.parent / "documents.jsonl.scan" / "parts").exists()
 
 
-def test_killed_it_goes_on_and_says_so(run: Run, documents: Path) -> None:
-    whole = run("scan", documents, "--json", "--workers", 1, "--state", "off").stdout
-    parts = documents.parent / "state" / "parts"
-    parts.mkdir(parents=True)
-    (parts / "x.part").write_bytes(b"half a part")
-    result = run("scan", documents, "--json", "--workers", 1, "--state", documents.parent / "state")
-    assert "going on with the scan that was broken off" in result.stderr
-    assert result.stdout == whole
-
-
 def test_sarif_page_table_and_alert(run: Run, documents: Path, tmp_path: Path) -> None:
     result = run("scan", documents, "--sarif", tmp_path / "s.sarif", "--html", tmp_path / "s.html", "--alert")
     assert result.exit_code == 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,28 +70,23 @@ def test_a_unit_is_asked_by_its_rarest_words_in_their_order() -> None:
     assert many.question(1) == "word3 word4"
 
 
-def test_two_workers_and_parts_that_were_finished_change_nothing(found: Scan, tmp_path: Path) -> None:
-    documents = [*honest(), *planted()]
-    assert scan(documents, engine=Engine(workers=2, folder=tmp_path / "parts")).findings == found.findings
-    parts = list((tmp_path / "parts").iterdir())
-    assert parts
-    done: list[int] = []
-    again = scan(
-        documents,
-        engine=Engine(defense="guard:prompt_injection=keep", workers=1, folder=tmp_path / "parts"),
-        progress=lambda step, rows, total: done.append(rows),
-    )
+def test_two_workers_change_nothing(found: Scan, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, done = [*honest(), *planted()], list[int]()
+    monkeypatch.setattr("unpoison.scan.engine.CHUNK", 8)
+    again = scan(documents, engine=Engine(workers=2), progress=lambda step, rows, total: done.append(rows))
     assert again.findings == found.findings
     assert done[-1] == len(documents)
 
 
-def test_finished_parts_are_not_screened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unpoison import Guard
-
-    documents = [*honest(12), *planted()]
-    first = scan(documents, engine=Engine(workers=1, folder=tmp_path))
-    monkeypatch.setattr(Guard, "screen", lambda *_, **__: pytest.fail("screened again"))
-    assert scan(documents, engine=Engine(workers=1, folder=tmp_path)).findings == first.findings
+def test_a_few_words_have_no_style_that_would_tell() -> None:
+    texts = [
+        "Ferries leave hourly.",
+        "The harbour office opens at nine and closes at five on weekdays, and tickets are sold at the kiosk.",
+        "Dogs may travel on the outer deck if they are kept on a lead.",
+        "Bicycles cost two euros. They are stored in the racks at the bow.",
+        "Our company was founded in 1962 by two brothers who bought a former fishing vessel in Bergen.",
+    ]
+    assert not scan({"id": str(i), "text": text} for i, text in enumerate(texts)).flagged
 
 
 def test_vectors_name_neighbours_where_all_documents_have_one() -> None:

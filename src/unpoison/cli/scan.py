@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,13 +37,6 @@ Examples:
 Exit status: 0 when every document was read, 1 when some could not be, 2 when nothing could be done; with --alert 3 when
 a document is flagged.
 """
-
-
-class Engine(StrEnum):
-    """Where the screening is done."""
-
-    LOCAL = "local"
-    RAY = "ray"
 
 
 def scan(
@@ -79,21 +71,18 @@ def scan(
         Path | None,
         option("FILE", "Whom to believe where near-copies differ: a policy (YAML) or a history (SQLite) of sources."),
     ] = None,
-    engine: Annotated[Engine, option("", "local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
-    workers: Annotated[
-        int | None, option("N", "Parts at the same time; by default one for each processor.", min=1)
-    ] = None,
+    workers: Annotated[int | None, option("N", "Processes; by default one for each processor.", min=1)] = None,
 ) -> None:
     """Say which documents of an index are probably planted, and why. No questions are needed.
 
-    Killed, it goes on where it was when it is started again. What was judged is remembered for --only-new.
+    What was judged is remembered for --only-new.
     """
     from unpoison.cli.common import row_progress, say
     from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
     from unpoison.scan.documents import Failure, moment
     from unpoison.scan.engine import Engine as ScanEngine
-    from unpoison.scan.engine import State, describe_source, is_unfinished, usual_folder
+    from unpoison.scan.engine import State, describe_source, usual_folder
     from unpoison.scan.scanner import scan as scanned
     from unpoison.scan.sources import read_documents
     from unpoison.sources.sources import Sources
@@ -123,15 +112,13 @@ def scan(
         )
     # Opened only now: a source that cannot be read leaves no folder behind.
     kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
-    if kept is not None and is_unfinished(kept):
-        say(f"going on with the scan that was broken off ({kept.folder})")
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,
             threshold=threshold,
             since=after,
             seen=kept.judged_keys() if kept is not None and only_new else frozenset(),
-            engine=ScanEngine(defense, engine.value, workers, None if kept is None else kept.parts),
+            engine=ScanEngine(defense, workers),
             sources=known,
             progress=lambda step, done, total: show(done, total, done),
         )
@@ -179,58 +166,34 @@ def _write(
     if html is not None:
         html.write_text(page(scan_result, source), encoding="utf-8")
     if not active and scan_result.findings:
-        show(_table(scan_result), "")
+        flagged = scan_result.flagged
+        title = "flagged" if flagged else "nothing is flagged; the most suspicious"
+        show(_table(title, flagged or scan_result.findings[:5]), "")
         if contested := [finding for finding in scan_result.changed if not finding.flagged]:
-            show(_contested_table(contested), "")
+            show(_table("not flagged: near-copies, one of which was changed", contested), "")
 
 
-def _table(scan_result: Scan) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
+def _table(title: str, findings: Sequence[Finding]) -> Any:
+    """Suspicion, name, text, and reasons with what was guessed or lost when the document was read."""
+    from unpoison.cli.display import text_table
     from unpoison.report.rendering import excerpt, plain
 
-    shown: tuple[Finding, ...] = scan_result.flagged or scan_result.findings[:5]
-    table = Table(
-        title="flagged" if scan_result.flagged else "nothing is flagged; the most suspicious",
-        title_justify="left",
-        expand=True,
-    )
-    table.add_column("suspicion", justify="right", no_wrap=True)
-    names = [f"{finding.id} ({finding.group})" if finding.group else finding.id for finding in shown[:MAX_SHOWN]]
-    _add_names(table, names)
-    table.add_column("text", ratio=2)
-    table.add_column("reasons", ratio=2)
-    for name, finding in zip(names, shown[:MAX_SHOWN], strict=True):
-        table.add_row(
+    rows = [
+        (
             f"{finding.suspicion:.2f}",
-            Text(excerpt(name)),
-            Text(excerpt(finding.text, 160)),
-            Text(excerpt("; ".join(map(plain, finding.reasons)), 400)),
+            f"{finding.id} ({finding.group})" if finding.group else finding.id,
+            excerpt(finding.text, 160),
+            excerpt("; ".join(map(plain, (*finding.reasons, *finding.notes))), 400),
         )
-    if len(shown) > MAX_SHOWN:
-        table.caption = Text(f"and {len(shown) - MAX_SHOWN:,} more; --json or --html shows all")
-    return table
-
-
-def _add_names(table: Any, names: Sequence[str]) -> None:
-    """A column of documents: a name is copied from it, so it is folded where it is long, and never cut."""
-    table.add_column("document", width=min(max(map(len, ("document", *names))), 24), overflow="fold")
-
-
-def _contested_table(contested: Sequence[Finding]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    from unpoison.report.rendering import excerpt, plain
-
-    table = Table(title="not flagged: near-copies, one of which was changed", title_justify="left", expand=True)
-    _add_names(table, [finding.id for finding in contested[:MAX_SHOWN]])
-    table.add_column("finding", ratio=4)
-    for finding in contested[:MAX_SHOWN]:
-        table.add_row(Text(excerpt(finding.id)), Text(plain(str(finding.changed))))
-    if len(contested) > MAX_SHOWN:
-        table.caption = Text(f"and {len(contested) - MAX_SHOWN:,} more; --json or --html shows all")
+        for finding in findings[:MAX_SHOWN]
+    ]
+    table = text_table(
+        ("suspicion", "document", "text", "reasons"), rows, title=title, right=("suspicion",), expand=True
+    )
+    for column, ratio in zip(table.columns, (None, 2, 3, 3)):
+        column.ratio = ratio
+    if len(findings) > MAX_SHOWN:
+        table.caption = f"and {len(findings) - MAX_SHOWN:,} more; --json or --html shows all"
     return table
 
 

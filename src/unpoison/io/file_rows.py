@@ -159,13 +159,16 @@ def dialect(heading: bytes) -> str:
     return max(DELIMITERS, key=text.count)
 
 
-def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[bytes | None, int]]:
+def csv_lines(
+    stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False
+) -> Iterator[tuple[bytes | None, int]]:
     """The rows of a CSV file, each as (a line of JSON, how many bytes of the file it took).
 
     Args:
         stream: UTF-8, with or without a byte order mark.
         name: What messages call the file.
         longest: Bytes of one row; a longer one ends the reading.
+        any_columns: Whether the heading may name columns that we do not know only.
 
     Raises:
         InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
@@ -176,7 +179,7 @@ def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[byte
         raise InputError(f"{name} is empty; its first row must name the columns, such as question")
     csv.field_size_limit(max(csv.field_size_limit(), longest))  # a cell may hold all passages of a row
     rows = csv.reader(taken, delimiter=dialect(heading), strict=True)
-    columns = _columns(_next(rows, taken, name), name)
+    columns = _columns(_next(rows, taken, name), name, any_columns)
     yield b"\n", taken.since()
     while True:
         try:
@@ -265,7 +268,7 @@ class _Lines:
         return taken
 
 
-def _columns(heading: Sequence[str], name: str) -> list[str]:
+def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
     columns = [cell.strip() for cell in heading]
     names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
     while names and not names[-1]:  # spreadsheets leave empty columns behind
@@ -273,7 +276,7 @@ def _columns(heading: Sequence[str], name: str) -> list[str]:
     doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
     if doubled is not None:
         raise InputError(f"{name} has the column {clip(doubled)} twice; give every column a name of its own")
-    if not COLUMNS & set(names):
+    if not any_columns and not COLUMNS & set(names):
         raise InputError(
             f"the first row of {name} names no column that we know, got {clip(names)}; "
             "name the columns there, at least question (or text, for a collection of passages)"

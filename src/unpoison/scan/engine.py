@@ -1,7 +1,6 @@
-"""The engine of a scan: every question is put to the defense with ten units at a time, a batch like any other.
+"""The screening of a scan: every question is put to the defense with ten units at a time, on several processes.
 
-What is finished is kept in the state's folder, so that a scan goes on where it was broken off and the next one judges
-only what is new.
+What was judged is kept in the state's folder, so that the next scan can judge only what is new.
 """
 
 from __future__ import annotations
@@ -10,21 +9,24 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from unpoison.batch.local import local, usual_workers
-from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards
-from unpoison.batch.ray import on_ray
-from unpoison.batch.screener import Screener
-from unpoison.errors import InputError, clip
-from unpoison.io.file_rows import json_line
+from unpoison.defenses.loading import load_defense
+from unpoison.errors import InputError, UnpoisonError, WorkerError, clip
 from unpoison.scan.documents import Document
 
-__all__ = ["Engine", "ScanQuestion", "State", "screen_questions", "usual_folder"]
+__all__ = ["Engine", "ScanQuestion", "State", "describe_source", "screen_questions", "usual_folder"]
+
+CHUNK = 64
+"""Questions that a process is given at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,14 @@ class Engine:
 
     Attributes:
         defense: The defense's option string.
-        kind: `local`, processes of this machine, or `ray`.
-        workers: Parts at the same time; None for what suits.
-        folder: Where finished parts are kept until the scan is over; None keeps none.
+        workers: Processes at the same time; None for one for each processor.
     """
 
     defense: str = "guard:prompt_injection=keep"
-    kind: Literal["local", "ray"] = "local"
     workers: int | None = None
-    folder: Path | None = None
+
+
+Rows = list[tuple[str, list[str]]]
 
 
 def screen_questions(
@@ -62,70 +63,59 @@ def screen_questions(
 ) -> Iterator[list[float]]:
     """For every question the probability of poison of its units, in order; an empty list where screening failed.
 
-    The same with any number of workers, on any engine: questions are independent of each other.
+    The same with any number of workers: questions are independent of each other.
 
     Raises:
-        WorkerError: A worker died; finished parts are kept.
+        WorkerError: A worker died.
         OptionError: The defense cannot be made.
     """
-    work = PartWork(Screener(defense=engine.defense, scores_only=True), results_only=True)
-    shards = None if engine.folder is None else Shards(engine.folder)
-    waiting, earlier = deque[tuple[str, int]](), deque[tuple[int, Finished]]()
-
-    def parts() -> Iterator[Part]:
-        for number, part in enumerate(_parts(questions, texts)):
-            key = "" if shards is None else part.key(work.purpose)
-            done = None if shards is None else shards.read(key)
-            if done is not None:
-                earlier.append((number, done))
-            else:
-                waiting.append((key, number))
-                yield part
-
-    def in_order() -> Iterator[Finished]:
-        for content in _engine(work, parts(), engine):
-            key, number = waiting.popleft()
-            while earlier and earlier[0][0] < number:
-                yield earlier.popleft()[1]
-            done = _slim(Finished.from_bytes(content))
-            if shards is not None and not done.transient:
-                shards.save(key, done.to_bytes())
-            yield done
-        yield from (done for _, done in earlier)
-
-    for done in in_order():
-        progress(done.rows)
-        yield from map(json.loads, done.lines.splitlines())
+    _defense(engine.defense)  # says what is wrong with it before a process begins
+    workers, remaining = engine.workers or os.cpu_count() or 1, iter(questions)
+    rows = iter(lambda: [(one.text, [texts[i] for i in one.units]) for one in islice(remaining, CHUNK)], [])
+    first = list(islice(rows, 2))
+    every = chain(first, rows)
+    here = workers == 1 or len(first) < 2  # a process takes longer to begin than a few questions
+    work = (_screen(engine.defense, some) for some in every) if here else _map(engine.defense, every, workers)
+    for probabilities in work:
+        progress(len(probabilities))
+        yield from probabilities
 
 
-def _engine(work: PartWork, parts: Iterator[Part], engine: Engine) -> Iterator[bytes]:
-    if engine.kind == "ray":
-        return on_ray(work, parts, engine.workers)
-    return local(work, parts, engine.workers or usual_workers(work.screener))
+def _map(defense: str, rows: Iterator[Rows], workers: int) -> Iterator[list[list[float]]]:
+    """In order; two chunks for each worker are waiting at most."""
+    waiting = deque[Future[list[list[float]]]]()
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        try:
+            for some in rows:
+                waiting.append(pool.submit(_screen, defense, some))
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise WorkerError(
+                "a worker process was killed or ran out of memory; run the same command again, with fewer --workers if "
+                "memory is short"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _parts(questions: Iterable[ScanQuestion], texts: Sequence[str]) -> Iterator[Part]:
-    """Questions as rows of a batch, each of which holds its texts."""
-    remaining = iter(questions)
-    while some := list(islice(remaining, MAX_ROWS)):
-        rows = tuple(
-            json_line({"query": question.text, "passages": [texts[i] for i in question.units]}) for question in some
-        )
-        yield Part(1, rows, arrow=False, rows=len(rows), position=0)
+def _screen(defense: str, rows: Rows) -> list[list[float]]:
+    """The probabilities of each row, rounded."""
+    return [_probabilities(_defense(defense), query, passages) for query, passages in rows]
 
 
-def _slim(done: Finished) -> Finished:
-    """The probabilities, rounded, a list for each question."""
-    lines = b"".join(encode_list(_probabilities(line)) for line in done.lines.splitlines())
-    return replace(done, lines=lines)
+def _probabilities(defense: Any, query: str, passages: list[str]) -> list[float]:
+    try:
+        return [round(1.0 - verdict.score, 6) for verdict in defense.screen(query, passages).verdicts]
+    except UnpoisonError:
+        return []
 
 
-def encode_list(values: list[float]) -> bytes:
-    return json.dumps(values).encode() + b"\n"
-
-
-def _probabilities(line: bytes) -> list[float]:
-    return [round(1.0 - score, 6) for score in json.loads(line).get("scores", ())]
+@cache
+def _defense(spec: str) -> Any:
+    return load_defense(spec)
 
 
 SEEN = "judged.json"
@@ -153,11 +143,6 @@ class State:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(folder)
 
-    @property
-    def parts(self) -> Path:
-        """Where parts of an unfinished scan lie."""
-        return self.folder / "parts"
-
     def judged_keys(self) -> frozenset[str]:
         """Keys of the documents that earlier scans judged.
 
@@ -178,7 +163,7 @@ class State:
         return frozenset(keys)
 
     def finish(self, documents: Iterable[Document]) -> None:
-        """Remember the documents as judged, in one step, and forget the parts.
+        """Remember the documents as judged, in one step.
 
         Raises:
             OSError: The folder cannot be written.
@@ -190,8 +175,6 @@ class State:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.folder / SEEN)
-        if self.parts.exists():
-            Shards(self.parts).clear()
 
 
 def usual_folder(source: str, kind: str = "scan") -> Path:
@@ -201,11 +184,6 @@ def usual_folder(source: str, kind: str = "scan") -> Path:
         return path.resolve().with_name(f"{path.resolve().name}.{kind}")
     digest = blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return Path(f"unpoison-{digest}.{kind}")  # never the address itself, which may hold a password
-
-
-def is_unfinished(state: State) -> bool:
-    """Whether an earlier scan was broken off."""
-    return state.parts.exists() and any(state.parts.iterdir())
 
 
 def describe_source(source: str) -> str:

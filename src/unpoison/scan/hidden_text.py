@@ -62,8 +62,9 @@ class Page(HTMLParser):
         title: What stands in `<title>`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hiding: Collection[str] = ()) -> None:
         super().__init__(convert_charrefs=True)
+        self._hiding = hiding
         self.title = ""
         self._shown: list[str] = []
         self._unseen: list[str] = []
@@ -79,7 +80,7 @@ class Page(HTMLParser):
             (self._unseen if self._hidden else self._shown).append("\n")
         if tag in VOID or len(self._open) >= DEEPEST:
             return
-        unseen = tag in UNSHOWN or (tag == "title" and self._drawn > 0) or _unseen(dict(attrs))
+        unseen = tag in UNSHOWN or (tag == "title" and self._drawn > 0) or _unseen(tag, dict(attrs), self._hiding)
         self._open.append((tag, unseen))
         self._drawn += tag == "svg"
         self._hidden += unseen
@@ -118,7 +119,7 @@ class Page(HTMLParser):
 
 def read_page(markup: str) -> Page:
     """Read a page, however broken. O(n) time."""
-    page = Page()
+    page = Page(_hiding_selectors(markup))
     page.feed(escape_open_tags(markup))
     page.close()
     return page
@@ -131,12 +132,38 @@ def concealed_texts(text: str) -> tuple[str, ...]:
     return read_page(text).unseen
 
 
-def _unseen(attributes: dict[str, str | None]) -> bool:
+def _unseen(tag: str, attributes: dict[str, str | None], hiding: Collection[str]) -> bool:
     if "hidden" in attributes:
         return True
     classes = (attributes.get("class") or "").lower().split()
+    names = {tag, f"#{(attributes.get('id') or '').lower()}", *(f".{name}" for name in classes)}
+    names |= {f"{tag}.{name}" for name in classes}
     style = re.sub(r"\s", "", (attributes.get("style") or "").lower())
-    return bool(_CLASSES.intersection(classes)) or _HIDING.search(style) is not None
+    return not names.isdisjoint(hiding) or bool(_CLASSES.intersection(classes)) or _HIDING.search(style) is not None
+
+
+_STYLE = re.compile(r"<style\b[^>]{0,1000}>([^<]{1,100000})", re.IGNORECASE)
+_RULE = re.compile(r"([{}])")
+
+
+def _hiding_selectors(markup: str) -> frozenset[str]:
+    """The elements, classes and ids that rules of a page's `<style>` hide; not those for print or narrow screens."""
+    hiding = set[str]()
+    for style in _STYLE.findall(markup):
+        depth, before, nested = 0, "", False
+        for piece in _RULE.split(style):
+            if piece == "{":
+                depth += 1
+                nested = nested or before.lstrip().startswith("@")
+                selectors = before
+            elif piece == "}":
+                declared = re.sub(r"\s", "", before.lower())
+                if depth == 1 and not nested and _HIDING.search(declared):
+                    hiding |= {name.strip().lower() for name in selectors.split(",")}
+                depth = max(0, depth - 1)
+                nested = nested and depth > 0
+            before = piece if piece not in "{}" else ""
+    return frozenset(hiding - {"body", "html", "head", "script", "style", "*", ""})
 
 
 def _lines(parts: list[str]) -> str:

@@ -33,8 +33,8 @@ WRITE = (b"Tj", b"TJ", b"'", b'"')
 PAINT = (b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*", b"sh", b"Do", b"INLINE IMAGE")
 """The commands that fill an area or draw a picture: what is written after them may lie on it."""
 
-INVISIBLE = 3
-"""The rendering mode in which letters are neither filled nor drawn (ISO 32000-1, 9.3.6)."""
+INVISIBLE = (3, 7)
+"""The rendering modes in which letters are neither filled nor drawn (ISO 32000-1, 9.3.6)."""
 
 Matrix = tuple[float, float, float, float, float, float]
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
@@ -173,7 +173,7 @@ def _unseen(operations: Sequence[tuple[Any, bytes]], box: Sequence[float]) -> It
             a, b, c, d, x, y = _product(pen.text, pen.state.page)
             tiny = pen.state.size * max(hypot(a, b), hypot(c, d)) <= MIN_POINTS
             outside = not (left - 1 <= x <= right + 1 and bottom - 1 <= y <= top + 1)
-            unpainted = (pen.state.mode == INVISIBLE or pen.state.white) and not pen.painted
+            unpainted = (pen.state.mode in INVISIBLE or pen.state.white) and not pen.painted
             if tiny or outside or unpainted:
                 yield i
 

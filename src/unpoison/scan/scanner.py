@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.errors import clip
 from unpoison.scan.changed import changes
 from unpoison.scan.collection import Collection, Groups, collect_documents, rivals, sudden_batches
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
@@ -34,6 +35,9 @@ from unpoison.text.prompt_injection import Injection, injection, injections
 from unpoison.utils.checks import within
 
 __all__ = ["judge_documents", "scan"]
+
+READING = ("its encoding was guessed", "it declares", "bytes that are no")
+"""How notes begin that say that a file's characters were guessed or lost (`scan.encodings`)."""
 
 COMPANIONS = 3
 """Neighbours whose own questions are asked too, where only some documents are judged."""
@@ -105,7 +109,7 @@ def scan(
         bool,
     )
     evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress, sources=known)
-    notes = [*collection.notes, *(() if known is None else known.notes)]
+    notes = [*collection.notes, *_reading_notes(collection), *(() if known is None else known.notes)]
     undated = sum(document.added_at is None for document in collection.documents)
     if since is not None and undated:
         notes.append(f"{undated:,} documents say no time and were not judged; leave out --since to judge them")
@@ -117,6 +121,18 @@ def scan(
             "made them, and none is reported for it"
         )
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
+
+
+def _reading_notes(collection: Collection) -> Iterator[str]:
+    """What was guessed or lost when documents were read, with the first that it happened to."""
+    of = dict[str, list[str]]()
+    for document in collection.documents:
+        for note in document.notes:
+            if note.startswith(READING):
+                of.setdefault(note, []).append(document.id)
+    for note, names in of.items():
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield f"{clip(names[0])}{more}: {note}"
 
 
 def judge_documents(

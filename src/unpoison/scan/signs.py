@@ -113,6 +113,9 @@ def signs(
     style = np.full(len(units), MIN_STYLE)
     style[own_asked] = invention_odds([units[i].text for i in own_asked.tolist()])
     own = np.nan_to_num(screening_odds.own, nan=-4.0)
+    # A few words are built as they must be, so what their form says counts by how many there are.
+    measured = np.array([min(1.0, len(unit.text.split()) / MIN_STYLE_TOKENS) for unit in units])
+    own, style = (np.where(odds > 0, odds * measured, odds) for odds in (own, style))
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
     ranked = -np.sort(-cosine, axis=1)

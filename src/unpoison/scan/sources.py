@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,6 +15,7 @@ from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, Failure, unique_name
+from unpoison.scan.encodings import decode
 from unpoison.scan.hidden_text import read_page
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
@@ -56,7 +58,9 @@ def open_documents(
         _refuse_store(Path(source))
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
-        yield _of_records(table_rows(source), failed, taken)
+        rows, notes = table_rows(source)
+        documents = _of_records(rows, failed, taken)
+        yield (replace(document, notes=(*document.notes, *notes)) for document in documents)
     elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
         path = Path(source)
         path.stat()  # says that it is missing
@@ -166,9 +170,7 @@ def _document(path: Path, name: str, kind: str) -> Document:
         file = OFFICE_FILES[kind](path)
         passage = Passage(file.text, id=name, title=file.title, source=name)
         return Document(passage, added_at, file.author, hidden=file.hidden, notes=file.notes)
-    raw = path.read_bytes()
-    text = raw.decode("utf-8-sig", "replace")
-    notes = ("it is no UTF-8; what is not was replaced",) if "\ufffd" in text and b"\xef\xbf\xbd" not in raw else ()
+    text, notes = decode(path.read_bytes())
     if kind in HTML_FILES:
         page = read_page(text)
         passage = Passage(page.text, id=name, title=" ".join(page.title.split()) or None, source=name)

@@ -1,23 +1,23 @@
-"""CSV and TSV files with a heading, whatever stands between their columns and whatever the text's column is called."""
+"""CSV and TSV files with a heading, whatever the text's column is called."""
 
 from __future__ import annotations
 
 import csv
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from unpoison.errors import InputError
-from unpoison.io.file_rows import FileRow
+from unpoison.io.file_rows import FileRow, csv_lines, dialect, read_line
 from unpoison.report.rendering import excerpt
+from unpoison.scan.encodings import decode
 
 __all__ = ["table_rows"]
 
-MAX_CELL = 64 * 2**20
-"""Characters of one cell."""
+MAX_ROW = 64 * 2**20
+"""Bytes of one row."""
 
-MAX_HEADING = 2**20
-SEPARATORS = (",", ";", "\t", "|")
 OWN = ("id", "text", "title", "source", "url")
 """Columns that are known in capital letters too."""
 
@@ -25,58 +25,56 @@ TEXTS = ("text", "content", "page_content", "body", "passage", "document", "chun
 """Names of the column that holds the text, the surest first."""
 
 
-def table_rows(source: str) -> Iterator[FileRow]:
-    """The rows of a file, with the text under `text`; the question of an answer is its title.
+def table_rows(source: str) -> tuple[Iterator[FileRow], tuple[str, ...]]:
+    """The rows of a file, with the text under `text`, and what its encoding lost; the question of an answer is a title.
 
     Raises:
-        InputError: No heading that names a text, or no UTF-8.
+        InputError: No heading that names a text, or a quote that is never closed.
     """
-    csv.field_size_limit(min(MAX_CELL, sys.maxsize))
-    with Path(source).open(encoding="utf-8-sig", newline="") as stream:
-        try:
-            heading = stream.readline(MAX_HEADING)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{source} cannot be read: {error}; save it as UTF-8") from None
-        stream.seek(0)
-        table = csv.DictReader(stream, delimiter=_separator(heading, source))
-        number, names = 0, dict[str, str]()
-        while True:
-            try:
-                row = next(table, None)
-                names = names or _names(table.fieldnames or (), source)
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise InputError(f"{source} cannot be read past row {number:,}: {error}") from None
-            if row is None:
-                return
-            number += 1
-            fields = {names[name]: value for name, value in row.items() if name is not None and value not in (None, "")}
-            yield FileRow(number, fields, None, number)
+    text, notes = decode(Path(source).read_bytes())
+    return _rows(text, source), notes
 
 
-def _separator(heading: str, source: str) -> str:
-    """What stands most often between the columns' names; quoted names do not count."""
-    if source.lower().endswith(".tsv"):
-        return "\t"
-    plain = "".join(heading.split('"')[::2])
-    return max(SEPARATORS, key=plain.count)
+def _rows(text: str, source: str) -> Iterator[FileRow]:
+    raw = text.encode("utf-8", "surrogatepass")
+    first = next((line for line in raw.splitlines() if line.strip()), b"")
+    heading = next(csv.reader([first.decode("utf-8", "replace")], delimiter=dialect(first)), [])
+    column = _text_column(heading, source)
+    for number, (line, _) in enumerate(csv_lines(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
+        row = read_line(number, line, number)
+        if row is not None:
+            yield row if row.error is not None else FileRow(number, _named(row.fields, column), None, number)
 
 
-def _names(heading: Sequence[str], source: str) -> dict[str, str]:
-    """The columns by what they are called, and what they are for us.
+def _text_column(heading: Sequence[str], source: str) -> str:
+    """The name of the column that holds the text; "" for rows of questions, of which the reader says what to do.
 
     Raises:
-        InputError: None of them is a text.
+        InputError: None of them does.
     """
-    plain = {name: name.strip().lower() for name in heading}
-    if "passages" in plain.values():  # rows of questions, of which the reader says what to do
-        return {name: name for name in heading}
-    text = next((name for wanted in TEXTS for name in heading if plain[name] == wanted), None)
+    plain = [name.strip().lower() for name in heading]
+    if "passages" in plain:
+        return ""
+    text = next((wanted for wanted in TEXTS if wanted in plain), None)
     if text is None:
         shown = excerpt(", ".join(map(repr, heading[:20])), 300)
         raise InputError(
             f"{source} has the columns {shown} and none called text; rename the column that holds the documents' text"
         )
-    names = {name: plain[name] if plain[name] in OWN else name for name in heading} | {text: "text"}
-    if plain[text] == "answer":
-        names |= {name: "title" for name in heading if plain[name] == "question"}
-    return names
+    return text
+
+
+def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The cells by what they are for us."""
+    plain = {name.strip().lower(): _joined(cell) for name, cell in row.items()}
+    fields = {name: _joined(cell) for name, cell in row.items()} | {n: plain[n] for n in OWN if n in plain}
+    if column in plain:
+        fields["text"] = plain[column]
+    if column == "answer" and "question" in plain:
+        fields["title"] = plain["question"]
+    return fields
+
+
+def _joined(cell: Any) -> Any:
+    """A cell of answers is one text here."""
+    return " | ".join(map(str, cell)) if isinstance(cell, list) else cell

@@ -18,14 +18,22 @@ MAX_UNPACKED_BYTES = 256 * 2**20
 _TEXT_PARTS = re.compile(r"/word/(header|footer|footnotes|endnotes|comments)\d*\.xml")
 """Parts beside the document itself that hold text."""
 
-_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_ELSEWHERE = (f"{W}moveFrom", "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback")
+"""What stands in these is read where it was moved to, or is the same once more for old programs."""
+
+DEEPEST = 20
+"""Styles that rest on each other."""
+
+LIGHT = (None, "auto", "FFFFFF")
+"""Fillings on which white letters are not seen."""
 
 
 def read_word_file(path: Path) -> OfficeFile:
     """Read a DOCX file: a line for each paragraph; headers, footers, notes and comments at the end.
 
-    Deleted text is left out, inserted text is read. Hidden are hidden, white and tiny letters.
+    Deleted text is left out, inserted text is read, moved text once. Hidden are hidden and tiny letters, and white ones
+    on no darker ground, whether the run says so or a style.
 
     Raises:
         InputError: It unpacks to too much.
@@ -35,9 +43,10 @@ def read_word_file(path: Path) -> OfficeFile:
     library: Any = require("docx", "reading DOCX files")
     check_unpacked(path, MAX_UNPACKED_BYTES)
     document = library.Document(str(path))
+    styles = {style.get(f"{W}styleId"): style for style in document.styles.element.iter(f"{W}style")}
     shown, unseen = list[str](), list[str]()
     for root in _roots(library, document):
-        for text, hidden in _texts(library, root):
+        for text, hidden in _texts(library, root, styles):
             (unseen if hidden else shown).append(text)
             if text == "\n":
                 unseen.append(text)
@@ -53,15 +62,45 @@ def _roots(library: Any, document: Any) -> Iterator[Any]:
             yield part.element if hasattr(part, "element") else library.oxml.parse_xml(part.blob)
 
 
-def _texts(library: Any, root: Any) -> Iterator[tuple[str, bool]]:
+def _texts(library: Any, root: Any, styles: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """Every piece of text in order, and whether it is hidden; a line end before each paragraph."""
-    for element in root.iter(f"{_WORD}p", f"{_WORD}r"):
-        if next(element.iterancestors(_FALLBACK), None) is not None:  # the same once more, for old programs
+    for element in root.iter(f"{W}p", f"{W}r"):
+        if next(element.iterancestors(*_ELSEWHERE), None) is not None:
             continue
-        if element.tag == f"{_WORD}p":
+        if element.tag == f"{W}p":
             yield "\n", False
             continue
-        run = library.text.run.Run(element, None)
-        font = run.font
-        white = font.color is not None and str(font.color.rgb) == "FFFFFF"
-        yield run.text, bool(font.hidden) or white or (font.size is not None and font.size.pt <= MIN_POINTS)
+        yield library.text.run.Run(element, None).text, _is_unseen(element, styles)
+
+
+def _is_unseen(run: Any, styles: dict[str, Any]) -> bool:
+    """Whether a run's letters are hidden, tiny, or white on a light ground."""
+    paragraph = next(run.iterancestors(f"{W}p"), None)
+    looks = [run.find(f"{W}rPr"), *_styled(run, "r", styles), *_styled(paragraph, "p", styles)]
+    hidden, size = _first(looks, "vanish", "true"), _first(looks, "sz", "22")
+    if hidden not in (None, "0", "false", "off") or ((size or "").isdecimal() and int(size or 22) / 2 <= MIN_POINTS):
+        return True
+    grounds = [*looks, *(one.find(f"{W}tcPr") for one in run.iterancestors(f"{W}tc"))]
+    grounds += [] if paragraph is None else [paragraph.find(f"{W}pPr")]
+    fills = [shade.get(f"{W}fill") for look in grounds if look is not None for shade in look.iter(f"{W}shd")]
+    marked = any(look is not None and look.find(f"{W}highlight") is not None for look in looks)
+    return _first(looks, "color") == "FFFFFF" and not marked and all(fill in LIGHT for fill in fills)
+
+
+def _styled(element: Any, kind: str, styles: dict[str, Any]) -> Iterator[Any]:
+    """What the style of a run or paragraph, and those that it rests on, say of letters."""
+    named = None if element is None else element.find(f"{W}{kind}Pr/{W}{kind}Style")
+    name = None if named is None else named.get(f"{W}val")
+    for _ in range(DEEPEST):
+        style = styles.get(name or "")
+        if style is None:
+            return
+        yield style.find(f"{W}rPr")
+        based = style.find(f"{W}basedOn")
+        name = None if based is None else based.get(f"{W}val")
+
+
+def _first(looks: list[Any], name: str, default: str | None = None) -> str | None:
+    """What the first that says it says of a property; `default` where it is named without a value."""
+    found = next((one for look in looks if look is not None and (one := look.find(f"{W}{name}")) is not None), None)
+    return None if found is None else found.get(f"{W}val", default)

@@ -151,7 +151,7 @@ def check_documents(
     steps = [(attack, owner) for attack in ATTACKS for owner in OWNERS]
     total = len(steps) + 2
     progress(0, total, "scan")
-    found = scan(documents, engine=Engine("guard:prompt_injection=keep", "local", workers, None))
+    found = scan(documents, engine=Engine(workers=workers))
     flagged = tuple(finding.id for finding in found.flagged)
     keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
     examples, corpus = make_examples(passages, flagged, questions)
