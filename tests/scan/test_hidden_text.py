@@ -69,7 +69,8 @@ def test_scripts_and_styles_are_no_text() -> None:
 def test_what_a_rule_of_the_page_hides_is_unseen_but_not_what_is_hidden_on_paper() -> None:
     page = read_page(
         "<style>.off, p.gone { display: none } #far{left:-9999px} "
-        "@media print { .here {display:none} }</style><div class='off'>one two three four</div><p class='gone'>five six seven eight</p>"
+        "@media print { .here {display:none} }</style>"
+        "<div class='off'>one two three four</div><p class='gone'>five six seven eight</p>"
         "<p id='far'>nine ten eleven twelve</p><p class='here'>shown on every screen</p>"
     )
     assert page.unseen == ("one two three four", "five six seven eight", "nine ten eleven twelve")
