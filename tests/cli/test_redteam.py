@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 def test_init_check_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "world").mkdir()
-    with standing_in(tmp_path / "world", "--mode", "typed") as system:
+    with standing_in(tmp_path / "world", "typed") as system:
         before = system.index
         shutil.copy("world/questions.jsonl", "mine.jsonl")
         made = run(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
+from bench.redteam.stand_in import MemoryStore, application
 from unpoison.bench.redteam.pace import Clock
 
 HERE = Path(__file__).parent
@@ -92,19 +94,20 @@ class StandIn:
 
 
 @contextmanager
-def standing_in(folder: Path, *arguments: str, questions: int = 6) -> Iterator[StandIn]:
+def standing_in(folder: Path, mode: str = "", questions: int = 6) -> Iterator[StandIn]:
+    """Serve the stand-in on a free port, in a thread of this process."""
     write_world(folder, questions)
-    command = [sys.executable, str(HERE / "stand_in.py"), str(folder), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    config = uvicorn.Config(application(MemoryStore(folder), mode), host="127.0.0.1", port=0, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
     try:
-        assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        assert port.isdigit(), "the stand-in did not start"
-        yield StandIn(f"http://127.0.0.1:{port}")
+        yield StandIn(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
     finally:
-        process.kill()
-        process.wait(60)
-        process.stdout.close()
+        server.should_exit = server.force_exit = True
+        thread.join(60)
 
 
 def write_world(folder: Path, count: int) -> None:
@@ -135,8 +138,6 @@ def write_world(folder: Path, count: int) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
-    """Start one with the given arguments; ended with the test."""
+    """Start one in a mode; ended with the test."""
     with ExitStack() as stack:
-        yield lambda *arguments, questions=6, folder=tmp_path: stack.enter_context(
-            standing_in(folder, *arguments, questions=questions)
-        )
+        yield lambda mode="", questions=6: stack.enter_context(standing_in(tmp_path, mode, questions))

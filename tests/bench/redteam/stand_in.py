@@ -1,11 +1,10 @@
 """A RAG system over HTTP for tests: FastAPI, a store that outlives the process, answers from what is retrieved.
 
-`python stand_in.py FOLDER [--mode MODE]` prints its port. Modes make it a bad neighbour.
+Modes make it a bad neighbour.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import threading
@@ -13,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 
@@ -155,26 +153,3 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
             return {"dump": store.dump().decode(), "most": state["most"], "calls": state["calls"]}
 
     return app
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--mode", default="")
-    arguments = parser.parse_args()
-    store = MemoryStore(arguments.folder)
-    config = uvicorn.Config(application(store, arguments.mode), host="127.0.0.1", port=0, log_level="error")
-    server = uvicorn.Server(config)
-
-    async def serve() -> None:
-        task = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        print(server.servers[0].sockets[0].getsockname()[1], flush=True)
-        await task
-
-    asyncio.run(serve())
-
-
-if __name__ == "__main__":
-    main()

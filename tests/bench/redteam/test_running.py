@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_goes_on_when_it_is_cleaned(stand_in, tmp_path):
 
 @pytest.mark.parametrize("mode", ["busy", "half", "slow-index", "stream-chat"])
 def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode):
-    system = stand_in("--mode", mode)
+    system = stand_in(mode)
     before = system.index
     config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05})
     if mode == "stream-chat":
@@ -121,7 +121,7 @@ def test_a_gate_decides_the_exit_code(stand_in, tmp_path):
 
 
 def test_a_system_that_tells_no_passages_is_asked_once(stand_in, tmp_path):
-    system = stand_in("--mode", "silent", questions=3)
+    system = stand_in("silent", questions=3)
     config = system.config(tmp_path, passages=False, wait={"seconds": 0.1, "every": 0.05})
     attacked = json.loads(command(config, "--json").stdout)["cells"][1]["figures"]
     assert attacked["poisoned"]["value"] is None
@@ -130,7 +130,7 @@ def test_a_system_that_tells_no_passages_is_asked_once(stand_in, tmp_path):
 
 
 def test_a_lost_reply_without_find_is_named_and_nothing_is_guessed(stand_in, tmp_path):
-    system = stand_in("--mode", "half")
+    system = stand_in("half")
     before = system.index
     config = system.config(tmp_path, find=False)
     result = command(config, "--journal", tmp_path / "j.jsonl", "--json")
@@ -148,7 +148,7 @@ def test_a_lost_reply_without_find_is_named_and_nothing_is_guessed(stand_in, tmp
 
 
 def test_what_cannot_be_removed_is_noticed_before_anything_harmful_is_planted(stand_in, tmp_path):
-    system = stand_in("--mode", "sticky")
+    system = stand_in("sticky")
     result = command(system.config(tmp_path, find=False))
     assert result.exit_code == 2
     assert "a harmless document was planted and could not be removed" in result.stderr
@@ -157,14 +157,14 @@ def test_what_cannot_be_removed_is_noticed_before_anything_harmful_is_planted(st
 
 
 def test_an_id_that_is_given_twice_is_never_deleted(stand_in, tmp_path):
-    system = stand_in("--mode", "same-id")
+    system = stand_in("same-id")
     config = system.config(tmp_path, find=False, rehearse=False, limits={"in_flight": 1}, limit=2)
     assert command(config, "--journal", tmp_path / "j.jsonl").exit_code in (1, 2)
     assert not [row for row in journal_rows(tmp_path / "j.jsonl") if row["event"] == "removed"]
 
 
 def test_a_plant_that_was_done_and_redirected_or_denied_is_found_and_removed(stand_in, tmp_path):
-    system = stand_in("--mode", "denied")
+    system = stand_in("denied")
     before = system.index
     result = command(system.config(tmp_path, limit=2, rehearse=False), "--json")
     document = json.loads(result.stdout)
@@ -201,7 +201,7 @@ def test_a_dead_system_ends_the_run_and_says_so(tmp_path, stand_in):
 
 
 def test_a_secret_that_the_system_repeats_is_nowhere(stand_in, tmp_path, monkeypatch):
-    system = stand_in("--mode", "indiscreet")
+    system = stand_in("indiscreet")
     monkeypatch.setenv("RAG_TOKEN", 's3cr3t "token" +value')
     config = system.config(tmp_path, target={"headers": {"Authorization": "Bearer ${RAG_TOKEN}"}})
     result = command(config, "--json", "--junit", tmp_path / "junit.xml", "--sarif", tmp_path / "redteam.sarif")
