@@ -14,6 +14,7 @@ from unpoison.batch import Screener, run
 from unpoison.batch import ray as engine
 from unpoison.batch.parts import Part
 from unpoison.errors import MissingExtraError, OptionError
+from unpoison.utils.extras import install_command
 
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.data\.context"),
@@ -94,11 +95,11 @@ def test_ray_is_given_a_bounded_number_of_rows_at_once(monkeypatch: pytest.Monke
     assert [len(window) for window in engine._windows(parts)] == [2, 2, 2, 1]
 
 
-def test_without_ray_the_extra_is_named(command, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_ray_the_extra_is_named(batch, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    result = command("batch", "--engine", "ray", source, tmp_path / "out.jsonl")
+    result = batch("--engine", "ray", source, tmp_path / "out.jsonl")
     assert result.exit_code == 2
-    assert result.stderr == "error: the engine ray needs ray; run: pip install 'unpoison[ray]'\n"
+    assert result.stderr == f"error: the engine ray needs ray; run: {install_command('ray')}\n"
     with pytest.raises(MissingExtraError):
         run(str(source), str(tmp_path / "out.jsonl"), Screener(), engine="ray")
 

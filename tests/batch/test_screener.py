@@ -6,30 +6,17 @@ import pickle  # noqa: TID251  what engines do to a screener
 import pytest
 
 from batch.rows import GOOD, ODD
-from unpoison import Grada, Vanilla
+from unpoison import Grada
 from unpoison.batch import Screener
 from unpoison.defenses.base import Defense
 from unpoison.errors import ModelError, OptionError, UnknownNameError
 from unpoison.io.rows import Row
-from unpoison.models import ExtractiveReader
 
 
 def test_the_same_as_row_by_row():
     row = Row.of(GOOD)
     (row_out,) = Screener("grada:keep=2")([GOOD])
     assert row_out == {**GOOD, "screening": Grada(keep=2).screen(row.query, row.passages).summary()}
-
-
-def test_answers_as_the_command_gives_them_but_for_the_seconds():
-    row = Row.of(GOOD)
-    answer = Vanilla(generator=ExtractiveReader()).answer(row.query, row.passages)
-    (row_out,) = Screener("vanilla", generator="extractive", answer=True)([GOOD])
-    expected = answer.to_dict()
-    for call in expected["calls"]:
-        del call["seconds"]
-    assert row_out["answer"] == expected
-    assert row_out["screening"] == answer.screening.summary()
-    assert row_out["generator"] == "extractive"
 
 
 def test_failures_are_rows_and_the_input_is_not_written_to():
@@ -55,7 +42,7 @@ def test_failures_are_rows_and_the_input_is_not_written_to():
 
 
 def test_it_travels_as_strings_and_numbers():
-    screener = Screener("grada", generator="extractive", answer=True)
+    screener = Screener("grada", generator="extractive")
     first = screener([GOOD])
     parcel = pickle.dumps(screener)
     assert len(parcel) < 500
@@ -79,7 +66,7 @@ def test_errors_of_an_engine_travel_too():
         (lambda: Screener("radar"), "radar needs a generator"),
         (lambda: Screener("vanilla", encoder="lexical"), "takes no --encoder"),
         (lambda: Screener("radar:beliefs=memory", generator="extractive"), "need the order of time"),
-        (lambda: Screener(answer=True), "an answer needs a generator"),
+        (lambda: Screener(learn=True), "--learn writes into the history"),
     ],
 )
 def test_what_no_row_is_to_blame_for_is_raised(screener, says):
@@ -92,11 +79,11 @@ class TestModelsThatFail:
         def fail(*_: object) -> None:
             raise ModelError("down for good")
 
-        monkeypatch.setattr(Defense, "answer", fail)
-        screener = Screener("vanilla", generator="extractive", answer=True)
+        monkeypatch.setattr(Defense, "screen", fail)
+        screener = Screener("vanilla", generator="extractive")
         outcome = screener.outcome(GOOD)
         assert (outcome.error, outcome.transient) == ("down for good", True)
-        assert outcome.results == {"error": "down for good", "generator": "extractive"}
+        assert outcome.results == {"error": "down for good"}
         assert not screener.outcome({"query": 7, "passages": []}).transient
 
     def test_a_bug_of_a_defense_costs_one_row(self, monkeypatch: pytest.MonkeyPatch):
@@ -109,12 +96,3 @@ class TestModelsThatFail:
         assert outcome.error is not None
         assert outcome.error.startswith("ZeroDivisionError: xxx")
         assert len(outcome.error) == 500
-
-
-def test_scores_alone_are_those_of_the_screening():
-    row = Row.of(GOOD)
-    expected = [verdict.score for verdict in Grada(keep=2).screen(row.query, row.passages).verdicts]
-    assert Screener("grada:keep=2", scores_only=True)([GOOD]) == [{**GOOD, "scores": expected}]
-    (failed,) = Screener("grada", scores_only=True)([{"query": 7}])
-    assert "error" in failed
-    assert "scores" not in failed

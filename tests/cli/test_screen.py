@@ -199,3 +199,15 @@ def test_a_row_of_too_many_passages_is_one_failure_and_no_wait(run, tmp_path):
         result = run(*command, "--json", "--max-passages", 1001, path)
         assert result.exit_code == 0
         assert "1,001 passages are judged against each other, which takes a while" in result.stderr
+
+
+def test_calibrate_says_which_threshold_loses_a_stated_share(run, tmp_path):
+    texts = ("Ship {} lies in Oslo.", "It sank in 1628.")
+    rows = [{"query": f"where is {n}", "passages": [text.format(n) for text in texts]} for n in range(60)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = run("screen", "--calibrate", 0.02, "--json", file)
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["passages"] == 120
+    assert "drops" in found.stderr
+    assert run("screen", "--calibrate", 0.02, file).stdout.startswith("guard:threshold=")

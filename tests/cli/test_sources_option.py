@@ -41,12 +41,3 @@ def test_screen_writes_claims(run, files):
     row = json.loads(run("screen", "-g", "extractive", "--sources", policy, "--json", rows).stdout)
     assert row["screening"]["kept"] == [1, 2]
     assert [claim["text"] for claim in row["screening"]["claims"]] == ["Stockholm", "Gothenburg"]
-
-
-def test_batch_writes_status_and_claims(run, files, tmp_path):
-    rows, policy = files
-    out = tmp_path / "answered.jsonl"
-    assert run("batch", "--answer", "-g", "extractive", "--sources", policy, rows, out).exit_code == 0
-    row = json.loads(out.read_text())
-    assert row["answer"]["status"] == "agreed"
-    assert row["screening"]["claims"][0]["origins"] == ["museums.example", "ships.example"]

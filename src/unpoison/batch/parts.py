@@ -194,29 +194,16 @@ class PartWork:
 
     Attributes:
         screener: What is done to each row.
-        results_only: Leave out the fields of the input, for an output that takes them from there.
     """
 
     screener: Screener
-    results_only: bool = False
 
     @property
     def purpose(self) -> str:
         """All that decides the output of a given row, as text."""
         it = self.screener
         code = own_code(it.defense)
-        settings = [
-            __version__,
-            it.defense,
-            it.encoder,
-            it.generator,
-            it.nli,
-            it.answer,
-            it.scores_only,
-            self.results_only,
-        ]
-        if it.injection_model is not None:
-            settings.append(it.injection_model)
+        settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.injection_model]
         if it.sources is not None:
             settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)
@@ -247,12 +234,11 @@ class PartWork:
             outcome = self.screener.failure(record.error)
             return json_line(with_results(line, **outcome.results)), outcome
         outcome = self.screener.outcome(record.fields)
-        kept = {} if self.results_only else record.fields or line
         try:
-            return json_line(with_results(kept, **outcome.results)), outcome
+            return json_line(with_results(record.fields or line, **outcome.results)), outcome
         except (TypeError, ValueError, RecursionError) as error:  # a defense of somebody else's, or a bottomless row
             outcome = self.screener.failure(f"the result cannot be written as JSON: {error}")
-            return json_line(with_results({} if self.results_only else line, **outcome.results)), outcome
+            return json_line(with_results(line, **outcome.results)), outcome
 
 
 SUFFIX = ".part"

@@ -14,13 +14,11 @@ from unpoison.batch.local import local, usual_workers
 from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards, cut
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
-from unpoison.batch.tables import beside_input, write_lines, write_table
 from unpoison.errors import InputError, OptionError
 from unpoison.io.file_rows import Source
-from unpoison.io.files import ParquetSource, open_source
+from unpoison.io.files import open_source
 from unpoison.io.output import check_rows_name, not_the_input
 from unpoison.utils.checks import among, at_least
-from unpoison.utils.extras import require
 
 __all__ = ["Progress", "run"]
 
@@ -68,7 +66,7 @@ def run(
 
     Args:
         source: JSON Lines or Parquet (by its suffix), or `-` for JSON Lines from standard input.
-        output: The same; `-` writes every part to standard output when it is done, and nothing can be resumed.
+        output: JSON Lines; `-` writes every part to standard output when it is done, and nothing can be resumed.
         screener: What is done to each row.
         engine: `local`, processes or threads of this machine, or `ray`.
         workers: Parts at the same time; None for what suits the models.
@@ -76,7 +74,7 @@ def run(
         progress: Called after each part.
 
     Raises:
-        InputError: The source is damaged, or changed while it was read.
+        InputError: The source is damaged.
         OptionError, UnknownNameError, MissingExtraError: An option, the defense or a model.
         WorkerError: A worker died; what is finished is kept.
         OSError: A file cannot be read or written.
@@ -92,8 +90,7 @@ def run(
                 sys.stdout.buffer.flush()
         else:
             not_the_input(Path(output), source)
-            if Path(output).suffix.lower() != ".parquet":
-                check_rows_name(Path(output))
+            check_rows_name(Path(output))
             batch.into(Path(output))
 
 
@@ -110,34 +107,28 @@ class _Batch:
         """Everything into a file that appears at the end."""
         if output.is_dir():
             raise OptionError(f"{output} is a folder; name a file")
-        table = output.suffix == ".parquet"
-        if table:
-            require("pyarrow.parquet", "writing Parquet files")
         shards = Shards(output.with_name(f"{output.name}.parts"))
         try:
             keys = list[str]()
-            for _ in self.run_parts(shards, keys, results_only=table and isinstance(self.source, ParquetSource)):
+            for _ in self.run_parts(shards, keys):
                 pass
             draft = shards.draft("output")
-            if table:
-                self._write_table(draft, shards, keys)
-            else:
-                with draft.open("wb") as file:
-                    file.writelines(part.lines for part in _read_parts(shards, keys))
-            with draft.open("rb") as file:
+            with draft.open("wb") as file:
+                file.writelines(part.lines for part in _read_parts(shards, keys))
+                file.flush()
                 os.fsync(file.fileno())
             draft.replace(output)
             shards.clear()
         finally:
             shards.leave()
 
-    def run_parts(self, shards: Shards | None, keys: list[str], *, results_only: bool = False) -> Iterator[Finished]:
+    def run_parts(self, shards: Shards | None, keys: list[str]) -> Iterator[Finished]:
         """Do what no shard holds, and yield it in order; `keys` is filled with the keys of all parts."""
-        work = PartWork(self.screener, results_only)
+        work = PartWork(self.screener)
         purpose, waiting = work.purpose, deque[tuple[str, int]]()
 
         def parts() -> Iterator[Part]:
-            for part in self._cut():
+            for part in cut(self.source, most=ASKING_ROWS if self.screener.generator else MAX_ROWS, limit=self.limit):
                 if shards is not None:
                     keys.append(part.key(purpose))
                     done = shards.read(keys[-1])
@@ -147,7 +138,11 @@ class _Batch:
                 waiting.append((keys[-1] if keys else "", part.position))
                 yield part
 
-        for content in self._engine(work, parts()):
+        if self.engine == "ray":
+            contents = on_ray(work, parts(), self.workers)
+        else:
+            contents = local(work, parts(), self.workers or usual_workers(self.screener))
+        for content in contents:
             key, position = waiting.popleft()
             if shards is not None:
                 shards.save(key, content)
@@ -155,32 +150,8 @@ class _Batch:
             self._tell(finished, position)
             yield finished
 
-    def _engine(self, work: PartWork, parts: Iterator[Part]) -> Iterator[bytes]:
-        if self.engine == "ray":
-            return on_ray(work, parts, self.workers)
-        return local(work, parts, self.workers or usual_workers(self.screener))
-
-    def _cut(self) -> Iterator[Part]:
-        return cut(self.source, most=ASKING_ROWS if self.screener.generator else MAX_ROWS, limit=self.limit)
-
     def _tell(self, finished: Finished, position: int, *, resumed: bool = False) -> None:
         self.progress(Progress(self.source.name, finished, position, self.source.size, resumed))
-
-    def _write_table(self, draft: Path, shards: Shards, keys: list[str]) -> None:
-        answers = self.screener.answer
-        if isinstance(self.source, ParquetSource):
-            schema, tables = beside_input(self.source.schema, self._again(shards, keys), answers=answers)
-            write_table(draft, tables, schema)
-        else:
-            write_lines(draft, lambda: _read_parts(shards, keys), answers=answers)
-
-    def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
-        """The input once more, each part with its results."""
-        purpose = PartWork(self.screener, results_only=True).purpose
-        for part, key, finished in zip(self._cut(), keys, _read_parts(shards, keys), strict=True):
-            if part.key(purpose) != key:
-                raise InputError(f"{self.source.name} changed while it was read; run the same command again")
-            yield part, finished
 
 
 def _read_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:

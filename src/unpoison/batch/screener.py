@@ -10,9 +10,8 @@ from typing import Any
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
-from unpoison.io.rows import Row, answer_fields, with_results
+from unpoison.io.rows import Row, with_results
 from unpoison.runtime.driver import Limits
-from unpoison.types import Answer
 
 __all__ = ["RowResults", "Screener"]
 
@@ -40,9 +39,7 @@ class Screener:
     """A defense that travels: made of strings and numbers, it is pickled as such and loads its models where it works.
 
     `Screener("guard")(rows)` takes the rows of `unpoison screen` as mappings and returns one output row for each, in
-    order: the row's fields with `screening`, or with `error`. With `answer` they have `answer` and `generator` too, as
-    of `unpoison ask`; the seconds of the calls are left out, so that two runs give the same bytes. The rows that come
-    in are never written to.
+    order: the row's fields with `screening`, or with `error`. The rows that come in are never written to.
 
     Attributes:
         defense: A defense's name with options, such as `grada:alpha=0.3`.
@@ -50,14 +47,12 @@ class Screener:
             defense has built in.
         sources: The file of a policy or history of sources; None for none.
         learn: Whether the history is written; what comes of a row then depends on the rows before it.
-        answer: Whether to answer the question as well; needs a generator.
-        scores_only: Whether an output row has `scores` in place of `screening`, most of which are reasons.
         in_flight: Model calls of one row at the same time.
         deadline: Seconds that one answer may take, None for no bound.
         retries: How often a model call that may succeed later is tried again.
 
     Raises:
-        OptionError: `answer` without a generator.
+        OptionError: `learn` without `sources`.
     """
 
     defense: str = "guard"
@@ -67,15 +62,11 @@ class Screener:
     injection_model: str | None = None
     sources: str | None = None
     learn: bool = False
-    answer: bool = False
-    scores_only: bool = False
     in_flight: int = 32
     deadline: float | None = 120.0
     retries: int = 3
 
     def __post_init__(self) -> None:
-        if self.answer and self.generator is None:
-            raise OptionError("an answer needs a generator; give one with --generator, such as extractive")
         if self.learn and self.sources is None:
             raise OptionError("--learn writes into the history of --sources; give that file as well")
 
@@ -96,11 +87,8 @@ class Screener:
         defense = self.loaded
         try:
             read = Row.of(row)
-            if self.scores_only:
-                return RowResults({"scores": [v.score for v in defense.screen(read.query, read.passages).verdicts]})
-            if not self.answer:
-                return RowResults({"screening": defense.screen(read.query, read.passages).summary()})
-            return RowResults(_answer_without_seconds(defense.answer(read.query, read.passages), self.generator_name))
+            screening = defense.screen(read.query, read.passages)
+            return RowResults({"screening": screening.summary()})
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
@@ -110,8 +98,7 @@ class Screener:
 
     def failure(self, error: str, *, transient: bool = False) -> RowResults:
         """What the output says of a row that was not screened."""
-        name = {"generator": self.generator_name} if self.answer else {}
-        return RowResults({"error": error, **name}, error, transient)
+        return RowResults({"error": error}, error, transient)
 
     @cached_property
     def loaded(self) -> Defense:
@@ -139,17 +126,5 @@ class Screener:
             )
         return defense
 
-    @property
-    def generator_name(self) -> str:
-        generator = self.loaded.models.generator
-        return generator.name if generator is not None else ""
-
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def _answer_without_seconds(answer: Answer, generator: str) -> dict[str, Any]:
-    fields = answer_fields(answer, generator)
-    for call in fields["answer"]["calls"]:
-        del call["seconds"]
-    return fields

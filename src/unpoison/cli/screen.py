@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +25,10 @@ from unpoison.cli.options import (
     option,
 )
 
+if TYPE_CHECKING:
+    from unpoison.batch import Screener
+    from unpoison.types import Screening
+
 __all__ = ["EXAMPLES", "screen"]
 
 MAX_PAGES = 50
@@ -31,12 +37,28 @@ MAX_PAGES = 50
 MAX_PAIRS = 10_000_000
 """Screenings on the page hold their graphs in memory: no more than this many pairs of passages together."""
 
+MAX_REPORTED = 20
+"""Failures of a file in parts that appear on standard error; the output has all of them."""
+
+
+class Engine(StrEnum):
+    """Where a file is screened in parts."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 EXAMPLES = """\b
 Examples:
   unpoison screen retrieved.jsonl
+  unpoison screen --workers 8 --output screened.jsonl retrieved.parquet
+  unpoison screen --calibrate 0.02 retrieved.jsonl
   unpoison screen -d grada:alpha=0.3,keep=3 retrieved.jsonl
   unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
   retrieve "who is it" | unpoison screen -d trustrag --html page.html -
+
+With --workers or --engine a file is screened in parts, in order. Killed or interrupted, the same command goes on where
+it was; what is done lies in OUTPUT.parts until then.
 
 Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
 """
@@ -61,21 +83,40 @@ def screen(
     html: Annotated[
         Path | None, option("FILE", f"Also write one page with pictures of the first {MAX_PAGES} similarity graphs.")
     ] = None,
+    workers: Annotated[int | None, option("N", "Screen so many parts of the file at the same time.", min=1)] = None,
+    engine: Annotated[
+        Engine, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
+    ] = Engine.LOCAL,
+    calibrate: Annotated[
+        float | None,
+        option("SHARE", "Say which threshold of guard loses at most this share of FILE's passages.", min=0.0, max=0.5),
+    ] = None,
 ) -> None:
     """Say which retrieved passages to trust, and why.
 
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
+    from unpoison.batch import Screener
     from unpoison.cli.common import RowCounts, learn_sources, make_encoder, outcomes, say, track_progress
     from unpoison.cli.display import screening_table, show
     from unpoison.defenses.loading import load_defense
+    from unpoison.errors import OptionError
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer, check_output
     from unpoison.io.rows import with_results
     from unpoison.report.rendering import page
     from unpoison.types import Screening
 
+    if workers is not None or engine is not Engine.LOCAL:
+        if html is not None or encoder_cache is not None or calibrate is not None:
+            raise OptionError(
+                "--html, --encoder-cache and --calibrate need one process; leave out --workers and --engine"
+            )
+        models = {"encoder": encoder, "generator": generator, "nli": nli, "injection_model": injection_model}
+        policy = None if sources is None else str(sources)
+        screener = Screener(defense, **models, sources=policy, learn=learn)
+        raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=workers, limit=limit))
     chosen = load_defense(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
@@ -88,13 +129,16 @@ def screen(
     if html is not None:
         check_output(html, file)
     drawn, pairs = list[Screening](), 0
-    with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
-        counts = RowCounts(source.name)
+    with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
+        counts, screenings = RowCounts(source.name), list[Screening]()
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
                 writer.write(outcome.failed_fields)
+                continue
+            if calibrate is not None:
+                screenings.append(outcome.result)
                 continue
             writer.write(with_results(outcome.record.fields, screening=outcome.result.summary()))
             if not writer.active:
@@ -102,9 +146,48 @@ def screen(
             pairs += len(outcome.result.passages) ** 2
             if html is not None and len(drawn) < MAX_PAGES and pairs <= MAX_PAIRS:
                 drawn.append(outcome.result)
+    if calibrate is not None:
+        _show_threshold(screenings, calibrate, as_json=as_json)
+        raise typer.Exit(counts.exit_code)
     if html is not None:
         remark = f"The first {len(drawn)} of {counts.done} screenings." if len(drawn) < counts.done else ""
         html.write_text(page(drawn, remark), encoding="utf-8")
         say(f"wrote {html}. {remark}")
     say(counts.summary("screened"))
     raise typer.Exit(counts.exit_code)
+
+
+def _screen_parts(
+    file: str, output: Path | None, screener: Screener, *, engine: str, workers: int | None, limit: int | None
+) -> int:
+    """Screen a file in parts, resumable and in order; the exit status."""
+    from unpoison.batch import Progress, run
+    from unpoison.cli.common import RowCounts, row_progress, say
+
+    counts = RowCounts(file, most=MAX_REPORTED)
+    with row_progress(rows_on_stdout=output is None) as show:
+
+        def advance(step: Progress) -> None:
+            counts.source = step.source
+            counts.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
+            show(step.position, step.size, counts.done + counts.failed)
+
+        target = "-" if output is None else str(output)
+        run(file, target, screener, engine=engine, workers=workers, limit=limit, progress=advance)  # type: ignore[arg-type]
+    say(counts.summary("screened"))
+    return counts.exit_code
+
+
+def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:
+    """The threshold that drops at most a share of clean passages; no labels are needed."""
+    from unpoison.cli.common import count_noun, say
+    from unpoison.defenses.guard.calibration import calibrate_threshold
+
+    found = calibrate_threshold(screenings, damage)
+    typer.echo(json.dumps(found._asdict()) if as_json else f"guard:threshold={found.threshold:g}")
+    say(
+        f"drops {found.dropped:,} of {count_noun(found.passages, 'passage')}, in "
+        f"{found.touched:,} of {count_noun(found.questions, 'question')}"
+    )
+    if found.threshold > 0.99:
+        say("so high a threshold finds little: look at the retrievals first, they may hold poison")
