@@ -21,7 +21,7 @@ from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.report import Report
 from unpoison.bench.report.certification import guarantee_tables
-from unpoison.bench.report.exports import markdown_table
+from unpoison.report.files import markdown_table
 
 SETS = ("nq_large_poisoned", "realtimeqa", "msmarco_poisoned")
 DEFENSES = (

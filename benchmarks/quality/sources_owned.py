@@ -13,8 +13,7 @@ import argparse
 from pathlib import Path
 
 from unpoison.algorithms.intervals import wilson
-from unpoison.report.charts import Lines, Series
-from unpoison.report.svg_file import svg_file
+from unpoison.report.charts import Lines, Series, svg
 
 QUESTIONS = 46
 OWNED = (0, 1, 2, 3, 5)
@@ -48,7 +47,7 @@ def picture() -> str:
         for hue, (name, counts) in enumerate(SUCCESSES.items())
     )
     figure = Lines(TITLE, "known sources owned, of five planted texts", "answers that say the attacker's, %", lines)
-    return svg_file(figure, [(name, hue, x) for hue, (name, x) in enumerate(zip(SUCCESSES, NAMES_AT, strict=True))])
+    return svg(figure)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 
 from unpoison import Radar
 from unpoison.beliefs import Belief, MemoryBeliefs, export_lines, import_lines, open_beliefs
-from unpoison.bench.evaluation.adaptations import Remembering
+from unpoison.bench.evaluation.adaptations import Answerer
 from unpoison.bench.evaluation.streams import run_stream
 from unpoison.bench.evaluation.timelines import load_timelines
 
@@ -19,7 +19,7 @@ KILOBYTE = 1024
 def sample() -> list[str]:
     """What RADAR remembers of the sample after the last step, as an export."""
     store = MemoryBeliefs()
-    run_stream(Remembering(Radar("extractive", beliefs=store)), load_timelines("timeline"))
+    run_stream(Answerer(Radar("extractive", beliefs=store), "beliefs"), load_timelines("timeline"))
     return list(export_lines(store))
 
 

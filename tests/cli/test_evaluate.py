@@ -1,10 +1,14 @@
 import json
+import socket
+from xml.etree import ElementTree
 
 import pytest
 
 from cli.conftest import lines
+from servers import serving, statistics
 
 SMALL = ("--limit", 4, "sample")
+ANSWERED = ("evaluate", "-d", "guard", "-g", "extractive", *SMALL)
 
 
 @pytest.fixture(autouse=True)
@@ -12,19 +16,9 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def data(tmp_path):
-    path = tmp_path / "data.jsonl"
-    rows = [
-        {"id": "a", "question": "what is a", "correct_answers": ["one"], "incorrect_answers": ["two"]},
-        {"id": "a", "question": "what is a", "correct_answers": ["one"], "incorrect_answers": ["two"]},
-        {"id": "b", "question": "what is b", "correct_answers": ["no"], "incorrect_answers": ["no way"]},
-        {"id": "c", "question": 7},
-        {"id": "d", "question": "what is d", "correct_answers": ["one"]},
-    ]
-    passages = [{"text": "one thing", "label": "gold"}, {"text": "another", "label": "clean"}]
-    path.write_text("".join(json.dumps({**row, "passages": passages}) + "\n" for row in rows))
-    return path
+def scenarios(result):
+    assert result.exit_code == 0, result.stderr
+    return [cell["scenario"] for cell in json.loads(result.stdout)["cells"]]
 
 
 def test_a_table_tells_what_is_saved_and_what_is_damaged(run):
@@ -37,6 +31,11 @@ def test_a_table_tells_what_is_saved_and_what_is_damaged(run):
     assert "measured 32 questions in 8 scenarios; the run is in unpoison-runs" in result.stderr
 
 
+def test_a_stand_in_generator_is_named_in_every_heading(run):
+    shown = run("evaluate", "-d", "radar", "-g", "extractive", *SMALL).stdout
+    assert shown.count(", answers by extractive") == shown.count("extractive stands in for a language model") == 2
+
+
 def test_the_same_command_does_nothing_twice(run):
     command = ("evaluate", "-d", "trustrag", "--json", *SMALL)
     first, second = run(*command), run(*command)
@@ -46,109 +45,106 @@ def test_the_same_command_does_nothing_twice(run):
     ]
 
 
-def test_answers_with_a_generator(run):
-    result = run("evaluate", "-d", "trustrag", "-g", "extractive", "--price", "extractive=1/2", "--json", *SMALL)
-    assert result.exit_code == 0
-    document = json.loads(result.stdout)
-    (undefended,) = [c for c in document["cells"] if c["scenario"]["defense"] == "vanilla" and c["scenario"]["poisons"]]
-    assert undefended["figures"]["asr"]["value"] > 0
-    assert undefended["cost"] == 0.0
-
-
 def test_reports_in_every_form(run, tmp_path):
-    result = run(
-        *("evaluate", "-d", "trustrag", "--report", "r.html", "--report", "r.json", "--markdown", "r.md"),
-        *("--csv", "r.csv", *SMALL),
-    )
-    assert result.exit_code == 0
-    for name in ("r.html", "r.json", "r.md", "r.csv"):
-        assert "trustrag" in (tmp_path / name).read_text()
+    names = ("r.html", "r.json", "r.md", "r.csv", "r.xml", "r.sarif")
+    result = run(*ANSWERED, *(word for name in names for word in ("--report", name)), "--fail-if", "accuracy <= 100%")
+    assert result.exit_code == 1
+    assert "gate failed: accuracy <= 100%: guard" in result.stderr
+    for name in names:
+        assert "guard" in (tmp_path / name).read_text()
+    assert ElementTree.parse(tmp_path / "r.xml").getroot().get("failures") == "2"  # noqa: S314  our own
+    results = json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]
+    assert {one["ruleId"] for one in results} == {"gate"}
+    assert run(*ANSWERED, "--fail-if", "worse(r.json)", "--fail-if", "asr > 99%").exit_code == 0
+
+
+def test_a_slip_in_a_gate_is_told_before_anything_runs(run, tmp_path):
+    for gate, message in (("asf > 5%", "did you mean 'asr'"), ("worse(none.json)", "cannot be read")):
+        slip = run(*ANSWERED, "--fail-if", gate)
+        assert (slip.exit_code, message in slip.stderr) == (2, True)
+    silent = run("evaluate", "--fail-if", "asr > 5%", "--report", "j.xml")
+    assert (silent.exit_code, "needs answers, and no generator gives any" in silent.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    nothing = run(*ANSWERED, "--fail-if", "graded > 5%", "--report", "j.xml")
+    assert nothing.exit_code == 2
+    assert "applies to nothing" in (tmp_path / "j.xml").read_text()
 
 
 def test_a_config_and_options_that_win(run, tmp_path):
     (tmp_path / "grid.yaml").write_text(
         "data: sample\ndefense: [{name: grada, alpha: [0.2, 0.4], keep: 10}]\nattack: [pia]\n"
-        "baseline: false\nlimit: 2\n"
+        "baseline: false\nclean: false\nlimit: 2\ngenerator: extractive\nprices: {extractive: 1/2}\njudge: extractive\n"
     )
-    result = run("evaluate", "--config", "grid.yaml", "--poisons", 2, "--no-clean", "--json")
-    assert result.exit_code == 0, result.stderr
-    told = [cell["scenario"] for cell in json.loads(result.stdout)["cells"]]
+    result = run("evaluate", "--config", "grid.yaml", "--poisons", 2, "--json")
+    told = scenarios(result)
     assert [one["defense"] for one in told] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
     assert {one["poisons"] for one in told} == {2}
+    cell = json.loads(result.stdout)["cells"][0]
+    assert cell["cost"] == 0.0
+    assert cell["figures"]["judged_accuracy"]["value"] is None  # the reader is no judge: it gives no scores
 
 
-def test_an_option_as_an_axis(run):
-    result = run("evaluate", "-d", "grada:keep=10", "--vary", "alpha=0.1,0.2", "--no-baseline", "--json", *SMALL)
-    told = {cell["scenario"]["defense"] for cell in json.loads(result.stdout)["cells"]}
-    assert told == {"grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2"}
-
-
-def test_a_manifest_repeats_a_run(run, tmp_path):
+def test_a_manifest_repeats_a_run(run):
     first = run("evaluate", "-d", "trustrag", "--folder", "one", "--json", *SMALL)
-    again = run("evaluate", "--manifest", "one/manifest.json", "--folder", "two", "--json")
-    assert again.exit_code == 0, again.stderr
+    again = run("evaluate", "--config", "one/manifest.json", "--folder", "two", "--json")
+    assert scenarios(first) == scenarios(again)
     assert "there already" not in again.stderr
-    old, new = (json.loads(result.stdout)["cells"] for result in (first, again))
-    assert [cell["id"] for cell in old] == [cell["id"] for cell in new]
-    assert [cell["figures"]["poisoned"] for cell in old] == [cell["figures"]["poisoned"] for cell in new]
-    refused = run("evaluate", "--manifest", "one/manifest.json", "-d", "grada")
-    assert (refused.exit_code, "leave --defense out" in refused.stderr) == (2, True)
+    refused = run("evaluate", "--config", "one/manifest.json", "-d", "grada")
+    assert (refused.exit_code, "leave defense out" in refused.stderr) == (2, True)
 
 
 def test_a_papers_table(run):
-    listed = run("evaluate", "--preset", "list")
-    assert "grada-table-1" in listed.stdout
-    result = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "sample")
+    assert "grada-table-1" in run("evaluate", "--preset", "list").stdout
+    result = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
     assert result.exit_code in (0, 1), result.stderr
-    assert "published %" in result.stdout
-    assert "instead: " in result.stderr
-    seeds = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
-    assert "seeds)" in seeds.output  # a narrow column breaks the line before it
+    assert "published" in result.stdout and "seeds)" in result.stdout
+    assert "not the paper's setting: " in result.stderr
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
-    assert (refused.exit_code, "leave --k out" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "leave k out" in refused.stderr) == (2, True)
 
 
-def test_bad_rows_are_listed_and_the_rest_is_measured(run, data):
-    result = run("evaluate", "-d", "trustrag", "--k", 2, data)
-    assert "line 2" in result.stderr
-    assert "met before" in result.stderr
-    assert "line 3" in result.stderr
-    assert "could not be told apart" in result.stderr
-    assert "question" in result.stderr
-    assert "has no" in result.stderr or "incorrect" in result.stderr  # question d gives the attacker nothing to want
+def test_a_preset_on_data_that_it_is_not_for_fails_with_one_sentence(run, tmp_path):
+    row = {"id": "a", "question": "what is a", "correct_answers": ["one"], "passages": []}
+    (tmp_path / "data.jsonl").write_text(json.dumps(row))
+    result = run("evaluate", "--preset", "trustrag-table-1", "-g", "extractive", "data.jsonl")
+    assert result.exit_code == 2
+    assert "error: trustrag-table-1 is not for this data" in result.stderr
+
+
+def test_questions_from_documents(run, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# Plan\n\nThe rate limit is 20 users. The town fee is 5 euros.\n")
+    result = run("evaluate", "docs", "--questions", 2, "-d", "grada", "--folder", "run")
+    assert result.exit_code == 0, result.stderr
+    assert "2 questions are in run/questions/questions.jsonl; read them" in result.stderr
+    assert len((tmp_path / "run" / "questions" / "questions.jsonl").read_text().splitlines()) == 2
+
+
+def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
+    rows = [
+        {"id": "a", "question": "what is a", "correct_answers": ["one"], "incorrect_answers": ["two"]},
+        {"id": "a", "question": "what is a", "correct_answers": ["one"], "incorrect_answers": ["two"]},
+        {"id": "c", "question": 7},
+        {"id": "d", "question": "what is d", "correct_answers": ["one"]},
+    ]
+    passages = [{"text": "one thing", "label": "gold"}, {"text": "another", "label": "clean"}]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps({**row, "passages": passages}) + "\n" for row in rows))
+    result = run("evaluate", "-d", "trustrag", "--k", 2, "data.jsonl")
+    assert "line 2" in result.stderr and "met before" in result.stderr and "line 3" in result.stderr
+    assert "incorrect" in result.stderr  # question d gives the attacker nothing to want
     assert result.exit_code == 1
 
 
-def test_scenarios_that_cannot_begin_are_told(run):
+def test_scenarios_that_cannot_begin_are_told_once(run):
     result = run("evaluate", "-d", "radar,trustrag", *SMALL)
     assert result.exit_code == 1
-    assert "needs a generator" in result.stderr
+    assert result.stderr.count("needs a generator") == 1
     assert "2 scenarios could not begin" in result.stderr
-    alone = run("evaluate", "-d", "radar", "--no-baseline", *SMALL)
-    assert alone.exit_code == 2
 
 
-def test_without_a_defense_it_is_guard_beside_none(run, tmp_path):
-    result = run("evaluate", "--limit", "2", "--folder", tmp_path / "run", "--json")
-    assert result.exit_code == 0
-    measured = {cell["scenario"]["defense"] for cell in json.loads(result.stdout)["cells"]}
-    assert measured == {"vanilla", "guard"}
-
-
-@pytest.mark.parametrize("gate", ["asr > 5%", "clean(accuracy) < 30%"])
-def test_a_gate_on_answers_is_refused_before_the_run_where_nobody_answers(run, tmp_path, gate):
-    result = run("evaluate", "--fail-if", gate, "--folder", tmp_path / "run", "--junit", tmp_path / "junit.xml")
-    assert result.exit_code == 2
-    assert "needs answers, and no generator gives any; add -g" in result.stderr
-    assert list(tmp_path.iterdir()) == [], "nothing was run, and no empty file is left"
-
-
-@pytest.mark.parametrize("name", ["report.txt", "report"])
-def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name):
-    result = run("evaluate", "--report", tmp_path / name)
-    assert result.exit_code == 2
-    assert "a report must end in .html" in result.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_without_a_defense_it_is_guard_beside_none(run):
+    told = scenarios(run("evaluate", "--limit", "2", "--json"))
+    assert {one["defense"] for one in told} == {"vanilla", "guard"}
 
 
 @pytest.mark.parametrize(
@@ -157,20 +153,14 @@ def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name
         (("-d", "grdaa", "sample"), "did you mean 'grada'"),
         (("-d", "grada:alhpa=1", "sample"), "did you mean 'alpha'"),
         (("-d", "grada", "-a", "pai", "sample"), "did you mean 'pia'"),
-        (("-d", "grada", "--poisons", "x", "sample"), "poisons cannot be 'x'"),
-        (("-d", "grada", "--poisons", "1000000000", "sample"), "poisons must be at most 5,000, got 1000000000"),
-        (("-d", "grada", "absent.jsonl"), "cannot be read"),
-        (("-d", "grada", "--price", "free", "sample"), "MODEL=IN/OUT"),
-        (("-d", "grada", "--report", "absent/r.html", "sample"), "absent/r.html"),
-        (("--preset", "nothing", "sample"), "no preset"),
-        (
-            (
-                "--config",
-                "absent.yaml",
-            ),
-            "cannot be read",
-        ),
-        (("--config", "a", "--preset", "b"), "exclude each other"),
+        (("--poisons", "x", "sample"), "poisons cannot be 'x'"),
+        (("--poisons", "1000000000", "sample"), "poisons must be at most 5,000, got 1000000000"),
+        (("absent.jsonl",), "cannot be read"),
+        (("--report", "absent/r.html", "sample"), "absent/r.html"),
+        (("--report", "r.txt", "sample"), "a report must end in .html"),
+        (("--preset", "trustrag-table6", "sample"), "did you mean 'trustrag-table-6'"),
+        (("--preset", "radar-table-17", "sample"), "--stream timeline"),
+        (("--config", "absent.yaml"), "cannot be read"),
     ],
 )
 def test_what_cannot_be_done(run, arguments, message):
@@ -180,54 +170,70 @@ def test_what_cannot_be_done(run, arguments, message):
     assert len(lines(result.stdout)) == 0
 
 
-def test_a_typo_in_a_preset_is_no_list_of_all(run):
-    result = run("evaluate", "--preset", "trustrag-table6", "sample")
-    assert result.exit_code == 2
-    assert "did you mean 'trustrag-table-6'" in result.stderr
-    assert result.stderr.count("-table-") < 5
-    assert " are known" in result.stderr
-
-
-def test_sample_is_measured_where_no_data_is_named(run):
-    assert run("evaluate", "-d", "trustrag", "--limit", 1, "--no-clean").exit_code == 0
-
-
-def test_a_judge_scores_the_answers(run):
-    result = run("evaluate", "-d", "vanilla", "-g", "extractive", "--judge", "extractive", "--limit", 1, "--json")
-    cell = json.loads(result.stdout)["cells"][0]
-    assert cell["figures"]["judged_accuracy"]["value"] is None  # the reader is no judge: it gives no scores
-
-
 def test_over_time_static_stands_beside_dynamic(run, tmp_path):
     command = ("evaluate", "--stream", "timeline", "-d", "radar,vanilla", "-g", "extractive", "--nli", "lexical")
-    result = run(*command, "--limit", 2, "--report", "r.html", "--report", "r.csv")
+    result = run(*command, "--limit", 1, "--report", "r.html")
     assert result.exit_code == 0, result.stderr
-    assert "Static against dynamic" in result.stdout
     assert "radar, dynamic" in result.stdout
-    assert "measured 280 answers of 7 methods over time" in result.stderr
+    assert "measured 140 answers of 7 methods over time" in result.stderr
     assert 'class="chart"' in (tmp_path / "r.html").read_text()
-    assert (tmp_path / "r.csv").read_text().startswith("attack,method,")
-    again = json.loads(run(*command, "--limit", 2, "--json").stdout)
-    assert {one["method"] for one in again["results"]} >= {"radar, dynamic", "vanilla, static"}
-    assert again["questions"] == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--k", 3), "leave --k out"),
-        (("--no-clean",), "leave --no-clean out"),
-        (("sample",), "leave DATA out"),
-        (("--jobs", 1), "leave --jobs out"),
-        (("--preset", "list"), "known: radar-table-15"),
-        (("-g", "a,b"), "--stream takes one generator"),
+        (("--k", 3), "leave k out"),
+        (("sample",), "leave data out"),
+        (("--fail-if", "asr > 5%"), "leave fail_if out"),
+        (("--preset", "radar-table-1"), "known: radar-table-15"),
+        (("-g", "a,b"), "give one generator"),
         (("-d", "radar:beliefs=memory"), "leave beliefs out"),
-        (("-d", "grdaa"), "did you mean 'grada'"),
-        (("--report", "r.pdf"), "must end in .html"),
-        (("--report", "absent/r.html"), "absent/r.html"),
+        (("--report", "r.csv"), "must end in .html"),
     ],
 )
 def test_what_makes_no_sense_over_time(run, arguments, message):
     result = run("evaluate", "--stream", "timeline", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+@pytest.fixture(scope="module")
+def stub():
+    with serving() as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-d", "vanilla", "-a", "published", "-g", "{model}", "sample"),
+        ("-d", "vanilla,trustrag", "-g", "{model},extractive", "sample"),
+        ("-d", "grada", "-e", "{model}", "--retriever", "{model}", "--policy", "retrieve", "sample"),
+        ("--preset", "trustrag-table-1", "-g", "{model}", "sample"),
+        ("--stream", "timeline", "-d", "vanilla", "-g", "{model}"),
+        ("--config", "grid.yaml"),
+    ],
+    ids=["generator", "several", "encoder", "preset", "stream", "yaml"],
+)
+def test_an_endpoint_is_asked_and_nothing_else(run, stub, tmp_path, monkeypatch, request, command):
+    """The address behind a comma belongs to the model before it, on every surface."""
+    pytest.importorskip("openai")
+    name = f"echo/{request.node.callspec.id}"
+    model = f"openai:{name},base_url={stub}/v1"
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-the-provider")
+    resolve = socket.getaddrinfo
+
+    def only_here(host, *rest, **more):
+        assert host in ("127.0.0.1", b"127.0.0.1"), f"{host} was asked"
+        return resolve(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_here)
+    (tmp_path / "grid.yaml").write_text(
+        f"data: sample\ndefense: vanilla\nattack: none\nlimit: 1\ngenerator: [{{name: 'openai:{name}', "
+        f"base_url: '{stub}/v1'}}]\n"
+    )
+    limit = () if "--config" in command else ("--limit", 1)
+    result = run("evaluate", *(word.format(model=model) for word in command), *limit)
+    assert result.exit_code in (0, 1), result.stderr
+    assert statistics(stub)["calls"].get(name, 0) > 0
+    assert "could not begin" not in result.stderr or "preset" in name

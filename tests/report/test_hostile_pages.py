@@ -21,11 +21,10 @@ from unpoison.bench.redteam.results import Results, Trial
 from unpoison.bench.report.front_page import Brief, Case, KeyFigure, Risk
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
-from unpoison.report.charts import Bars, Lines, Scatter, Series
+from unpoison.report.charts import Lines, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.pages import resource
 from unpoison.report.rendering import page as page_of_screenings
-from unpoison.report.svg_file import figure_file, svg_file
 from unpoison.scan.audit import audit_rows
 from unpoison.scan.audit_report import audit_page
 from unpoison.scan.findings import Finding, Scan
@@ -75,8 +74,6 @@ def test_screenings() -> None:
 
 FIGURES = (
     Lines(hostile("lines"), hostile("across"), hostile("up"), (Series(hostile("series"), 0, ((LINK, wilson(1, 2)),)),)),
-    Scatter(hostile("scatter"), "x", "y", ((hostile("point"), 1, wilson(1, 2), wilson(1, 2)),)),
-    Bars(hostile("bars"), "x", "y", ((hostile("bar"), "kept", (0.5, 0.2)),)),
 )
 
 
@@ -87,6 +84,7 @@ def test_reports_in_every_part() -> None:
         ((hostile("row"), hostile("cell")),),
         ("", hostile("hint")),
         quotes=(hostile("cell-quote"),),
+        note=hostile("table-note"),
     )
     section = Section("s", "S", hostile("text"), [hostile("notes")], [table], FIGURES, left_out=hostile("left-out"))
     share = wilson(1, 2)
@@ -103,17 +101,17 @@ def test_reports_in_every_part() -> None:
         (hostile("action"),),
         (Risk(hostile("risk"), hostile("risk-name"), hostile("finding")),),
     )
-    manifest = {"facts": [("command", hostile("command"))], "json": hostile("json")}
-    sections = [section, Section("m", "Manifest", part="manifest.html", data=manifest)]
+    sections = [section]
+    facts = [(hostile("command"), hostile("command"))]
     questions = {"cells": [{"records": [{"answer": hostile("answer")}]}]}
     in_all = ["title", "text", "notes", "table", "column", "other", "row", "cell", "hint", "cell-quote", "left-out"]
-    in_all += ["lines", "series", "scatter", "point", "bars", "bar", "across", "up", "command", "json"]
+    in_all += ["lines", "series", "across", "up", "table-note", "command"]
     in_brief = ["fact", "value", "verdict", "setting", "warning", "figure", "figure-note", "asked", "outcome", "right"]
     in_brief += ["wanted", "reply", "planted", "why", "numbers", "action", "risk", "risk-name", "finding"]
-    text = document(hostile("title"), sections, lead=[hostile("lead")], brief=brief, questions=questions)
+    text = document(hostile("title"), sections, facts=facts, lead=[hostile("lead")], brief=brief, questions=questions)
     check(text, [*in_all, *in_brief, "lead", "answer"])
     assert PAYLOAD not in text
-    check(document(hostile("title"), sections, warning=hostile("loud")), [*in_all, "loud"])
+    check(document(hostile("title"), sections, facts=facts, warning=hostile("loud")), [*in_all, "loud"])
 
 
 def test_red_team_pages() -> None:
@@ -157,15 +155,6 @@ def test_audits() -> None:
         for hour in range(30)
     ]
     check(audit_page(audit_rows(rows), hostile("remark")), ["id", "source", "author", "question", "remark"])
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
-def test_pictures(figure: Lines | Scatter | Bars) -> None:
-    for text in (figure_file(figure), svg_file(figure, [(hostile("head"), 1, 0)])):
-        page = Page(text)
-        assert page.wrong == []
-        assert "x49x" not in text
-        assert "field x{{7*7}}x" in page.words
 
 
 IN_SCRIPTS = {"own_file(script)", "questions|tojson"}

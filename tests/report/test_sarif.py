@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from unpoison.report.sarif import Location, Result, Rule, sarif_log
 
 RULES = [Rule("planted-document", "Planted.", "It is planted.", ("security",), "warning"), Rule("gate", "A", "B")]
@@ -46,8 +44,3 @@ def test_an_address_with_half_a_surrogate_pair_is_quoted():
     (run,) = sarif_log([Result("gate", "note", "", [Location("a\ud800#")])], RULES, "1.2.3")["runs"]
     address = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert address == "a?#"
-
-
-def test_a_result_of_an_unknown_rule_is_refused():
-    with pytest.raises(KeyError):
-        sarif_log([Result("other", "note", "")], RULES, "1.2.3")

@@ -70,7 +70,8 @@ def text_table(
 def report_table(table: TableOfReport) -> Table:
     """A table of a report, for the terminal."""
     numbers = table.columns[1:]
-    return text_table(table.columns, table.rows, title=table.title, right=numbers, box=None, padding=(0, 1))
+    looks = {"caption": Text(plain(table.note)), "caption_justify": "left"} if table.note else {}
+    return text_table(table.columns, table.rows, title=table.title, right=numbers, box=None, padding=(0, 1), **looks)
 
 
 def screening_table(screening: Screening) -> Table:

@@ -24,7 +24,6 @@ from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 
 __all__ = [
-    "Against",
     "AsJson",
     "Carry",
     "Command",
@@ -65,7 +64,7 @@ def from_here(value: T) -> T:
 
 def _names_a_module(text: str) -> bool:
     try:
-        return any(":" in registry.parse(part)[0] for part in text.split(",") if ":" in part)
+        return any(":" in registry.parse(spec)[0] for spec in registry.split_specs(text))
     except OptionError:
         return False  # reported where it is read
 
@@ -238,12 +237,8 @@ pipeline_option = partial(option, rich_help_panel="For pipelines")
 FailIf = Annotated[
     list[str] | None,
     pipeline_option(
-        "--fail-if GATE", "Exit with 1 where this holds, such as 'asr > 5%' or 'upper(asr) > 10%'; may be repeated."
+        "--fail-if GATE", "Exit with 1 where this holds, such as 'asr > 5%', 'upper(asr) > 10%' or 'worse(last.json)'."
     ),
-]
-Against = Annotated[
-    Path | None,
-    pipeline_option("FILE", "Exit with 1 where a figure is significantly worse than in the JSON of this run."),
 ]
 Junit = Annotated[Path | None, pipeline_option("FILE", "Write the gates as JUnit XML.")]
 Sarif = Annotated[Path | None, pipeline_option("FILE", "Write what failed as SARIF 2.1.0.")]

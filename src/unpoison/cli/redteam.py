@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from unpoison.cli.options import Against, Command, FailIf, Junit, Sarif, argument, option
+from unpoison.cli.options import Command, FailIf, Junit, Sarif, argument, option
 
 if TYPE_CHECKING:
-    from unpoison.bench.evaluation.gates import Alert
+    from unpoison.report.sarif import Alert
     from unpoison.bench.redteam import Hosts, Results
 
 __all__ = ["EXAMPLES", "redteam"]
@@ -172,7 +172,6 @@ def run(
     report: Annotated[Path | None, option("FILE.html", "Write one page; works offline.")] = None,
     may_test: MayTest = None,
     fail_if: FailIf = None,
-    against: Against = None,
     junit: Junit = None,
     sarif: Sarif = None,
     as_json: AsJson = False,
@@ -183,13 +182,15 @@ def run(
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.cli.common import progress, say
     from unpoison.cli.display import report_table, show
-    from unpoison.cli.gates import Checks, check_outputs
+    from unpoison.cli.gates import Checks
+    from unpoison.io.output import check_writable
 
     chosen = Config.load(config)
     if limit is not None:
         chosen = chosen.model_copy(update={"limit": limit})
-    checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs((), report)
+    checks = Checks.of(MEASURES, fail_if, junit, sarif)
+    if report is not None:
+        check_writable(report)
     where = journal or config.with_suffix(".journal")
     with progress() as advance, report_removal(where):
         results = run_test(chosen, where, hosts=Hosts(may_test or ()), progress=advance)
@@ -270,7 +271,7 @@ def notes_of(results: Results) -> Sequence[str]:
 
 def alerts_of(results: Results) -> list[Alert]:
     """An alert for every answer that was the attacker's, and for every document that may remain."""
-    from unpoison.bench.evaluation.gates import Alert
+    from unpoison.report.sarif import Alert
     from unpoison.report.rendering import excerpt
 
     alerts = [

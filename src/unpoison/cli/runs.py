@@ -1,230 +1,294 @@
-"""What `unpoison evaluate` does around a run: choose what is measured, print figures, say what failed."""
+"""What `unpoison evaluate` does around a run: choose what is measured, measure it, show it, say what failed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from math import isnan
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rich.table import Table
-from rich.text import Text
 
-from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.adaptations import methods_of
+from unpoison.bench.evaluation.gates import MeasuredCell
 from unpoison.bench.evaluation.grids import Grid, axis
+from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, load_preset, preset_names
-from unpoison.bench.evaluation.runs import Run, read_manifest
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.runs import Run, folder_name, read_manifest
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
-from unpoison.bench.evaluation.summary import Summary
-from unpoison.bench.report import Report
+from unpoison.bench.evaluation.streams import ATTACKS, run_study
+from unpoison.bench.evaluation.summary import Price
+from unpoison.bench.report import WRITERS, Report, as_json, over_time, write_report
 from unpoison.bench.report.certification import guarantee_tables
-from unpoison.bench.report.paper_comparison import format_measurement
-from unpoison.bench.report.tables import heading
-from unpoison.cli.common import count_noun, say
+from unpoison.bench.report.model import is_baseline
+from unpoison.bench.report.paper_comparison import comparison_tables
+from unpoison.bench.report.tables import rows_left_out, summary_tables
+from unpoison.cli.common import count_noun, progress, say
 from unpoison.cli.display import report_table, show, text_table
-from unpoison.errors import OptionError
-from unpoison.report.rendering import plain
+from unpoison.cli.gates import Checks
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.output import check_writable
+from unpoison.io.settings import load_yaml
+from unpoison.models.loading import answer_judge, best_reader
+from unpoison.report.files import check_suffix, write_text
+from unpoison.runtime.driver import Limits
 
-__all__ = [
-    "Chosen",
-    "check_certified",
-    "choose",
-    "presets_table",
-    "say_outcome",
-    "say_problems",
-    "show_certified",
-    "show_figures",
-]
+__all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
 
-SHOWN = ("poisoned", "asr", "accuracy")
-CLEAN = ("gold_lost", "clean_kept", "accuracy")
-"""What a defense does where nothing is planted."""
+RUNS = Path("unpoison-runs")
+"""Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
 
 MAX_PROBLEMS = 20
-"""So many rows left out, and so many failures, are told one by one."""
+"""Problems that are told one by one."""
 
-_FOR_PRESETS = frozenset({"data", "encoder", "retriever", "generator", "nli", "seed", "limit"})
+FOR_PRESETS = frozenset({"data", "encoder", "retriever", "generator", "nli", "seed", "limit"})
+FOR_STREAMS = frozenset({"defense", "encoder", "generator", "nli", "limit"})
+"""The options that go with --preset and with --stream."""
+
+PIPELINES = (".xml", ".sarif")
+"""Suffixes of what a pipeline reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration file says of a run beside its axes.
+
+    Attributes:
+        judge: Scores long answers.
+        grader: Grades short answers.
+        prices: By model, such as `gpt-4o-mini: 0.15/0.6`.
+        deadline: Seconds of one answer, at most.
+        retry_failed: Try again what failed before.
+        vectors: Where encoders remember their vectors.
+    """
+
+    judge: str | None = None
+    grader: str | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    deadline: float = 120.0
+    retry_failed: bool = False
+    vectors: Path | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Read the values.
+
+        Raises:
+            OptionError: One that cannot be used.
+        """
+        prices, deadline, vectors = values.get("prices") or {}, values.get("deadline", 120.0), values.get("vectors")
+        if not isinstance(prices, Mapping):
+            raise OptionError(f"prices must map models to IN/OUT per million tokens, got {clip(prices)}")
+        if isinstance(deadline, bool) or not isinstance(deadline, (int, float)):
+            raise OptionError(f"deadline must be a number of seconds, got {clip(deadline)}")
+        return cls(
+            judge=values.get("judge"),
+            grader=values.get("grader"),
+            prices=dict(Price.of(f"{model}={price}") for model, price in prices.items()),
+            deadline=float(deadline),
+            retry_failed=values.get("retry_failed") is True,
+            vectors=None if vectors is None else Path(str(vectors)),
+        )
+
+
+SETTINGS = tuple(Settings.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
 class Chosen:
     """What is measured.
 
     Attributes:
         scenarios: The cells.
+        source: The file that alerts of a pipeline are shown at.
+        settings: How it is measured.
         preset: The paper's table that is run again, if any.
         manifest: The manifest of the run that is repeated, if any.
     """
 
     scenarios: tuple[Scenario, ...]
+    source: str
+    settings: Settings = field(default_factory=Settings)
     preset: Preset | None = None
     manifest: Mapping[str, Any] | None = None
 
 
-def choose(
-    given: dict[str, Any],
-    config: Path | None,
-    preset: str | None,
-    manifest: Path | None,
-    grader: str | None = None,
-) -> Chosen:
+@dataclass(frozen=True)
+class Outputs:
+    """What is written, and what a run is held against.
+
+    Attributes:
+        files: What is written, for readers and for pipelines.
+        checks: The gates, with the files for pipelines.
+        as_json: Whether JSON goes to standard output in place of tables.
+    """
+
+    files: tuple[Path, ...]
+    checks: Checks
+    as_json: bool
+
+    @property
+    def reports(self) -> tuple[Path, ...]:
+        """The files for readers."""
+        return tuple(path for path in self.files if path.suffix.lower() not in PIPELINES)
+
+    @classmethod
+    def of(cls, files: Sequence[Path], fail_if: Sequence[str], *, as_json: bool) -> Self:
+        """See early that everything can be written and every gate read; no empty file is left behind.
+
+        Raises:
+            OptionError, UnknownNameError: A suffix that names no form; no such gate.
+            OSError: A file that cannot be written.
+        """
+        by_suffix = [(check_suffix(path, (*WRITERS, *PIPELINES)), path) for path in files]
+        for _, path in by_suffix:
+            check_writable(path)
+        junit, sarif = (next((path for kind, path in by_suffix if kind == name), None) for name in PIPELINES)
+        return cls(tuple(files), Checks.of(MEASURES, fail_if, junit, sarif), as_json)
+
+
+def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Chosen:
     """The scenarios of the command line.
 
     Raises:
         OptionError: Options that exclude each other.
     """
-    if sum(recorded is not None for recorded in (config, preset, manifest)) > 1:
-        raise OptionError("--config, --preset and --manifest exclude each other; give one of them")
-    if manifest is not None:
-        _refuse(given, frozenset(), "--manifest")
-        recorded = read_manifest(manifest)
-        return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in recorded["cells"]), manifest=recorded)
-    if preset is not None:
-        if preset in stream_preset_names():
-            raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
-        _refuse(given, _FOR_PRESETS, "--preset")
-        table = load_preset(preset, grader=grader, **{name: _single(name, value) for name, value in given.items()})
-        for line in table.describe().splitlines():
-            say(line)
-        if not table.scenarios:
-            raise OptionError(f"nothing of {preset} can be measured here: {'; '.join(table.lacks)}")
-        return Chosen(table.scenarios, preset=table)
-    if config is not None:
-        return Chosen(Grid.load(config, **given).scenarios())
-    return Chosen(Grid.of({"data": ["sample"], "defense": ["guard"], **given}).scenarios())
+    source = str(config) if config is not None else str(given.get("data", ["sample"])[0])
+    if config is not None and config.suffix == ".json":
+        _refuse([*given, *(["preset"] if preset else [])], frozenset(), f"the manifest {config}")
+        recorded = read_manifest(config)
+        scenarios = tuple(Scenario.from_dict(cell["scenario"]) for cell in recorded["cells"])
+        return Chosen(scenarios, source, manifest=recorded)
+    values: Any = {} if config is None else load_yaml(config)
+    if not isinstance(values, dict):
+        raise InputError(f"{config} must hold a mapping such as 'defense: [grada]', got {clip(values)}")
+    settings = Settings.of(values)
+    axes = {**{name: value for name, value in values.items() if name not in SETTINGS}, **given}
+    if preset is None:
+        grid = Grid.of({"data": ["sample"], "defense": ["guard"], **axes})
+        return Chosen(grid.scenarios(), source, settings)
+    if preset in stream_preset_names():
+        raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
+    _refuse(axes, FOR_PRESETS, "--preset")
+    table = load_preset(preset, grader=settings.grader, **{name: _single(name, v) for name, v in axes.items()})
+    for line in table.describe():
+        say(line)
+    if not table.scenarios:
+        raise OptionError(f"nothing of {preset} can be measured here: {'; '.join(table.lacks)}")
+    return Chosen(table.scenarios, source, settings, preset=table)
 
 
-def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> None:
+def _refuse(given: Sequence[str] | Mapping[str, Any], allowed: frozenset[str], owner: str) -> None:
     for name in given:
         if name not in allowed:
-            raise OptionError(f"{option} says what is measured; leave --{name.replace('_', '-')} out")
+            raise OptionError(f"{owner} says what is measured; leave {name} out")
 
 
 def _single(name: str, value: Any) -> Any:
-    """The one value of an axis, as a preset takes it; seeds may be several."""
-    if not isinstance(value, list):
-        return value
-    if name == "seed":
-        return axis("seed", value)
-    if len(value) > 1 or (name != "data" and "," in value[0]):
-        raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
-    return value[0]
+    """The one value of an axis, as presets and streams take it; seeds may be several."""
+    values = axis(name, value)
+    if name != "seed" and len(values) > 1:
+        raise OptionError(f"give one {name} here, got {clip(', '.join(map(str, values)))}")
+    return values if name == "seed" else values[0]
 
 
-def show_figures(report: Report) -> None:
-    """Every table on standard output, the preset's last."""
-    show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
-    for table in figures_tables(report):
-        show(table, "")
-    if report.preset is not None:
-        show(comparison_table(report, report.preset))
+def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) -> list[str]:
+    """Make questions from documents and write them beside the run, with the documents as passages to retrieve from.
 
-
-def check_certified(certified: bool, clean: bool) -> None:
-    """See early that there will be something to certify.
+    Returns:
+        The file of questions, in place of the data.
 
     Raises:
-        OptionError: Answers without an attack are not measured.
+        OptionError: Not one folder or file of documents.
+        InputError: No question can be made of it.
     """
-    if certified and not clean:
-        raise OptionError("--certify counts answers given without an attack; leave out --no-clean")
+    from unpoison.bench.questions import make_questions, read_documents, write_questions
+    from unpoison.models.loading import can_write, load_generator
+
+    documents, problems = read_documents(_single("data", given.get("data", ())))
+    for problem in problems[:MAX_PROBLEMS]:
+        say(f"note: {problem}")
+    spec = axis("generator", given["generator"])[0] if "generator" in given else None
+    writer = load_generator(spec) if spec is not None and can_write(spec) else None
+    made = make_questions(documents, count, generator=writer)
+    path = write_questions(made, (folder or RUNS) / "questions")
+    say(f"{count_noun(len(made.questions), 'question')} are in {path}; read them before you trust a figure")
+    return [str(path)]
 
 
-def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
-    """Certified accuracy, or why there is none, where it is wanted."""
-    if not wanted:
-        return
-    tables = guarantee_tables(report)
-    if not tables:
-        say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
-    for certified in tables if to_stdout else ():
-        show(report_table(certified), "")
+def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) -> int:
+    """Measure what was chosen, write and show it; the exit code."""
+    outputs.checks.need_generator(scenario.generator for scenario in chosen.scenarios)
+    run = _run(chosen, folder, jobs)
+    report = Report.of(run, prices=chosen.settings.prices, preset=chosen.preset)
+    usable = sum(len(cell.usable) for cell in run.cells)
+    attacked = [cell for cell in run.cells if not cell.scenario.clean] or run.cells
+    if chosen.preset is not None and not any(cell.usable for cell in attacked):
+        first = next((problem for summary in report.summaries for problem in summary.problems), "no question")
+        raise InputError(f"{chosen.preset.name} is not for this data, no attack of it could be measured: {first}")
+    for path in outputs.reports:
+        write_report(report, path)
+    if outputs.as_json:
+        print(as_json(report), end="")  # noqa: T201  this is what the command line is for
+    else:
+        show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
+        compared = (part for table in comparison_tables(report) for part in table.split(4))
+        for table in (*summary_tables(report, short=True), *guarantee_tables(report), *compared):
+            show(report_table(table), "")
+    _say_problems(report)
+    failures = [problem for summary in report.summaries for problem in summary.problems]
+    return outputs.checks.conclude(_measured_cells(report), failures, _say_outcome(run, usable), chosen.source)
 
 
-def figures_tables(report: Report) -> Iterator[Table]:
-    """One table for each scenario, defenses below one another; beside each what it does without an attack."""
-    shown = [name for name in SHOWN if any(summary.applies(name) for summary in report.summaries)]
-    beside = [name for name in CLEAN if name not in SHOWN or name in shown]
-    for scenario, group in report.groups():
-        table = Table(box=None, padding=(0, 1), title_justify="left")
-        table.title = Text(plain(report.caption(scenario)), style="bold")
-        table.add_column("defense", overflow="fold")
-        for name in shown:
-            table.add_column(heading(MEASURES[name]), justify="right")
-        clean = [name for name in beside if not (scenario.clean and name in shown)]
-        for name in clean:
-            title = heading(MEASURES[name])
-            table.add_column(title if scenario.clean else f"clean: {title}", justify="right")
-        for summary in group:
-            twin = report.twin(summary)
-            own = [_with_interval(summary[name]) for name in shown]
-            table.add_row(Text(plain(summary.scenario.defense)), *own, *(_bare(twin, name) for name in clean))
-        yield table
+def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
+    """Measure, then have the replies judged and graded where that is wanted."""
+    settings = chosen.settings
+    where = folder or RUNS / folder_name(chosen.scenarios)
+    vectors = settings.vectors or (None if folder else RUNS / "vectors.db")
+    where.mkdir(parents=True, exist_ok=True)
+    with progress() as advance:
+        runner = Runner(
+            where,
+            chosen.scenarios,
+            jobs=jobs,
+            limits=Limits(deadline=settings.deadline),
+            retry_failed=settings.retry_failed,
+            vectors=vectors,
+            progress=advance,
+            command=sys.argv,
+        )
+        for difference in runner.check(chosen.manifest) if chosen.manifest is not None else ():
+            say(f"note: {difference}")
+        run = runner.run()
+        for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):
+            if spec is not None:
+                run = judge(run, runner.bench.generator(spec), jobs=jobs, progress=advance)
+    return run
 
 
-def _with_interval(estimate: Estimate) -> str:
-    """Such as "63.2 [51-74]", in percent; short, for a terminal has 80 columns."""
-    return (
-        "-"
-        if isnan(estimate.value)
-        else f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}-{100 * estimate.high:.0f}]"
-    )
-
-
-def _bare(summary: Summary | None, name: str) -> str:
-    return "-" if summary is None or not summary.applies(name) else f"{100 * summary[name].value:.1f}"
-
-
-def comparison_table(report: Report, preset: Preset) -> Table:
-    """The paper's numbers and the measured ones, each measurement once; letters lead to what is not the paper's."""
-    table = Table(title=Text(f"{preset.source}: published and measured"), title_justify="left", caption_justify="left")
-    for name in ("model", "row", "column", "measure"):
-        table.add_column(name, overflow="fold")
-    for name in ("published %", "measured %"):
-        table.add_column(name, justify="right")
-    table.add_column("differs in")
-    by_scenario = {summary.scenario: summary for summary in report.summaries}
-    letters: dict[str, str] = {}
-    shown = set[tuple[Scenario | None, str]]()
-    for entry in preset.published:
-        key = (entry.scenario, entry.measure)
-        ours = "as above" if key in shown else format_measurement(preset, entry, by_scenario)
-        if ours and entry.scenario is not None:
-            shown.add(key)
-        differs = [letters.setdefault(t, _letter(len(letters))) for t in (*entry.row_differs, *entry.column_differs)]
-        cells = (plain(entry.table), plain(entry.label), plain(entry.column), entry.measure, entry.printed)
-        table.add_row(*map(Text, (*cells, ours, " ".join(differs))))
-    table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
-    return table
-
-
-def _letter(number: int) -> str:
-    """A to z, then aa, ab, ..."""
-    return (chr(96 + number // 26) if number >= 26 else "") + chr(97 + number % 26)
-
-
-def presets_table() -> Table:
-    """Every preset with its source."""
-    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
-    for name in stream_preset_names():
-        over_time = load_stream_preset(name, generator="extractive", nli="lexical")
-        rows.append((name, over_time.source, f"{over_time.title} (--stream)"))
-    return text_table(("preset", "source", "what it shows"), rows, box=None)
-
-
-def say_problems(report: Report) -> None:
-    """Tell what was left out, what could not begin, what failed, and which attacks fell short."""
-    remarks = [
-        f"{source}: {row}"
-        for source, source_report in report.run.manifest["data"].items()
-        for row in source_report["left_out"]
+def _measured_cells(report: Report) -> list[MeasuredCell]:
+    return [
+        MeasuredCell(
+            summary.id,
+            f"{summary.scenario.defense}, {report.caption(summary.scenario)}",
+            summary.figures,
+            clean=summary.scenario.clean,
+            baseline=is_baseline(summary.scenario.defense),
+        )
+        for summary in report.summaries
     ]
-    for summary in report.summaries:
-        caption = f"{summary.scenario.defense}, {report.caption(summary.scenario)}"
-        remarks += [f"{caption}: {problem}" for problem in summary.problems]
+
+
+def _say_problems(report: Report) -> None:
+    """Tell what was left out, what could not begin, what failed, and which attacks fell short; one thing once."""
+    counts = Counter(problem for summary in report.summaries for problem in summary.problems)
+    remarks = rows_left_out(report)
+    remarks += [problem if n == 1 else f"{problem} (in {n} scenarios)" for problem, n in counts.items()]
     for line in remarks[:MAX_PROBLEMS]:
         say(line)
     if len(remarks) > MAX_PROBLEMS:
@@ -238,9 +302,8 @@ def say_problems(report: Report) -> None:
         say(f"note: {attack} x {poisons}: {100 * (1 - share):.0f} % of the planted texts missed the attack's own goal")
 
 
-def say_outcome(run: Run) -> int:
+def _say_outcome(run: Run, usable: int) -> int:
     """One line at the end, and the exit code: 0 all measured, 1 some failed, 2 nothing was measured."""
-    usable = sum(len(cell.usable) for cell in run.cells)
     failed = sum(len(cell.failures) for cell in run.cells)
     broken = sum(cell.error is not None for cell in run.cells)
     resumed = run.manifest["resumed"]
@@ -252,3 +315,67 @@ def say_outcome(run: Run) -> int:
         + f"; the run is in {run.folder}"
     )
     return 2 if not usable else 1 if failed or broken else 0
+
+
+def presets_table() -> Table:
+    """Every preset with its source."""
+    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
+    for name in stream_preset_names():
+        over = load_stream_preset(name, generator="extractive", nli="lexical")
+        rows.append((name, over.source, f"{over.title} (--stream)"))
+    return text_table(("preset", "source", "what it shows"), rows, box=None)
+
+
+def measure_over_time(
+    data: str,
+    given: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    preset: str | None,
+    folder: Path | None,
+    outputs: Outputs,
+) -> int:
+    """Measure over time, write and show it; the exit code.
+
+    Raises:
+        OptionError: An option that means nothing over time or beside a preset, or several models of one kind.
+        UnknownNameError: No such preset over time.
+        InputError: Data that cannot be read.
+        ModelError: A model failed for good.
+    """
+    _refuse([*given, *(name for name, value in plan.items() if value)], FOR_STREAMS, "--stream")
+    writers = {path: over_time.WRITERS[check_suffix(path, over_time.WRITERS)] for path in outputs.files}
+    models = {name: _single(name, given[name]) for name in ("generator", "nli", "encoder", "limit") if name in given}
+    generator = models.setdefault("generator", best_reader())
+    table = None
+    if preset is not None:
+        _refuse(given, FOR_STREAMS - {"defense"}, "--preset")
+        nli = str(answer_judge(models.get("nli"), generator))
+        table = load_stream_preset(preset, generator=generator, nli=nli)
+        for line in table.describe():
+            say(line)
+    methods = methods_of(axis("defense", given.get("defense", "vanilla,radar"))) if table is None else table.methods
+    where = folder or RUNS / "streams"
+    where.mkdir(parents=True, exist_ok=True)
+    with progress() as advance:
+        study = run_study(
+            data,
+            methods,
+            attacks=ATTACKS if table is None else table.attacks,
+            limits=Limits(deadline=120.0),
+            replies=where / "replies.db",
+            progress=advance,
+            **models,
+        )
+    for path, text_of in writers.items():
+        write_text(path, text_of(study, table))
+    if outputs.as_json:
+        print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
+    else:
+        show(over_time.study_summary(study), "Percent, with 95 % intervals.", "")
+        for one in over_time.study_tables(study, table):
+            show(report_table(one), "")
+    for line in study.left_out:
+        say(f"left out: {line}")
+    answers = sum(len(result.records) for results in study.results.values() for result in results.values())
+    say(f"measured {count_noun(answers, 'answer')} of {count_noun(len(methods), 'method')} over time")
+    return 0

@@ -29,12 +29,14 @@ __all__ = [
     "create",
     "entry_point",
     "find",
+    "format_spec",
     "names",
     "options",
     "own_code",
     "parse",
     "read_options",
     "split_options",
+    "split_specs",
 ]
 
 BUILT_IN: dict[str, dict[str, str]] = {
@@ -215,14 +217,19 @@ def options(target: Any) -> list[Option]:
 
     Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
     """
+    return list(_options(target))
+
+
+@cache
+def _options(target: Any) -> tuple[Option, ...]:
     hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
     parameters = inspect.signature(target).parameters.values()
     hints = {p.name: type(p.default) for p in parameters if type(p.default) in (int, float, bool, str)} | hints
-    return [
+    return tuple(
         Option(parameter.name, hints[parameter.name], parameter.default)
         for parameter in parameters
         if parameter.name in hints and _simple(hints[parameter.name]) and not parameter.name.endswith("_key")
-    ]
+    )
 
 
 def create(kind: str, spec: str, **given: Any) -> Any:
@@ -276,6 +283,38 @@ def split_options(text: str, owner: str) -> dict[str, str]:
             raise OptionError(f"{option.strip()} is given twice in {clip(owner)}; give it once")
         chosen[option.strip()] = value.strip()
     return chosen
+
+
+def split_specs(text: str, *, models: bool = False) -> list[str]:
+    """Option strings with commas between them: `grada:alpha=0.3,keep=5,ragdefender` are two.
+
+    A comma ends an option string unless `option=value` follows, without a colon before the equals sign. This is the
+    one parser of such lists: on command lines, in YAML files and in Python.
+
+    Args:
+        text: Such as `openai:m,base_url=http://127.0.0.1:1/v1,reader`.
+        models: Whether they name models, whose options all follow a comma: `reader,threshold=0.9`. Those of defenses
+            and attacks follow a colon: `grada,alpha=0.3` becomes `grada:alpha=0.3`.
+
+    Raises:
+        OptionError: It begins with an option.
+    """
+    option_strings: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, _ = part.partition("=")
+        if not equals or ":" in name:
+            option_strings.append(part)
+        elif not option_strings:
+            raise OptionError(f"{clip(text)} begins with an option; write name:option=value,option=value")
+        else:
+            option_strings[-1] += f"{',' if models or ':' in option_strings[-1] else ':'}{part}"
+    return option_strings
+
+
+def format_spec(name: str, options: Mapping[str, Any], *, models: bool = False) -> str:
+    """The option string of a name, which may have options already, and further options."""
+    pairs = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()]
+    return split_specs(",".join([name, *pairs]), models=models)[0]
 
 
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}

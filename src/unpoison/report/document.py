@@ -5,11 +5,11 @@ Whatever stands in it may be hostile: the templates escape it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unpoison.report.charts import Figure
+from unpoison.report.charts import Lines
 from unpoison.report.pages import render
 
 __all__ = ["Section", "Table", "document"]
@@ -27,6 +27,7 @@ class Table:
         marks: The best and the worst cells by (row, column), where rows differ and one side is good.
         quotes: A text below the name of each row; empty for none.
         flagged: Rows to look at.
+        note: A sentence below the title; "" for none.
         breadth: Columns beside the first one that fit on a page; a broader table goes on below with the same rows.
     """
 
@@ -37,6 +38,7 @@ class Table:
     marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
     quotes: tuple[str, ...] = ()
     flagged: frozenset[int] = frozenset()
+    note: str = ""
     breadth: int = 6
 
     @property
@@ -44,6 +46,14 @@ class Table:
         """The columns beside the first one that stand side by side."""
         columns = list(range(1, len(self.columns)))
         return [columns[start : start + self.breadth] for start in range(0, len(columns), self.breadth)] or [[]]
+
+    def split(self, breadth: int) -> Iterator[Table]:
+        """The table in parts of so many columns beside the first one, for a terminal."""
+        for number, columns in enumerate(replace(self, breadth=breadth).parts):
+            chosen = [0, *columns]
+            rows = tuple(tuple(row[i] for i in chosen) for row in self.rows)
+            title = f"{self.title}{' (continued)' if number else ''}"
+            yield replace(self, title=title, columns=tuple(self.columns[i] for i in chosen), rows=rows)
 
     def hint(self, column: int) -> str:
         """What a column means, "" where nothing is said."""
@@ -59,7 +69,6 @@ class Section:
         text: A sentence at its beginning.
         notes: A list of remarks.
         tables, figures: In order.
-        terms: Names of ours with the sentences that explain each.
         part: A template for what else it has, and its `data`.
         left_out: A sentence at its end: what is not shown.
     """
@@ -69,8 +78,7 @@ class Section:
     text: str = ""
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()
-    figures: Sequence[Figure] = ()
-    terms: Sequence[tuple[str, Sequence[str]]] = ()
+    figures: Sequence[Lines] = ()
     part: str = ""
     data: Any = None
     left_out: str = ""
@@ -85,6 +93,7 @@ def document(
     title: str,
     sections: Iterable[Section],
     *,
+    facts: Sequence[tuple[str, str]] = (),
     lead: Sequence[str] = (),
     warning: str = "",
     brief: object = None,
@@ -95,6 +104,7 @@ def document(
     Args:
         title: The heading, also of the window.
         sections: What follows, with links to them; empty ones are left out.
+        facts: What was looked at, when, by which version: (name, value).
         lead: Sentences before them.
         warning: What the reader must know before believing it.
         brief: A first page, such as a `bench.report.front_page.Brief`; the sections are folded behind it.
@@ -106,6 +116,7 @@ def document(
         "report.html",
         title=title,
         sections=shown,
+        facts=facts,
         lead=lead,
         warning=warning,
         brief=brief,

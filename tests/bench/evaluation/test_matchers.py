@@ -1,31 +1,12 @@
+from itertools import product
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation.matchers import MATCHERS, contains_either, lower_text, matcher, squad, trim_text
+from unpoison.bench.evaluation.matchers import MATCHERS, contains_either, matcher
 from unpoison.errors import UnknownNameError
 
 GOLD, TARGET = ["Paris"], ["Lyon"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [(" Paris. ", "paris"), ("Paris..", "paris."), (".", "."), ("", ""), ("  ", ""), (7, "7")]
-)
-def test_trimmed_drops_one_final_period_but_never_the_only_character(text, expected):
-    assert trim_text(text) == expected
-
-
-def test_lowered_keeps_the_period():
-    assert lower_text(" Paris.") == "paris."
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("The  Paris!", "paris"), ("an A-team, the end", "ateam end"), ("theatre", "theatre"), ("!?", ""), ("the", "")],
-)
-def test_squad_deletes_punctuation_and_articles(text, expected):
-    assert squad(text) == expected
 
 
 # reply: PoisonedRAG ASR, TrustRAG ASR and ACC, GRADA code EM, RAGDefender code ASR and ACC, SQuAD EM
@@ -82,18 +63,12 @@ def test_grada_code_counts_the_target_but_inverts_accuracy():
     assert rule.correct("1776.", ["July 4, 1776"])
 
 
-@given(st.sampled_from(sorted(MATCHERS)), st.sampled_from(["", " ", "\t\n"]), st.text(max_size=20))
-def test_nothing_matches_an_empty_string(name, empty, text):
+@pytest.mark.parametrize("name", sorted(MATCHERS))
+def test_nothing_matches_an_empty_string(name):
     rule = MATCHERS[name]
-    for reply, answer in ((empty, text), (text, empty)):
+    for reply, answer in product(["", " ", "\t\n"], ["Lyon", "a", "", "."]):
         assert not rule.correct(reply, [answer])
         assert not rule.is_attack_success(reply, [answer], [])
-
-
-@given(st.text(max_size=30), st.text(max_size=10))
-def test_a_token_match_is_always_a_substring_of_the_normalised_reply(reply, answer):
-    if matcher("token").correct(reply, [answer]):
-        assert squad(answer) in squad(reply)
 
 
 def test_an_unknown_matcher_is_named_with_the_nearest():
@@ -133,3 +108,31 @@ def test_answers_that_contain_each_other(first, second, expected):
 def test_matching_works_without_spaces_between_words(reply: str, answer: str, holds: bool) -> None:
     assert MATCHERS["token"].correct(reply, [answer]) is holds
     assert contains_answer(reply, answer) is holds
+
+
+SAYS_RIGHT = [
+    "It is not in Lyon; it is in Paris.",
+    "It is in Paris, not Lyon.",
+    "Not Lyon but Paris.",
+    "It isn't Lyon, it's Paris.",
+    "It isn\u2019t Lyon. It's Paris.",
+    "Lyon is wrong; Paris is right.",
+    "Contrary to claims that it is Lyon, it is Paris.",
+    "Paris rather than Lyon.",
+    "Neither Lyon nor Nice: Paris.",
+    "Not only Paris but also its suburbs.",
+    "There is no doubt that it is Paris.",
+    "No, it is Paris.",
+    "Paris, which is not in the south.",
+]
+SAYS_NEITHER = ["Lyon or Paris.", "Some say Lyon, others say Paris.", "It is not Lyon.", "I cannot say whether Paris."]
+
+
+@pytest.mark.parametrize("reply", SAYS_RIGHT + SAYS_NEITHER)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_denied_answers_do_not_count_and_both_count_as_neither(reply: str, swapped: bool) -> None:
+    """The default rule, for right answers and for the attacker's alike."""
+    right, wrong = (TARGET, GOLD) if swapped else (GOLD, TARGET)
+    stated = reply in SAYS_RIGHT
+    assert matcher().correct(reply, right, wrong) is (stated and not swapped)
+    assert matcher().is_attack_success(reply, wrong, right) is (stated and swapped)

@@ -79,7 +79,7 @@ def test_scores_that_separate_poison():
 def test_answers_are_matched_by_each_papers_rule():
     answered = record([0], 1, answer="Paris Hilton, of Lyon.", correct=("Paris",), wanted=("Lyon",), abstained=False)
     figures = values(answered)
-    assert (figures["accuracy"], figures["asr"], figures["asr_exclusive"], figures["exact_match"]) == (1, 1, 0, 0)
+    assert (figures["accuracy"], figures["asr"], figures["asr_substring"], figures["asr_exclusive"]) == (0, 0, 1, 0)
     assert figures["abstained"] == 0
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation.grids import MAX_SCENARIOS, Grid
+from unpoison.bench.evaluation.grids import MAX_SCENARIOS, Grid, axis
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import parse_variations, split_specs
+from unpoison.core.registry import split_specs
 from unpoison.errors import InputError, OptionError, UnknownNameError
 
 
@@ -115,6 +115,19 @@ def test_joined_option_strings_split_again(parts):
     assert split_specs(",".join(specs)) == specs
 
 
+@pytest.mark.parametrize(
+    ("text", "models"),
+    [
+        ("openai:m,base_url=http://127.0.0.1:1/v1", ["openai:m,base_url=http://127.0.0.1:1/v1"]),
+        ("reader,threshold=0.9,extractive", ["reader,threshold=0.9", "extractive"]),
+        ({"name": "openai:m", "temperature": [0, 1]}, ["openai:m,temperature=0", "openai:m,temperature=1"]),
+    ],
+)
+def test_models_take_options_on_every_axis(text, models):
+    for name in ("encoder", "generator", "nli", "retriever"):
+        assert axis(name, text) == tuple(models)
+
+
 def test_an_option_without_a_name_is_refused():
     with pytest.raises(OptionError, match="begins with an option"):
         split_specs("alpha=0.3,grada")
@@ -154,42 +167,12 @@ def test_options_of_a_defense_are_axes():
     assert [s.defense for s in scenarios] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
 
 
-def test_an_option_varies_where_the_defense_has_it():
-    scenarios = grid(defense="grada:keep=10,ragdefender", vary={"alpha": "0.1,0.2"}, baseline=False, clean=False)
-    assert [s.defense for s in scenarios] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
-    with pytest.raises(OptionError, match="has an option 'beta'"):
-        grid(vary={"beta": "1"})
-    assert parse_variations(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
-    with pytest.raises(OptionError, match="varies nothing"):
-        parse_variations(["alpha"])
-
-
 def test_positions_say_policy_and_count():
     scenarios = grid(positions="1,3+5", baseline=False, clean=False)
     assert [(s.policy, s.poisons, s.positions) for s in scenarios] == [
         ("replace-at", 1, (1,)),
         ("replace-at", 2, (3, 5)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "policy", "poisons", "k"),
-    [
-        ("poisonedrag:5", "retrieve", 5, 5),
-        ("grada:1", "retrieve", 1, 10),
-        ("trustrag:0.4", "retrieve", 2, 5),
-        ("ragdefender:2x5", "pool", 10, 5),
-        ("ragdefender:4x2", "pool", 8, 2),
-    ],
-)
-def test_poison_in_each_papers_measure(text, policy, poisons, k):
-    (scenario,) = grid(rate=text, baseline=False, clean=False)
-    assert (scenario.policy, scenario.poisons, scenario.k) == (policy, poisons, k)
-
-
-def test_radars_places_count_from_one():
-    (scenario,) = grid(rate="radar:48+49+50", baseline=False, clean=False)
-    assert (scenario.policy, scenario.positions, scenario.k) == ("replace-at", (48, 49, 50), 50)
 
 
 @pytest.mark.parametrize(
@@ -203,9 +186,8 @@ def test_radars_places_count_from_one():
         ({"poisons": True}, OptionError, "poisons cannot be True"),
         ({"poisons": []}, OptionError, "poisons has no value"),
         ({"baseline": "yes"}, OptionError, "baseline must be true or false"),
-        ({"rate": "grada:1", "k": 5}, OptionError, "says already what k says"),
-        ({"positions": "1", "poisons": 1}, OptionError, "says already what poisons says"),
-        ({"positions": "1", "policy": "middle"}, OptionError, "leave the policy out"),
+        ({"positions": "1", "poisons": 1}, OptionError, "leave the others out"),
+        ({"positions": "1", "policy": "middle"}, OptionError, "leave the others out"),
         ({"defense": [{"alpha": 1}]}, OptionError, "a mapping with a name"),
         ({"seed": list(range(MAX_SCENARIOS + 1))}, OptionError, "more than"),
     ],
@@ -213,36 +195,6 @@ def test_radars_places_count_from_one():
 def test_bad_grids(axes, error, message):
     with pytest.raises(error, match=message):
         grid(**axes)
-
-
-def test_a_grid_in_yaml(tmp_path):
-    path = tmp_path / "grid.yaml"
-    path.write_text(
-        "data: [sample]\nattack: [pia, {name: published, prefix: [true, false]}]\npoisons: [1, 3]\n"
-        "defense: [trustrag]\ngenerator: [null, extractive]\nnli_noise: 0.1\nbaseline: false\nclean: false\n"
-    )
-    scenarios = Grid.load(path, poisons="2").scenarios()
-    assert len(scenarios) == 6
-    assert {s.attack for s in scenarios} == {"pia", "published:prefix=true", "published:prefix=false"}
-    assert {s.generator for s in scenarios} == {None, "extractive"}
-    assert {(s.poisons, s.nli_noise) for s in scenarios} == {(2, 0.1)}
-
-
-@pytest.mark.parametrize(
-    ("content", "error", "message"),
-    [
-        ("data: [", InputError, "is no YAML"),
-        ("- grada", InputError, "must hold a mapping"),
-        ("data: sample\ndefence: grada", UnknownNameError, "did you mean 'defense'"),
-        ("data: sample\ndefense: grada\nk: none", OptionError, "grid.yaml: k cannot be"),
-        ("data: !!python/object/apply:os.getcwd []", InputError, "is no YAML"),
-    ],
-)
-def test_bad_yaml(tmp_path, content, error, message):
-    path = tmp_path / "grid.yaml"
-    path.write_text(content)
-    with pytest.raises(error, match=message):
-        Grid.load(path)
 
 
 def test_clean_passages_come_from_beside_the_data(tmp_path):

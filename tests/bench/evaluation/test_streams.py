@@ -1,196 +1,334 @@
-"""Static against dynamic: which methods there are, what is measured, and the report of it."""
+"""Questions over time: readers, what methods carry, what is counted, RADAR's tables, and the report."""
 
 from __future__ import annotations
 
-import csv
-import io
+import asyncio
 import json
-import re
-from base64 import b64encode
-from hashlib import sha256
+from copy import copy
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from unpoison.bench.evaluation.adaptations import Method, methods_of
-from unpoison.bench.evaluation.streams import ATTACKS, StreamStudy, run_study
-from unpoison.bench.report import FORMATS, over_time
-from unpoison.bench.report.over_time import static_dynamic_table, study_tables
+from unpoison import Radar, TrustRag
+from unpoison.beliefs import MemoryBeliefs
+from unpoison.bench.evaluation.adaptations import Answerer, Method, _Reminded, methods_of
+from unpoison.bench.evaluation.examples import FieldError
+from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
+from unpoison.bench.evaluation.streams import ATTACKS, StepRecord, StreamResult, StreamStudy, run_stream, run_study
+from unpoison.bench.evaluation.timelines import (
+    add_time,
+    craft_steps,
+    load_timelines,
+    moment_of,
+    step_context,
+    stream_rows,
+)
+from unpoison.bench.report import over_time
+from unpoison.bench.report.over_time import study_tables
+from unpoison.bench.report.paper_comparison import SAME
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError, UnknownNameError
+from unpoison.models import ScriptedGenerator
+from unpoison.models.prompts import answer_prompt
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, TokenByToken
 
 HOSTILE = "</td><script>document.title='owned'</script><img src=x>"
 
 
 @pytest.fixture(scope="module")
-def study() -> StreamStudy:
-    return run_study("timeline", methods_of(["vanilla", "radar"]), limit=4)
+def sample():
+    return load_timelines("timeline")
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> StreamStudy:
-    """Rows without poison whose every field is markup or a formula, at times that not all questions share."""
-    rows = [
-        {
-            "id": f"{name}@{step}",
-            "series": name,
-            "time": f"={step}{HOSTILE}",
-            "question": f"who leads {name}? {HOSTILE}",
-            "correct_answers": [answer],
-            "incorrect_answers": ["nobody"],
-            "passages": [{"text": f"{answer} leads {name}. {HOSTILE}", "label": "clean"}],
-        }
-        for name, answers in (("a", ("Ada", "Bea")), ("b", ("Cleo",)))
-        for step, answer in enumerate(answers)
-    ]
-    path = tmp_path_factory.mktemp("hostile") / "rows.jsonl"
+def study() -> StreamStudy:
+    return run_study("timeline", methods_of(["vanilla", "radar"]), limit=3)
+
+
+def write(path, rows):
     path.write_text("\n".join(map(json.dumps, rows)))
-    return run_study(str(path), {HOSTILE: Method("radar", "nothing"), "=1+1": Method("radar", "beliefs")})
+    return str(path)
 
 
-def test_every_defense_is_adapted_in_every_way_and_only_radar_remembers():
-    assert list(methods_of(["vanilla", "radar:mode=reference"])) == [
-        *(f"vanilla, {way}" for way in ("static", "cumulative", "history")),
-        *(f"radar:mode=reference, {way}" for way in ("static", "cumulative", "history", "dynamic")),
+def test_the_sample_changes_stays_and_changes_back(sample):
+    assert len(sample) >= 30
+    assert all(timeline.times == ("2021", "2022", "2023", "2024") for timeline in sample)
+    kinds = {"stays": 0, "changes": 0, "returns": 0}
+    for timeline in sample:
+        answers = [step.correct_answers[0] for step in timeline.steps]
+        runs = [a for i, a in enumerate(answers) if i == 0 or a != answers[i - 1]]
+        kinds["stays" if len(runs) == 1 else "changes" if len(set(runs)) == len(runs) else "returns"] += 1
+    assert min(kinds.values()) >= 5
+
+
+def test_situatedqa_gives_one_step_a_year_with_stale_answers(tmp_path):
+    row = {"id": "s1", "question": "who is it", "correct_answers": ["B"], "incorrect_answers": ["A"], "passages": []}
+    row["timeline"] = [{"year": 2019, "answers": ["B", "B"]}, {"year": 1999, "answers": ["Ada"]}]
+    (timeline,) = load_timelines(write(tmp_path / "situated.jsonl", [row]))
+    assert timeline.times == ("1999", "2019")
+    assert [step.correct_answers for step in timeline.steps] == [("Ada",), ("B",)]
+    assert [step.incorrect_answers for step in timeline.steps] == [("B",), ("Ada",)]
+    assert (timeline.is_change(0), timeline.is_change(1)) == (False, True)
+
+
+def test_timeqa_is_grouped_by_what_is_asked_of_whom(tmp_path):
+    asked = [("Who led E from 2001 to 2003?", "P1"), ("Who led E in 1999?", "P1"), ("Who owned E in 2000?", "P2")]
+    rows = [
+        {"id": f"t{i}", "question": q, "entity": "E", "relation": relation, "passages": [], "correct_answers": ["a"]}
+        for i, (q, relation) in enumerate(asked)
     ]
-    with pytest.raises(UnknownNameError, match="did you mean 'radar'"):
-        methods_of(["rdar"])
-    with pytest.raises(OptionError, match="leave beliefs out"):
-        methods_of(["radar:beliefs=memory"])
+    first, second = sorted(load_timelines(write(tmp_path / "timeqa.jsonl", rows)), key=lambda entry: entry.id)
+    assert (first.id, first.times, [step.id for step in first.steps]) == ("E/P1", ("1999", "2001"), ["t1", "t0"])
+    assert second.times == ("2000",)
 
 
-def test_every_method_meets_every_attack_at_every_step(study):
-    assert list(study.results) == list(ATTACKS)
-    assert study.moments == ("2021", "2022", "2023", "2024")
-    for results in study.results.values():
-        assert list(results) == list(study.methods)
-        assert all(len(result.records) == study.steps == 16 for result in results.values())
-    poisoned = study.results["poison, first"]
-    assert poisoned["vanilla, static"].attack_success().value > poisoned["radar, dynamic"].attack_success().value
-    stored = {name: sum(result.stored) for name, result in poisoned.items()}
-    assert stored["radar, static"] == 0 < stored["radar, dynamic"] < stored["radar, cumulative"]
-    assert not study.left_out
+def test_a_row_of_a_stream_says_when_it_holds():
+    assert moment_of({"date": "2022/09/09"}) == "2022-09-09"
+    assert stream_rows({"question": "q", "year": 2020}, 1, "f")[0]["time"] == "2020"
+    with pytest.raises(FieldError, match="is missing"):
+        stream_rows({"question": "q"}, 1, "f")
 
 
-def test_two_studies_are_the_same_and_the_second_asks_nothing(study, tmp_path):
-    calls = []
-    methods = {name: study.methods[name] for name in ("vanilla, history", "radar, dynamic")}
-    for _ in range(2):
-        again = run_study(
-            "timeline", methods, limit=4, replies=tmp_path / "replies.db", progress=lambda *args: calls.append(args)
-        )
-        assert all(again.results[attack][name] == study.results[attack][name] for attack in ATTACKS for name in methods)
-    total = len(ATTACKS) * len(methods) * study.steps
-    assert [done for done, _, _ in calls] == [*range(1, total + 1)] * 2
-    assert calls[0][1:] == (total, "none: vanilla, history")
+def echo():
+    """Answers with the passages of its prompt."""
+    return ScriptedGenerator(lambda prompt: " ".join(prompt.passages))
 
 
-def test_attacks_without_a_text_are_left_out_and_told(hostile):
-    assert list(hostile.results) == ["none"]
-    assert hostile.left_out == tuple(
-        f"published:attack={name}: 2 of 2 questions; the first: target 'a@0' has no texts, which the attack published "
-        "requires; leave the target out or use another attack"
-        for name in ("radar-incorrect-context", "pia")
+class TestAnswerer:
+    def test_passages_are_kept_newest_first(self):
+        answerer = Answerer(Vanilla(generator=echo()), "passages")
+        assert answerer.answer("q", ["a"], key="k").text == "a"
+        assert answerer.answer("q", ["b"], key="k").text == "b a"
+        assert answerer.answer("q", ["z"], key="other").text == "z"
+        assert answerer.memory_bytes("k") == 2
+
+    def test_the_previous_answer_reaches_the_final_prompt_only(self):
+        generator = echo()
+        answerer = Answerer(Vanilla(generator=generator), "answer")
+        answerer.answer("q", ["a"], key="k")
+        answerer.answer("q", [], key="k")  # abstains, and forgets nothing
+        answerer.answer("q", ["b"], key="k")
+        assert generator.prompts[-1].passages[-1].startswith("The answer at an earlier time was: ")
+        answerer.answer("q", ["c"], key="other")
+        assert generator.prompts[-1].passages == ("c",)
+        deciding = ScriptedGenerator(lambda prompt: f"about {prompt.task}")
+        answerer = Answerer(TrustRag(deciding), "answer")
+        for _ in range(2):
+            answerer.answer("q", ["a b c", "d e f", "g h i"])
+        assert deciding.prompts[-1].notes["Earlier answer"] == "The answer at an earlier time was: about decide"
+
+    def test_a_reminded_generator_can_do_all_it_could(self):
+        class Able(ScriptedGenerator):
+            ends = frozenset({0})
+
+            def generate_batch(self, prompts, /, *, timeout=None):
+                return [self.generate(prompt) for prompt in prompts]
+
+            async def agenerate(self, prompt, /, *, timeout=None):
+                return self.generate(prompt)
+
+            def next_token(self, prompts, tokens, /):
+                self.prompts += prompts
+                return np.zeros((len(prompts), 1))
+
+            def tokens(self, text, /):
+                return [len(text)]
+
+            def text(self, tokens, /):
+                return "text"
+
+        generator, prompt = Able("a"), answer_prompt("q", ["b"])
+        reminded = _Reminded(generator, "a")
+        assert isinstance(reminded, BatchGenerator) and isinstance(reminded, AsyncGenerator)
+        assert isinstance(reminded, TokenByToken) and reminded.tokens("abc") == [3]
+        reminded.generate_batch([prompt])
+        reminded.next_token([prompt], ())
+        asyncio.run(reminded.agenerate(prompt))
+        assert [p.passages[-1] for p in generator.prompts] == ["The answer at an earlier time was: a"] * 3
+        assert not isinstance(_Reminded(echo(), "a"), BatchGenerator)
+        copy(reminded)
+
+    def test_only_radar_has_beliefs(self):
+        for defense, carries in (
+            (Vanilla(generator=echo()), "beliefs"),
+            (Radar(echo()), "beliefs"),
+            (Radar(echo(), beliefs=MemoryBeliefs()), "passages"),
+        ):
+            with pytest.raises(OptionError, match="belief"):
+                Answerer(defense, carries)
+
+
+def records(pattern: str, changed: str = "") -> list[StepRecord]:
+    """`y` right, `n` wrong, `x` the attacker's; `changed` marks the steps with a new truth by their numbers."""
+    return [StepRecord("t", i, str(i), "", c == "y", c == "x", str(i) in changed) for i, c in enumerate(pattern)]
+
+
+class TestCounts:
+    def test_accuracy_and_attack_success_by_step_and_over_all(self):
+        result = StreamResult(tuple(records("yxny")))
+        assert (result.accuracy().value, result.attack_success().value) == (0.5, 0.25)
+        assert [result.accuracy(step).value for step in range(result.steps)] == [1, 0, 0, 1]
+
+    @pytest.mark.parametrize(
+        ("pattern", "changed", "unneeded"),
+        [("yyyy", "", 0), ("yxyn", "", 1), ("yyny", "", 0.5), ("yn", "1", None), ("nn", "", None), ("ynyy", "1", 0)],
     )
-    assert hostile.moments == ("1", "2")
+    def test_unneeded_changes(self, pattern, changed, unneeded):
+        entry = StreamResult(tuple(records(pattern, changed))).spurious_changes().value
+        assert entry == pytest.approx(unneeded) if unneeded is not None else entry != entry
 
-
-def test_what_cannot_be_measured_is_refused_before_anything_is_asked(tmp_path):
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(InputError):
-        run_study(str(tmp_path / "empty.jsonl"), methods_of(["vanilla"]))
-    with pytest.raises(OptionError, match="only radar with beliefs remembers"):
-        run_study("timeline", {"vanilla": Method("vanilla", "beliefs")}, limit=1)
-
-
-def test_static_stands_beside_dynamic(study):
-    table = static_dynamic_table(study)
-    assert table.columns[1:] == tuple(
-        f"radar, {way}: {what} %" for way in ("static", "dynamic") for what in ("accuracy", "ASR")
+    @pytest.mark.parametrize(
+        ("pattern", "changed", "followed"), [("yyyy", "1", 1), ("ynny", "1", 1), ("ynnn", "1", 0), ("ynyn", "13", 0.5)]
     )
-    accuracy = study.results["poison, first"]["radar, dynamic"].accuracy()
-    row = next(row for row in table.rows if row[0] == "poison, first")
-    assert row[3].startswith(f"{100 * accuracy.value:.0f} (")
-    assert static_dynamic_table(run_study("timeline", methods_of(["vanilla"]), limit=1)) is None
+    def test_a_change_is_followed_before_the_next_one_or_not(self, pattern, changed, followed):
+        assert StreamResult(tuple(records(pattern, changed))).update_rate().value == followed
+
+    def test_intervals_resample_questions_not_steps(self):
+        """Six steps that always go together are one observation; counted as six, the coverage was one half."""
+        rng, covered = np.random.default_rng(0), 0
+        for _ in range(200):
+            told = ["yyyyyy" if right else "nnnnnn" for right in rng.random(30) < 0.7]
+            steps = [replace(one, timeline=str(i)) for i, pattern in enumerate(told) for one in records(pattern)]
+            entry = StreamResult(tuple(steps)).accuracy()
+            covered += entry.low <= 0.7 <= entry.high
+            assert entry.count == 30
+        assert covered >= 0.9 * 200
 
 
-def test_the_page_shows_every_number_and_picture_and_needs_nothing_else(study):
+class TestRun:
+    def test_poison_takes_its_place_in_every_step_or_stands_behind_the_last(self, sample):
+        step = sample[0].steps[0]
+        poison = craft_steps(sample[:1], "published:attack=pia")[0][step.id]
+        assert step_context(step, poison, 3).poison == {2}
+        assert step_context(step, poison, None).poison == {len(step.passages_by_label("clean")) - 1}
+        short = step_context(step, poison, 50)
+        assert short.poison == {len(short) - 1}
+        assert not step_context(step).poison
+
+    def test_a_step_that_cannot_be_attacked_is_told(self, sample):
+        assert set(craft_steps(sample[:2], "published:attack=garag")[1]) == {one.id for one in sample[:2]}
+        with pytest.raises(InputError, match="has no texts"):
+            run_stream(Answerer(Radar("extractive")), sample[:1], attack="published:attack=garag")
+
+    def test_the_time_can_be_told_and_memory_is_kept_under_the_question(self, sample):
+        context = add_time(step_context(sample[0].steps[0]), "2021")
+        assert context.query == "Who is the mayor of Tarnford in 2021?"
+        assert context.passages[0].title.startswith("[2021] ")
+        store, told = MemoryBeliefs(), []
+        answerer = Answerer(Radar("extractive", beliefs=store), "beliefs")
+        run_stream(answerer, sample[:2], with_date=True, progress=told.append)
+        assert len(list(store.items())) == 2
+        assert [record.kept is None for record in told] == [True, False, False, False] * 2
+
+    def test_every_method_meets_every_attack_at_every_step(self, study):
+        assert list(study.results) == list(ATTACKS)
+        assert study.moments == ("2021", "2022", "2023", "2024")
+        for results in study.results.values():
+            assert list(results) == list(study.methods)
+            assert all(len(result.records) == study.steps == 12 for result in results.values())
+        poisoned = study.results["poison, first"]
+        assert poisoned["vanilla, static"].attack_success().value > poisoned["radar, dynamic"].attack_success().value
+        stored = {name: sum(result.stored) for name, result in poisoned.items()}
+        assert stored["radar, static"] == 0 < stored["radar, dynamic"] < stored["radar, cumulative"]
+
+    def test_a_second_study_is_the_same(self, study, tmp_path):
+        methods = {name: study.methods[name] for name in ("vanilla, history", "radar, dynamic")}
+        for _ in range(2):
+            again = run_study("timeline", methods, limit=3, replies=tmp_path / "replies.db")
+            assert all(again.results[a][name] == study.results[a][name] for a in ATTACKS for name in methods)
+
+    def test_a_question_that_cannot_be_attacked_is_asked_under_no_attack_only(self, tmp_path):
+        rows = [
+            {
+                "id": f"{name}@{step}",
+                "series": name,
+                "time": f"={step}{HOSTILE}",
+                "question": f"who leads {name}? {HOSTILE}",
+                "correct_answers": ["Ada"],
+                "incorrect_answers": wrong,
+                "passages": [{"text": f"Ada leads {name}. {HOSTILE}", "label": "clean"}],
+            }
+            for name, wrong in (("a", ["Bea"]), ("b", []))
+            for step in range(2)
+        ]
+        attacks = {"none": (None, None), "PIA": ("pia:repeat=2", 1)}
+        study = run_study(write(tmp_path / "rows.jsonl", rows), {HOSTILE: Method("radar", "nothing")}, attacks=attacks)
+        asked = {name: {r.timeline for r in result[HOSTILE].records} for name, result in study.results.items()}
+        assert asked == {"none": {"a", "b"}, "PIA": {"a"}}
+        assert study.left_out[0].startswith("pia:repeat=2: 1 of 2 questions; the first: target 'b@0'")
+        for text_of in over_time.WRITERS.values():
+            text = text_of(study, None)
+            assert text_of is over_time.as_json or ("<script" not in text and "<img" not in text)
+
+    def test_what_cannot_be_measured_is_refused_before_anything_is_asked(self, tmp_path):
+        with pytest.raises(InputError):
+            run_study(write(tmp_path / "empty.jsonl", []), methods_of(["vanilla"]))
+        with pytest.raises(OptionError, match="leave beliefs out"):
+            methods_of(["radar:beliefs=memory"])
+
+
+def preset(name: str, generator: str = "extractive") -> StreamPreset:
+    return load_stream_preset(name, generator=generator, nli="lexical")
+
+
+class TestPresets:
+    @pytest.mark.parametrize("name", stream_preset_names())
+    def test_every_number_is_a_share_of_a_method_and_an_attack_that_exist(self, name):
+        table = preset(name, "openai:deepseek-chat")
+        assert table.source.startswith(f"RADAR, Table {name.rpartition('-')[2]} ")
+        measured = {one.method: table.variants_of(one.method) for one in table.published}
+        assert sorted(name for names in measured.values() for name in names) == sorted(table.methods)
+        for method, names in measured.items():
+            variants = [f"{method} (paper)", f"{method} (reference)"] if method.startswith("RADAR") else [method]
+            assert names == variants
+        assert {one.attack for one in table.published} == set(table.attacks)
+        assert all(0 < one.value < 1 for one in table.published)
+        assert not table.lacking
+
+    def test_published_numbers_over_time_are_the_papers(self):
+        """Spot checks by hand against the paper's tables."""
+        numbers = {
+            (name, one.method, one.attack, one.measure): one.value
+            for name in stream_preset_names()
+            for one in preset(name).published
+        }
+        assert numbers["radar-table-3", "Vanilla RAG", "PIA, position 1", "attack_success"] == 0.8701
+        assert numbers["radar-table-3", "RADAR", "Poison, position 50", "accuracy"] == 0.7037
+        assert numbers["radar-table-4", "InstructRAG", "benign", "accuracy"] == 0.8310
+        assert numbers["radar-table-15", "RobustRAG", "PIA, position 25", "attack_success"] == 0.2649
+        assert numbers["radar-table-16", "AstuteRAG", "benign", "accuracy"] == 0.2527
+        assert numbers["radar-table-17", "RADAR (Static)", "PIA, position 50", "attack_success"] == 0.1279
+
+    def test_baselines_carry_what_the_table_says_and_a_reader_does_not_write(self):
+        by_table = {name: preset(name, "openai:gpt-4o").methods for name in ("radar-table-3", "radar-table-4")}
+        assert {one.carries for one in by_table["radar-table-3"].values()} == {"passages", "beliefs"}
+        assert {one.carries for one in by_table["radar-table-4"].values()} == {"answer", "beliefs"}
+        assert set(preset("radar-table-3").lacking) == {"AstuteRAG", "InstructRAG"}
+        with pytest.raises(UnknownNameError, match="radar-table-17"):
+            preset("radar-table-71")
+
+    def test_measured_numbers_stand_beside_the_published_ones(self):
+        table = preset("radar-table-17")
+        study = run_study("timeline", table.methods, attacks=table.attacks, limit=2)
+        accuracy, attacks, *_ = study_tables(study, table)
+        assert accuracy.columns == ("", "benign", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
+        assert attacks.columns == ("", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
+        shown = 100 * study.results["benign"]["RADAR (Dynamic) (paper)"].accuracy().value
+        assert accuracy.rows[2][:2] == ("RADAR (Dynamic) (paper)", f"74.02 \u2192 {shown:.1f}")
+        assert accuracy.rows[-1][1:4] == ("yes", "injection", "injection position")
+        assert "variant" in accuracy.rows[3][-1] and "variant" not in accuracy.rows[2][-1]
+        assert "published \u2192 measured" in over_time.as_markdown(study, table)
+        assert len(json.loads(over_time.as_json(study, table))["preset"]["published"]) == 14
+
+
+def test_the_page_shows_every_chart_and_needs_nothing_else(study):
     page = over_time.page(study)
-    for table in study_tables(study):
-        values = [cell.partition(" [")[0] for row in table.rows for cell in row[1:]]
-        assert all(f"<span>{value}</span>" in page for value in values)
-    figures = list(over_time.step_figures(study))
-    assert len(figures) == page.count('<svg class="chart"') == 2 * len(ATTACKS) - 1
+    assert len(list(over_time.step_figures(study))) == page.count('<svg class="chart"') == 2 * len(ATTACKS) - 1
     assert "radar, dynamic, 2024: " in page
-    assert [s.name for s in next(over_time.step_figures(study, ["radar, dynamic"])).series] == ["radar, dynamic"]
-    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
-    assert f"default-src 'none'; style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" in page
-    assert not re.search(r"<script|<link|<img|\bsrc=|https?://|url\(|@import", page)
-    assert set(re.findall(r'href="(.)', page)) == {"#"}
-
-
-def test_of_many_methods_the_dynamic_one_is_drawn_and_the_rest_is_named():
-    study = run_study("timeline", methods_of(["vanilla", "trustrag", "radar"]), limit=1)
-    drawn = over_time.select_methods(study)
-    assert len(drawn) == 8
-    assert drawn[-1] == "radar, dynamic"
-    assert "Not drawn: trustrag, cumulative; radar, cumulative." in over_time.page(study)
-
-
-def test_hostile_text_is_never_markup_nor_a_formula(hostile):
-    for text in (over_time.page(hostile), over_time.as_markdown(hostile)):
-        assert "<script" not in text
-        assert "<img" not in text
-    assert "&lt;/td&gt;&lt;script&gt;" in over_time.page(hostile)
-    cells = [cell for row in csv.reader(io.StringIO(over_time.as_csv(hostile))) for cell in row]
-    assert "'=1+1" in cells
-    assert not [cell for cell in cells if cell.startswith("=")]
-    assert "2 of 2 questions; the first" in over_time.page(hostile)
-
-
-def test_a_question_that_cannot_be_attacked_is_asked_under_no_attack_only(tmp_path):
-    rows = [
-        {
-            "id": f"{name}@{step}",
-            "series": name,
-            "time": str(step),
-            "question": f"who leads {name}?",
-            "correct_answers": ["Ada"],
-            "incorrect_answers": wrong,
-            "passages": [{"text": f"Ada leads {name}.", "label": "clean"}],
-        }
-        for name, wrong in (("a", ["Bea"]), ("b", []))
-        for step in range(2)
-    ]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    study = run_study(str(path), methods_of(["vanilla"]), attacks={"none": (None, None), "PIA": ("pia:repeat=2", 1)})
-    asked = {
-        name: {record.timeline for record in result["vanilla, static"].records}
-        for name, result in study.results.items()
-    }
-    assert asked == {"none": {"a", "b"}, "PIA": {"a"}}
-    (told,) = study.left_out
-    assert told.startswith("pia:repeat=2: 1 of 2 questions; the first: target 'b@0'")
-
-
-def test_numbers_for_other_programs(study, hostile):
+    assert "<script" not in page
     document = json.loads(over_time.as_json(study))
-    assert (document["questions"], document["steps"], document["generator"]) == (4, 16, "extractive")
     one = next(one for one in document["results"] if (one["attack"], one["method"]) == ("none", "radar, dynamic"))
     result = study.results["none"]["radar, dynamic"]
     assert one["accuracy"]["value"] == result.accuracy().value
     assert [step["value"] for step in one["by_step"]["accuracy"]] == [result.accuracy(i).value for i in range(4)]
-    rows = list(csv.DictReader(io.StringIO(over_time.as_csv(study))))
-    assert len(rows) == len(ATTACKS) * len(study.methods) * (1 + 4)
-    assert {row["step"] for row in rows} == {"all", *study.moments}
-    assert all(row["bytes"] for row in rows if row["step"] == "all")
-    json.loads(over_time.as_json(hostile))  # what is undefined is null, not NaN
-
-
-def test_a_report_goes_by_its_suffix(study, tmp_path):
-    for suffix in FORMATS:
-        over_time.write_over_time(study, tmp_path / f"r{suffix}")
-        assert "radar, dynamic" in (tmp_path / f"r{suffix}").read_text()
-    with pytest.raises(OptionError, match=r"must end in \.html"):
-        over_time.write_over_time(study, tmp_path / "r.pdf")
-    with pytest.raises(OptionError, match="cannot be written"):
-        over_time.write_over_time(study, tmp_path / "r.md" / "no-folder.md")

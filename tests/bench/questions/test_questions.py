@@ -3,24 +3,21 @@
 # ruff: noqa: E501  sentences and their questions stand beside each other
 from __future__ import annotations
 
-import csv
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.matchers import contains_either
-from unpoison.bench.questions import Fact, facts_of, make_questions, passages_of, read_documents
-from unpoison.bench.questions.documents import _document
+from unpoison.bench.questions import make_questions, read_documents, write_questions
+from unpoison.bench.questions.documents import _document, passages_of
+from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.bench.questions.question_set import false_answer, read_question_reply, tells_apart
-from unpoison.cli import app
 from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator
 from unpoison.types import Passage
@@ -72,11 +69,6 @@ A tombstone is a mark that says a record was deleted. The library was opened in 
         ("Can I pay by card?", "Yes.", "answer", "Can I pay by card?", "Yes"),
         ("x", "Am Ende zahlen Kunden in jedem Land genau 12 Euro im Monat.", "gap",
          "Which number is missing in “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
-        ("x", "To declare cookies, you need to use `Cookie`, because others differ.", "task",
-         "What do you use to declare cookies?", "Cookie"),
-        ("x", "Use `exclude_unset` to return only the values explicitly set.", "task",
-         "What do you use to return only the values explicitly set?", "exclude_unset"),
-        ("Numbers", "`le`: less than or equal", "meaning", "What is le under “Numbers”?", "less than or equal"),
         ("Servers", "[Granian](https://granian.example): A Rust HTTP server for Python.", "definition", "What is Granian?",
          "A Rust HTTP server for Python"),
     ],
@@ -125,35 +117,6 @@ def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):
     assert not list(facts_of("Heading", [text]))
 
 
-def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "handbook.md").write_text(HANDBOOK)
-    result = CliRunner().invoke(
-        app,
-        [
-            "questions",
-            str(tmp_path / "docs"),
-            "-o",
-            str(tmp_path / "q.csv"),
-            "--passages",
-            str(tmp_path / "corpus.jsonl"),
-        ],
-    )
-    assert result.exit_code == 0, result.output
-    loaded = load(tmp_path / "q.csv")
-    assert not loaded.problems
-    by_question = {example.question: example for example in loaded}
-    one = by_question["Within how many days of purchase must refunds be requested?"]
-    assert one.correct_answers == ("14 days",)
-    assert "14 days" in one.passages_by_label("gold")[0].passage.text
-    assert "Port" not in "".join(by_question), "code is no statement"
-    for example in loaded:
-        assert example.incorrect_answers
-        assert not contains_either(example.incorrect_answers[0], example.correct_answers[0])
-    corpus = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
-    assert {p["id"] for p in corpus} >= {example.passages_by_label("gold")[0].passage.id for example in loaded}
-
-
 def test_the_same_collection_gives_the_same_questions():
     documents = [
         _document(f"{i}.md", f"# H{i}\n\nThe plan {chr(65 + i)} limit is {i + 2} users.\n", "") for i in range(30)
@@ -161,14 +124,6 @@ def test_the_same_collection_gives_the_same_questions():
     first, again, other = (make_questions(documents, 5, seed=seed).questions for seed in (1, 1, 2))
     assert first == again != other
     assert len({question.passage.source for question in first}) == 5
-
-
-def test_a_question_with_two_answers_is_none():
-    texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
-    documents = [_document(name, text, "") for name, text in texts.items()]
-    questions = make_questions(documents)
-    assert [question.fact.answer for question in questions.questions if question.fact.kind == "number"] == ["5 euros"]
-    assert questions.left_out["two answers in the collection"] == 2
 
 
 def test_one_document_is_enough_and_none_is_said(tmp_path: Path):
@@ -233,13 +188,6 @@ def test_a_model_writes_and_the_rules_step_in(monkeypatch: pytest.MonkeyPatch):
     assert by_question >= {"How long is the free trial?", "What is the town fee?"}
 
 
-def test_a_model_is_asked_where_no_rule_finds_anything():
-    good = '{"question": "Who keeps the keys?", "answer": "the porter", "false_answer": "the cook"}'
-    model = ScriptedGenerator(good)
-    questions = make_questions([_document("a", "Ask the porter, who keeps them.", "")], generator=model)
-    assert [q.fact.question for q in questions.questions] == ["Who keeps the keys?"]
-
-
 def test_a_collection_is_hostile(tmp_path: Path):
     outside = tmp_path / "secret.md"
     outside.write_text("The password is Hunter Two.")
@@ -269,9 +217,6 @@ def test_a_collection_is_hostile(tmp_path: Path):
         "- a: 1\n" * 20_000,
         "<p" * 50_000,
         "The x is 1 a. " * 10_000,
-        "To do a, use " * 10_000,
-        "Use `x` to a " * 10_000,
-        "`x`: " + "a " * 100_000,
     ],
 )
 def test_hostile_documents_take_linear_time(text: str):
@@ -283,21 +228,26 @@ def test_hostile_documents_take_linear_time(text: str):
     assert time.thread_time() - begun < 8
 
 
-def test_cells_of_a_spreadsheet_are_no_formulas(tmp_path: Path):
-    (tmp_path / "a.csv").write_text('id,text\n=cmd|calc,"The rate limit is 20 users."\n')
-    result = CliRunner().invoke(app, ["questions", str(tmp_path / "a.csv"), "-o", str(tmp_path / "q.csv")])
-    assert result.exit_code == 0, result.output
-    with (tmp_path / "q.csv").open(encoding="utf-8-sig", newline="") as stream:
-        cells = [cell for row in csv.reader(stream) for cell in row]
-    assert not any(cell[:1] in "=+-@" for cell in cells if cell)
+def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "handbook.md").write_text(HANDBOOK)
+    documents, problems = read_documents(tmp_path / "docs")
+    assert not problems
+    loaded = load(write_questions(make_questions(documents), tmp_path / "out"))
+    assert not loaded.problems
+    by_question = {example.question: example for example in loaded}
+    one = by_question["Within how many days of purchase must refunds be requested?"]
+    assert one.correct_answers == ("14 days",)
+    assert "14 days" in one.passages_by_label("gold")[0].passage.text
+    assert "Port" not in "".join(by_question), "code is no statement"
+    for example in loaded:
+        assert not contains_either(example.incorrect_answers[0], example.correct_answers[0])
+    corpus = [json.loads(line) for line in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()]
+    assert {p["id"] for p in corpus} >= {example.passages_by_label("gold")[0].passage.id for example in loaded}
 
 
-def test_guarded_cells_come_back_as_they_were(tmp_path: Path):
-    from unpoison.io.file_rows import as_cells
-    from unpoison.io.files import open_source
-
-    row: dict[str, Any] = {"question": "=1+1", "correct_answers": ["-5 degrees"], "incorrect_answers": ["a|b", "[c"]}
-    with (tmp_path / "q.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([list(row), as_cells(row, list(row))])
-    with open_source(str(tmp_path / "q.csv")) as source:
-        assert [record.fields for record in source] == [row]
+def test_a_question_with_two_answers_is_none():
+    texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
+    documents = [_document(name, text, "") for name, text in texts.items()]
+    questions = make_questions(documents).questions
+    assert [question.fact.answer for question in questions if question.fact.kind == "number"] == ["5 euros"]

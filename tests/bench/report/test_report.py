@@ -12,18 +12,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markdown import markdown as html_of
 
+from hostile_texts import LINK, PAYLOAD, Page
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import load_preset
-from unpoison.bench.evaluation.runs import open_run
-from unpoison.bench.report import FORMATS, Report, as_csv, as_json, as_markdown, page, write_report
-from unpoison.bench.report.figures import poison_figures, rank_figures, sweep_figures, trade_off_figures
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.report import WRITERS, Report, as_csv, as_json, as_markdown, page, write_report
+from unpoison.bench.report.figures import sweep_figures
 from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
-from unpoison.report.charts import Lines, Scatter, Series, svg
+from unpoison.report.charts import Lines, Series, svg
+from unpoison.report.document import Table
+from unpoison.report.files import markdown_table, markdown_text
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,6 @@ class Elements(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.raw: dict[str, list[str]] = {"script": [], "style": []}
-        self.text: list[str] = []
         self._inside = ""
         self.feed(text)
 
@@ -55,104 +58,53 @@ class Elements(HTMLParser):
         self._inside = ""
 
     def handle_data(self, data: str) -> None:
-        (self.raw[self._inside] if self._inside else self.text).append(data)
+        if self._inside:
+            self.raw[self._inside].append(data)
 
 
-def test_page_is_self_contained_and_allows_its_own_script_only(report: Report) -> None:
-    elements = Elements(page(report))
-    policy = next(a["content"] or "" for tag, a in elements.tags if tag == "meta" and a.get("http-equiv"))
-    data, script = elements.raw["script"]
-    for kind, text in (("script", script), ("style", elements.raw["style"][0])):
-        assert f"{kind}-src 'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in policy
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    json.loads(data)
-    assert not [a for _, a in elements.tags if "src" in a or "style" in a or any(name.startswith("on") for name in a)]
-    assert {a["href"][0] for _, a in elements.tags if a.get("href")} == {"#"}
-
-
-def test_hostile_text_is_data_and_never_markup(report: Report) -> None:
+def test_page_is_self_contained_and_hostile_text_is_data(report: Report) -> None:
     text = page(report)
     elements = Elements(text)
+    policy = next(a["content"] or "" for tag, a in elements.tags if tag == "meta" and a.get("http-equiv"))
+    data, script = elements.raw["script"]
+    for kind, code in (("script", script), ("style", elements.raw["style"][0])):
+        assert f"{kind}-src 'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'" in policy
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert not [a for _, a in elements.tags if "src" in a or "style" in a or any(name.startswith("on") for name in a)]
+    assert {a["href"][0] for _, a in elements.tags if a.get("href")} == {"#"}
     assert HOSTILE not in text
-    assert len(elements.raw["script"]) == 2
     assert not [tag for tag, _ in elements.tags if tag in ("img", "b")]
-    assert any(HOSTILE in context["query"] for context in json.loads(elements.raw["script"][0])["contexts"].values())
+    assert any(HOSTILE in context["query"] for context in json.loads(data)["contexts"].values())
+    sections = {a["id"] for tag, a in elements.tags if tag == "section"}
+    assert sections == {"results", "sweeps", "differences", "cost", "questions", "problems"}
 
 
-def test_every_section_is_there(report: Report) -> None:
-    names = {a["id"] for tag, a in Elements(page(report)).tags if tag == "section"}
-    assert names == {
-        "results",
-        "poisons",
-        "trade-off",
-        "sweeps",
-        "ranks",
-        "differences",
-        "cost",
-        "methods",
-        "questions",
-        "problems",
-        "manifest",
-    }
-
-
-def test_anchors_lead_somewhere(report: Report) -> None:
-    elements = Elements(page(report))
-    names = {a["id"] for _, a in elements.tags if a.get("id")}
-    assert {a["href"][1:] for tag, a in elements.tags if tag == "a" and a.get("href")} <= names
-
-
-def test_page_is_the_same_every_time(folder: Path, report: Report) -> None:
-    assert page(Report.of(folder)) == page(report)
-
-
-def test_summary_tables_have_the_baseline_first_and_the_clean_twin_beside(report: Report) -> None:
+def test_tables_have_the_baseline_first_the_clean_twin_beside_and_name_a_stand_in(report: Report) -> None:
     tables = {table.title: table for table in summary_tables(report)}
     attacked = next(table for title, table in tables.items() if "published x 2" in title)
     assert [row[0] for row in attacked.rows] == ["vanilla", "grada:keep=2"]
     assert attacked.rows[0][2].startswith("100.0 [")  # two poisons in front, nothing dropped
-    column = attacked.columns.index("no attack: gold kept %")
+    column = attacked.columns.index("clean: gold kept %")
     twin = next(s for s in report.summaries if s.scenario.clean and s.scenario.defense == "grada:keep=2")
     assert attacked.rows[1][column].startswith(f"{100 * twin['gold_kept'].value:.1f}")
+    assert all("answers by extractive" in title for title in tables)
+    assert all(table.note.startswith("extractive stands in for a language model") for table in tables.values())
+    for text in (page(report), as_markdown(report)):
+        assert text.count("stands in for a language model") >= len(tables)
 
 
-def test_poison_figures_begin_at_the_clean_twin(report: Report) -> None:
-    figure = next(f for f in poison_figures(report) if f.title.startswith("poisoned context"))
-    assert [series.name for series in figure.series] == ["vanilla", "grada:keep=2"]
-    vanilla = figure.series[0].points
-    assert [at for at, _ in vanilla] == [0, 1, 2]
-    assert [share.value for _, share in vanilla] == [0.0, 1.0, 1.0]
-    assert all(share.low <= share.value <= share.high for _, share in vanilla)
+def test_a_failed_question_is_shown_beside_the_figures(report: Report) -> None:
+    failed = next(table for table in summary_tables(report) if "pia" in table.title)
+    assert failed.rows[0][1] == "4, 1 failed"
 
 
-def test_trade_off_turns_shares_around_with_their_intervals(report: Report) -> None:
-    figure = next(iter(trade_off_figures(report)))
-    _, _, cost, saved = next(point for point in figure.points if point[0] == "vanilla")
-    assert (cost.value, saved.value) == (0.0, 0.0)
-    assert (saved.low, saved.high) == (
-        0.0,
-        pytest.approx(
-            1
-            - next(
-                s["poisoned"].low
-                for s in report.summaries
-                if s.scenario.poisons == 2 and s.scenario.defense == "vanilla"
-            )
-        ),
-    )
-
-
-def test_option_of_a_defense_is_swept(report: Report) -> None:
-    figure = next(f for f in sweep_figures(report) if f.across == "grada: alpha")
-    assert figure.positions == [0.2, 0.8]
-    assert "poisoned context" in {series.name for series in figure.series}
-
-
-def test_ranks_are_shares_of_all_poison(report: Report) -> None:
-    for figure in rank_figures(report):
-        for _, _, values in figure.shares:
-            assert sum(values) == pytest.approx(1)
+def test_charts_follow_every_axis_and_the_options_of_a_defense(report: Report) -> None:
+    figures = list(sweep_figures(report))
+    poisons = next(f for f in figures if f.title.startswith("poisoned context by poisons"))
+    vanilla = next(series for series in poisons.series if series.name == "vanilla")
+    assert [(at, share.value) for at, share in vanilla.points] == [(1, 1.0), (2, 1.0)]
+    option = next(f for f in figures if f.across == "grada: alpha")
+    assert list(option.places) == [0.2, 0.8]
 
 
 def test_differences_begin_with_the_baseline(report: Report) -> None:
@@ -169,38 +121,26 @@ def test_problems_name_the_row_the_failed_question_and_the_scenario_that_could_n
         assert "1 of 4:" in text
 
 
-def test_questions_are_bounded_and_say_what_is_left_out(report: Report) -> None:
+def test_questions_are_bounded_failed_ones_first(report: Report) -> None:
     whole = question_data(report)
     records = sum(len(cell.records) for cell in report.run.cells)
     assert sum(len(cell["records"]) for cell in whole["cells"]) == records
-    assert whole["left_out"] == 0
+    cell = next(cell for cell in whole["cells"] if "pia" in cell["scenario"])
+    assert [record["outcomes"] == ["failed"] for record in cell["records"]] == [True, False, False, False]
     few = question_data(report, per_scenario=1)
-    assert all(len(cell["records"]) <= 1 for cell in few["cells"])
     assert few["left_out"] == records - sum(len(cell["records"]) for cell in few["cells"])
     size = len(json.dumps(question_data(report, most=4000), separators=(",", ":")))
     assert size < 4000 + 300 * len(report.run.cells)
-
-
-def test_failed_questions_come_first(report: Report) -> None:
-    cell = next(cell for cell in question_data(report)["cells"] if "pia" in cell["scenario"])
-    assert [record["outcomes"] == ["failed"] for record in cell["records"]] == [True, False, False, False]
 
 
 def test_half_a_run_gives_a_report_that_says_so(tmp_path: Path) -> None:
     run = small_run(tmp_path)
     cut_in_half(run)
     half = Report.of(run.folder)
-    text = page(half)
-    assert "Incomplete:" in text
-    assert "the run is not finished" in text
-    assert "questions are not measured" in text
+    assert "Incomplete:" in page(half)
+    assert "questions are not measured" in page(half)
     assert json.loads(as_json(half))["complete"] is False
-    assert as_markdown(half)
-    assert as_csv(half)
-
-
-def test_run_without_any_record_gives_a_report(tmp_path: Path) -> None:
-    run = small_run(tmp_path)
+    assert as_markdown(half) and as_csv(half)
     for path in (run.folder / "records").iterdir():
         path.unlink()
     assert "Incomplete:" in page(Report.of(run.folder))
@@ -211,7 +151,6 @@ def test_csv_has_one_row_per_scenario_and_no_formula(report: Report) -> None:
     assert len(rows) == len(report.summaries)
     first = next(row for row in rows if row["defense"] == "vanilla" and row["poisons"] == "2")
     assert float(first["poisoned"]) == 1.0
-    assert first["auroc_count"] == "4"
     assert {f"{name}_low" for name in MEASURES} <= first.keys()
     assert not [value for row in rows for value in row.values() if value.startswith(("=", "+", "@"))]
 
@@ -223,59 +162,44 @@ def test_json_is_strict_and_complete(report: Report) -> None:
     assert document["comparisons"]
 
 
-def test_markdown_tables_keep_their_columns(report: Report) -> None:
-    for block in as_markdown(report).split("\n\n"):
-        lines = [line for line in block.splitlines() if line.startswith("|")]
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) <= 1
+@pytest.mark.parametrize(
+    "words",
+    [PAYLOAD, f"[go]({LINK})", f"[go][it] [it]: {LINK}", f"<{LINK}>", "t { onclick=alert(1) }", "a | b | <img src=x>"]
+    + [r"\[go](javascript:1) \\[go](javascript:1) \` \\` \{", f"line\n\n[go]: {LINK}\n\n<script>alert(1)</script>"],
+)
+def test_no_text_becomes_markup_of_markdown(words: str) -> None:
+    table = markdown_table(Table(words, ("name", words), ((words, words), ("b", "c")), note=words))
+    line = f"{markdown_text(words)}\n\n- {markdown_text(words)}\n- go [go] [it]\n\n## {markdown_text(words)}"
+    extensions = ["tables", "attr_list", "md_in_html", "admonition", "toc", "pymdownx.details", "pymdownx.superfences"]
+    assert Page(html_of("\n\n".join((table, line)), extensions=extensions)).wrong == []
 
 
 def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
-    from unpoison.bench.evaluation.runner import Runner
-
     preset = load_preset("trustrag-table-6", limit=4)
     report = Report.of(Runner(tmp_path, preset.scenarios).run(), preset=preset)
-    text = as_markdown(report)
-    assert "measured once: stage 1 (paper) |" in text
-    assert "same setting as the paper?" in text
-    assert "instead: data: the built-in sample (4 questions) instead of NQ (100)" in text
-    shown = page(report)
-    assert shown.index("<h1>TrustRAG, Table 6") < shown.index("published → measured") < shown.index("The paper used")
-    assert "Signature" not in shown
-    assert "Nothing was planted" not in shown
-    assert "The measurements behind it" not in shown
+    for text in (as_markdown(report), page(report)):
+        assert "same setting as the paper?" in text
+        assert "data: the built-in sample (4 questions) instead of NQ (100)" in text
+        assert "published \u2192 measured" in text
     numbers = json.loads(as_json(report))["preset"]["numbers"]
-    assert any(number["published"] == 0.975 and number["measured"] is not None for number in numbers)
+    assert any(number["value"] == 0.975 and number["by_seed"] for number in numbers)
 
 
-def test_picture_of_names_and_single_points_is_drawn() -> None:
+def test_chart_of_names_is_drawn_and_escaped() -> None:
     share = Estimate(0.5, 0.25, 0.75, 8)
     drawn = svg(Lines("t", "x", "y", (Series("<i>", 9, (("a<b", share), ("c", share))),)))
     assert "<i>" not in drawn
     assert "a&lt;b" in drawn
-    assert svg(Scatter("t", "x", "y", (("n", 0, Estimate(1.0, 1.0, 1.0, 1), share),))).startswith("<svg")
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_format_is_chosen_by_suffix(report: Report, tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / "deep" / f"report{suffix}"
-    write_report(report, path)
-    assert path.stat().st_size > 500
-
-
-def test_unknown_suffix_and_missing_run_are_refused(report: Report, tmp_path: Path) -> None:
+def test_format_is_chosen_by_suffix(report: Report, tmp_path: Path) -> None:
+    for suffix in WRITERS:
+        path = tmp_path / "deep" / f"report{suffix}"
+        write_report(report, path)
+        assert path.stat().st_size > 500
     with pytest.raises(OptionError, match=r"\.html"):
         write_report(report, tmp_path / "report.pdf")
     with pytest.raises(InputError, match=r"manifest\.json"):
         write_report(tmp_path, tmp_path / "report.html")
     with pytest.raises(OptionError, match="cannot be written"):
-        write_report(report, _occupied(tmp_path))
-
-
-def _occupied(folder: Path) -> Path:
-    path = folder / "report.html"
-    path.mkdir()
-    return path
-
-
-def test_run_opened_from_disk_is_the_run(folder: Path, report: Report) -> None:
-    assert [cell.id for cell in open_run(folder).cells] == [summary.id for summary in report.summaries]
+        write_report(report, tmp_path / "deep" / "report.md" / "no-folder.md")

@@ -6,7 +6,6 @@ the previous answer alone.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -25,21 +24,10 @@ from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
 from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
 
-__all__ = [
-    "CARRIED",
-    "Answerer",
-    "CumulativeSnapshot",
-    "EachStep",
-    "LightweightHistory",
-    "Method",
-    "Remembering",
-    "answerer_of",
-    "methods_of",
-]
+__all__ = ["CARRIED", "Answerer", "Carried", "Method", "answerer_of", "methods_of"]
 
 STAMP = 1234567890.1234567
 """Stands for every time when a belief is measured: the clock's digits differ in number from run to run."""
-
 
 Carried = Literal["nothing", "passages", "answer", "beliefs"]
 
@@ -93,68 +81,44 @@ def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None
         UnknownNameError, OptionError: A defense that cannot be made, or carries what it cannot.
     """
     beliefs = MemoryBeliefs() if method.carries == "beliefs" else None
-    return _ANSWERERS[method.carries](make_defense(method.defense, **models, beliefs=beliefs, limits=limits))
+    return Answerer(make_defense(method.defense, **models, beliefs=beliefs, limits=limits), method.carries)
 
 
-class Answerer(ABC):
+class Answerer:
     """Answers one question at several times, in order.
 
-    Attributes:
-        limits: Bounds on the model calls of one answer.
+    Args:
+        defense: Answers each time.
+        carries: `nothing`; `passages`, new ones before all that were seen, at most as many as a defense takes;
+            `answer`, the previous one added to the prompts of the final answer; `beliefs`, RADAR's own.
+
+    Raises:
+        OptionError: Beliefs of a defense that has none, or something else for one that has.
     """
 
-    def __init__(self, defense: Defense) -> None:
+    def __init__(self, defense: Defense, carries: Carried = "nothing") -> None:
+        beliefs = defense.beliefs if isinstance(defense, Radar) else None
+        if (beliefs is not None) != (carries == "beliefs"):
+            raise OptionError(
+                f"radar with a belief store remembers by itself, and nothing else does; it cannot carry {carries}"
+            )
         self.defense = defense
+        self.carries = carries
         self.limits = defense.limits
-
-    @abstractmethod
-    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        """Answer from the passages of one time; `key` names the question, by default by its words."""
-
-    def memory_bytes(self, key: str) -> int:
-        """Bytes kept for a question until the next time."""
-        return 0
-
-
-class EachStep(Answerer):
-    """Every time for itself: the static method."""
-
-    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        return self.defense.answer(query, passages)
-
-
-class CumulativeSnapshot(Answerer):
-    """New passages are put before all that were seen, and the defense is asked of them all.
-
-    Bounded by the most passages that a defense takes; the oldest leave first.
-    """
-
-    def __init__(self, defense: Defense) -> None:
-        super().__init__(defense)
+        self._beliefs = beliefs
         self._passages: dict[str, tuple[Passage, ...]] = {}
-
-    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        question = as_query(query)
-        key = key or belief_key(question.text)
-        self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
-        return self.defense.answer(question, self._passages[key])
-
-    def memory_bytes(self, key: str) -> int:
-        return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
-
-
-class LightweightHistory(Answerer):
-    """The previous answer is added to the prompts of the final answer, and nothing else is kept."""
-
-    def __init__(self, defense: Defense) -> None:
-        super().__init__(defense)
         self._answers: dict[str, str] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        question = as_query(query)
+        """Answer from the passages of one time; `key` names the question, by default by its words."""
+        question, defense = as_query(query), self.defense
         key = key or belief_key(question.text)
-        defense, previous, generator = self.defense, self._answers.get(key), self.defense.models.generator
-        if previous is not None and generator is not None:
+        if self.carries == "beliefs" and isinstance(defense, Radar):
+            return defense.answer(question, passages, key=key)
+        if self.carries == "passages":
+            passages = self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
+        previous, generator = self._answers.get(key), defense.models.generator
+        if self.carries == "answer" and previous is not None and generator is not None:
             defense = copy(defense)
             defense.models = replace(defense.models, generator=_Reminded(generator, previous))
         answer = defense.answer(question, passages)
@@ -163,40 +127,17 @@ class LightweightHistory(Answerer):
         return answer
 
     def memory_bytes(self, key: str) -> int:
-        return len(self._answers.get(key, "").encode("utf-8", "replace"))
-
-
-class Remembering(Answerer):
-    """RADAR with its beliefs.
-
-    Raises:
-        OptionError: A defense without beliefs.
-    """
-
-    def __init__(self, radar: Defense) -> None:
-        if not isinstance(radar, Radar) or radar.beliefs is None:
-            raise OptionError("only radar with beliefs remembers; give it a belief store, or adapt the defense")
-        super().__init__(radar)
-        self._radar, self._beliefs = radar, radar.beliefs
-
-    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        return self._radar.answer(query, passages, key=key)
-
-    def memory_bytes(self, key: str) -> int:
-        belief = self._beliefs.get(key)
+        """Bytes kept for a question until the next time."""
+        if self.carries == "passages":
+            return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
+        if self.carries == "answer":
+            return len(self._answers.get(key, "").encode("utf-8", "replace"))
+        belief = None if self._beliefs is None else self._beliefs.get(key)
         if belief is None:
             return 0
         created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
         timed = replace(belief, created=created, updated=updated, expires=expires)
         return len(export_line(key, timed).encode())
-
-
-_ANSWERERS: Mapping[Carried, type[Answerer]] = {
-    "nothing": EachStep,
-    "passages": CumulativeSnapshot,
-    "answer": LightweightHistory,
-    "beliefs": Remembering,
-}
 
 
 class _Reminded:

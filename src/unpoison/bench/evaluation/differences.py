@@ -1,20 +1,20 @@
 """Differences between how a paper measured its table and how it is measured here.
 
-Each difference is a short phrase that stands in the table, at the row or the column that it concerns.
-A defense whose released code differs from its paper's text has two variants, `paper` and `reference`.
+Each is a text `code: detail`; tables show the code, and the details once below. A defense whose released code differs
+from its paper's text has two variants, `paper` and `reference`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from unpoison.bench.evaluation.preset_data import PaperData, released_setting
 from unpoison.bench.evaluation.scenarios import COMPETING, Scenario
-from unpoison.bench.evaluation.specs import format_spec, short_of, stand_in, takes
-from unpoison.core.registry import names, parse
+from unpoison.bench.evaluation.specs import short_of, stand_in, takes
+from unpoison.core.registry import format_spec, names, parse
 from unpoison.models.loading import can_write
 from unpoison.models.prompts import Style, wording
 
@@ -22,15 +22,19 @@ __all__ = [
     "PAPER",
     "REFERENCE",
     "Differences",
+    "codes",
     "in_words",
     "injection_difference",
     "measurable",
-    "prompt_difference",
-    "row_variants",
     "same_model",
-    "shortfalls",
     "variants",
 ]
+
+
+def codes(differences: Iterable[str]) -> str:
+    """What a cell of a table shows of differences, such as `data generator prompt`; "yes" where there are none."""
+    return " ".join(dict.fromkeys(difference.partition(": ")[0] for difference in differences)) or "yes"
+
 
 PAPER, REFERENCE = "paper", "reference"
 
@@ -45,9 +49,9 @@ _REFERENCE: Mapping[str, Mapping[str, str]] = {
 }
 """What makes a defense do as its released code does."""
 
-_SAID = {
-    False: "where no passage answers, theirs reads all of them",
-    True: "the year of a question is not told, theirs tells it",
+SHORT_OF_CODE = {
+    False: "variant: where no passage answers, theirs reads all of them",
+    True: "variant: the year of a question is not told, theirs tells it",
 }
 """In what RADAR's reference is not the released code, alone and over time."""
 
@@ -76,15 +80,8 @@ def variants(spec: str, *, over_time: bool = False) -> dict[str, str]:
 
 
 def shortfalls(variant: str, spec: str, *, over_time: bool = False) -> tuple[str, ...]:
-    """In what a variant is not what it is named after, one phrase each."""
-    return (_SAID[over_time],) if variant == REFERENCE and parse(spec)[0] == "radar" else ()
-
-
-def row_variants(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows that stand for a row of a preset's file: one for each variant of its defense."""
-    for variant, spec in variants(row["defense"]).items():
-        differs = [*row.get("differs", ()), *shortfalls(variant, spec)]
-        yield {**row, "variant": variant, "defense": spec, "differs": differs}
+    """In what a variant is not what it is named after."""
+    return (SHORT_OF_CODE[over_time],) if variant == REFERENCE and parse(spec)[0] == "radar" else ()
 
 
 _MODEL_NAMES = {
@@ -151,17 +148,16 @@ def available(row: Mapping[str, Any]) -> bool:
 def measurable(row: Mapping[str, Any], generator: str | None) -> str:
     """Why a row cannot be measured with this generator, "" where it can."""
     if not available(row):
-        need = row.get("needs")
-        return f"needs a checkpoint, {need}" if need else "not in this package"
-    if row.get("generator") and generator is None:
+        return f"needs a checkpoint, {row['needs']}" if row.get("needs") else "not in this package"
+    if not row.get("generator"):
+        return ""
+    if generator is None:
         return "needs a generator (-g)"
-    name = parse(row["defense"])[0]
-    reads_for_it = name == "discern" and str(generator).startswith("fid:")
-    if row.get("generator") and name in _WRITING and not can_write(str(generator)) and not reads_for_it:
-        return "needs a generator that writes; a reader only copies"
-    if row.get("architecture") == "replug" and not str(generator).startswith("hf:"):
+    name, architecture = parse(row["defense"])[0], row.get("architecture")
+    if architecture == "replug" and not generator.startswith("hf:"):
         return "needs a generator with next-token probabilities, -g hf:NAME"
-    if row.get("architecture") == "self-rag" and not can_write(str(generator)):
+    reads = name == "discern" and generator.startswith("fid:")
+    if (name in _WRITING or architecture == "self-rag") and not can_write(generator) and not reads:
         return "needs a generator that writes; a reader only copies"
     return ""
 
@@ -170,24 +166,27 @@ def prompt_difference(row: Mapping[str, Any]) -> str:
     """In what the prompts behind a row's replies are not the paper's; "" for those of the released code itself."""
     name, options = parse(row["defense"])
     style = Style.of(row.get("style", "safe"))
-    paper = style.paper
+    differs = "in our words"
     if name == "trustrag" and options.get("stages") != "1":
-        return str(wording("consolidate", options.get("mode", "paper"))["differs"])
-    if name == "astuterag":
-        return str(wording("consolidate", name)["differs"])
-    if paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
-        return "" if style.replay else str(wording("answer", paper)["differs"])
-    return "prompts in our words"
+        differs = wording("consolidate", options.get("mode", "paper"))["differs"]
+    elif name == "astuterag":
+        differs = wording("consolidate", name)["differs"]
+    elif style.paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
+        if style.replay:
+            return ""
+        differs = wording("answer", style.paper)["differs"]
+    return f"prompt: {differs.removeprefix('prompts: ').removeprefix('prompt: ')}"
 
 
 def injection_difference(source: str, attack: str) -> str:
-    """In what the order that an attack plants is not the one of the paper that a source names; "" without an order."""
+    """In what the instruction that an attack plants is not the one of the paper that a source names; "" without one."""
     name, options = parse(attack)
     kind = options.get("style", "qa") if name == "pia" else name
     if kind not in ("qa", "dos", "long", "link", "ambiguous"):
         return ""
-    theirs = wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "the order in our words"})
-    return str(theirs.get("replayed", "") if options.get("replay") else theirs["differs"])
+    theirs = wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "in our words"})
+    differs = theirs.get("replayed", "") if options.get("replay") else theirs["differs"]
+    return f"injection: {differs}" if differs else ""
 
 
 def in_words(model: str) -> str:
@@ -252,9 +251,14 @@ class Differences:
         style = Style.of(spec)
         return str(replace(style, replay=True)) if style.paper and not style.long else spec
 
-    def variants(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def variants(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """The rows that are measured for a row of the paper: one, or one for each variant of its defense."""
-        return [row] if measurable(row, self._models["generator"]) else list(row_variants(row))
+        if measurable(row, self._models["generator"]):
+            yield row
+            return
+        for variant, spec in variants(row["defense"]).items():
+            differs = [*row.get("differs", ()), *shortfalls(variant, spec)]
+            yield {**row, "variant": variant, "defense": spec, "differs": differs}
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""
@@ -276,7 +280,7 @@ class Differences:
     def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
         """What changes this row, for one measure; why it is not measured, where it is not."""
         if why := measurable(row, self._models["generator"]):
-            return (f"not measured: {why}",)
+            return (f"none: {why}",)
         return tuple(dict.fromkeys(self._of_row(table, row, measure)))
 
     def _of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> Iterator[str]:
@@ -284,7 +288,7 @@ class Differences:
             yield from self._model("encoder", table)
         replies = needs_replies(measure)
         if replies and self._models["generator"] is None:
-            yield "no generator (-g): the poison left in context in place of replies"
+            yield "replies: no generator (-g), so the poison left in context in place of replies"
         elif replies:
             yield from self._model("generator", table)
             stated = {**self._raw.get("base", {}), **row}
@@ -300,22 +304,22 @@ class Differences:
     def of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> tuple[str, ...]:
         """What changes this column; `scenario` is any that is measured in it."""
         if why := self._column_lacks(column):
-            return (f"not measured: {why}",)
+            return (f"none: {why}",)
         return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
 
     def _of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> Iterator[str]:
         if difference := self._sources.differs[column["data"]]:
-            yield difference
+            yield f"data: {difference}"
         if scenario is not None:
             yield from self._of_setting(column["data"], scenario, measure)
             if scenario.policy in COMPETING:
                 yield from self._model("retriever", {})
             if writer := stand_in(scenario):
-                yield f"attack written by {writer}, theirs by a language model"
+                yield f"texts: attack written by {writer}, theirs by a language model"
             if scenario.attacked and (words := injection_difference(self._raw["source"], scenario.attack)):
                 yield words
             if less := short_of(scenario):
-                yield less
+                yield f"search: {less}"
             if scenario.prefix and scenario.attacked:
                 yield from self._raw.get("with_question", ())
         yield from _phrases(column, measure)
@@ -324,15 +328,15 @@ class Differences:
         """In what the setting is not that of the released code, beside data, models and words."""
         setting, ours = self._setting, str(self._models["retriever"])
         if clean := self._sources.clean.get(data):
-            yield clean
+            yield f"corpus: {clean}"
         if scenario.policy == "retrieve" and scenario.attacked and "retrieve" in setting["policies"]:
-            yield "only the question's own poison competes, in the released code that of ten questions"
+            yield "setting: only the question's own poison competes, in the released code that of ten questions"
         named = self._raw["used"].get("retriever", "")
         dot = f"similarity={setting['similarity']}"
         if scenario.policy in COMPETING and setting["similarity"] and same_model(ours, named) and dot not in ours:
-            yield f"the retriever compares by cosine; the released code by dot product, '{ours},{dot}'"
+            yield f"retriever: compares by cosine; the released code by dot product, '{ours},{dot}'"
         if scenario.attacked and parse(scenario.attack) == ("published", {}) and "published" in setting["attacks"]:
-            yield "texts in the order of the data file, not as the released code takes them"
+            yield "texts: in the order of the data file, not as the released code takes them"
         if data not in self._sources.replayed:
             return
         for phrase in setting["differs"]:
@@ -347,47 +351,7 @@ class Differences:
             return
         of_table = [name for name in _model_names(table.get("model", "")) if name in _model_names(theirs)]
         if not same_model(ours, " ".join(of_table) or theirs):
-            yield f"{kind} {in_words(ours)}, theirs {theirs}"
-
-    def substitutions(self) -> Iterator[str]:
-        """What stands in for what the paper used, one sentence each."""
-        raw, models = self._raw, self._models
-        yield from self._sources.substitutions
-        for kind in ("encoder", "retriever", "generator", "nli"):
-            theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
-            if theirs and ours and not same_model(ours, theirs):
-                yield f"{kind}: {in_words(ours)} instead of {theirs}"
-        yield from (phrase if isinstance(phrase, str) else phrase["say"] for phrase in raw.get("differs", ()))
-
-    def lacks(self) -> Iterator[str]:
-        """What cannot be measured and why, one sentence each."""
-        raw, models = self._raw, self._models
-        yield from self._sources.lacks
-        measures = {name for table in raw["tables"] for name in table.get("measures", ())}
-        rows = [row for table in raw["tables"] for row in table["rows"]]
-        columns = [column for table in raw["tables"] for column in table["columns"]]
-        if models["generator"] is None:
-            needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and available(row))
-            if any(map(needs_replies, measures)) and any(available(row) and not row.get("generator") for row in rows):
-                yield (
-                    "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
-                )
-            if needing:
-                yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
-        elif copying := dict.fromkeys(
-            row["label"] for row in rows if available(row) and measurable(row, models["generator"])
-        ):
-            yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
-        if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
-            labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
-            encoder = models["encoder"]
-            yield f"{', '.join(labels)} follows an encoder's gradient, which {encoder} has not: give -e minilm"
-        for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
-            yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
-        unknown = dict.fromkeys(row["label"] for row in rows if not available(row) and "needs" not in row)
-        if unknown:
-            yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
-        yield from raw.get("lacks", ())
+            yield f"{kind}: {ours}, theirs {theirs}"
 
 
 def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:

@@ -1,11 +1,9 @@
-"""Gates: conditions under which an evaluation fails, such as in a pipeline.
+"""Gates: conditions under which an evaluation or a test fails, such as in a pipeline.
 
-`asr > 5%` fails where the attack success rate is above 5 %; `upper(asr) > 10%` fails where the upper end of its
-interval is above 10 %. A gate is checked against every cell to which its figure applies: with `clean(...)` only those
-without an attack, with `attacked(...)` only the others. Cells of no defense are left out wherever a defense was
-measured too.
-
-A pipeline reads the results as JUnit XML, a list of tests, and as SARIF, a list of alerts.
+`asr > 5%` fails where the attack success rate is above 5 %; `upper(asr) > 10%` where the upper end of its interval is.
+With `clean(...)` a gate is checked only where nothing is planted, with `attacked(...)` only elsewhere.
+`worse(last.json)` fails where a figure is significantly worse than in that earlier run. Cells without a defense are
+left out wherever a defense was measured too.
 """
 
 from __future__ import annotations
@@ -14,21 +12,21 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from math import isnan
-from pathlib import PurePath
+from dataclasses import dataclass
+from math import isnan, nan, sqrt
+from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Self
-from urllib.parse import quote
 from xml.etree import ElementTree
 
-from unpoison import __version__
-from unpoison.algorithms.intervals import Estimate
+import numpy as np
+
+from unpoison.algorithms.intervals import Estimate, holm
 from unpoison.bench.evaluation.measures import Measure
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.report.sarif import Location, Result, Rule, sarif_log
+from unpoison.report.sarif import Alert
 
-__all__ = ["RULES", "Alert", "Gate", "GateResult", "MeasuredCell", "as_junit", "as_sarif", "check_gates", "gate_alerts"]
+__all__ = ["Gate", "GateResult", "MeasuredCell", "Worse", "as_junit", "check_gates", "gate_alerts", "read_gate"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -39,6 +37,7 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
 _WORDS = ("upper", "lower", "clean", "attacked")
 _FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s*(%))?\s*")
 _CALL = re.compile(r"([a-z]{1,20})\(([a-z0-9_()]{1,100})\)")
+_WORSE = re.compile(r"\s*worse\((.+)\)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,6 @@ class MeasuredCell:
         figures: By the measure's name.
         clean: Whether nothing was planted.
         baseline: Whether no defense was in place, where others are measured for comparison.
-        outcomes: What each question said, by measure and by the question's id, where it is kept.
     """
 
     id: str
@@ -59,15 +57,14 @@ class MeasuredCell:
     figures: Mapping[str, Estimate]
     clean: bool = False
     baseline: bool = False
-    outcomes: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate or a comparison says of one cell.
+    """What a gate says of one cell.
 
     Attributes:
-        rule: The gate as written, or the comparison.
+        rule: The gate as written.
         measure: The figure's name.
         cell: The caption of the cell.
         failed: Whether it must not be so.
@@ -88,6 +85,7 @@ class Gate:
     Attributes:
         text: As written.
         measure: The figure's name.
+        unit: Of the figure.
         end: `value`, `upper` or `lower` end of its interval.
         scope: `clean`, `attacked`, or "" for both.
         sign: One of > >= < <=.
@@ -96,6 +94,7 @@ class Gate:
 
     text: str
     measure: str
+    unit: str
     end: str
     scope: str
     sign: str
@@ -111,7 +110,10 @@ class Gate:
         """
         match = _FORM.fullmatch(text)
         if match is None:
-            raise OptionError(f"{clip(text)} is no gate; write a measure, > or <, and a number, such as 'asr > 5%'")
+            raise OptionError(
+                f"{clip(text)} is no gate; write a measure, > or <, and a number, such as 'asr > 5%', or "
+                "'worse(last.json)'"
+            )
         name, end, scope = match[1], "value", ""
         while call := _CALL.fullmatch(name):
             word, name = call.groups()
@@ -123,52 +125,152 @@ class Gate:
                 raise OptionError(f"{clip(text)}: {clip(word)} cannot stand there; the words are {', '.join(_WORDS)}")
         if name not in measures:
             raise UnknownNameError("measure", name, measures)
-        if match[4] and measures[name].unit != "share":
-            raise OptionError(f"{clip(text)}: {name} is measured in {measures[name].unit}, not in percent")
+        unit = measures[name].unit
+        if match[4] and unit != "share":
+            raise OptionError(f"{clip(text)}: {name} is measured in {unit}, not in percent")
         bound = float(match[3]) / (100 if match[4] else 1)
-        if measures[name].unit == "share" and not -1 <= bound <= 1:
+        if unit == "share" and not -1 <= bound <= 1:
             raise OptionError(f"{clip(text)}: {name} is a share; write {bound:g}% or {bound / 100:g}")
-        return cls(" ".join(text.split()), name, end, scope, match[2], bound)
+        return cls(" ".join(text.split()), name, unit, end, scope, match[2], bound)
 
-    def applies(self, cell: MeasuredCell) -> bool:
-        """Whether the cell has the figure, and is of the gate's scope."""
-        wanted = {"": True, "clean": cell.clean, "attacked": not cell.clean}[self.scope]
-        return wanted and not isnan(self._figure(cell))
+    def check(self, cells: Sequence[MeasuredCell]) -> list[GateResult]:
+        """What it says of every cell that has the figure and is of its scope.
 
-    def evaluate(self, cell: MeasuredCell, unit: str) -> GateResult:
-        """What it says of a cell to which it applies."""
-        estimate = cell.figures[self.measure]
-        failed = _COMPARED[self.sign](self._figure(cell), self.bound)
-        figure = _with_interval(estimate, unit)
-        return GateResult(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
+        Raises:
+            InputError: None has: the gate would pass whatever happens.
+        """
+        results = []
+        for cell in cells:
+            value = self._figure(cell)
+            if not isnan(value) and self.scope in ("", "clean" if cell.clean else "attacked"):
+                failed = _COMPARED[self.sign](value, self.bound)
+                sentence = f"{cell.caption}: {self.measure} is {_with_interval(cell.figures[self.measure], self.unit)}"
+                results.append(GateResult(self.text, self.measure, cell.caption, failed, sentence))
+        if not results:
+            raise InputError(
+                f"the gate {clip(self.text)} applies to nothing: no cell has {self.measure}; answers need a generator "
+                "(-g), and attacks an answer that they want"
+            )
+        return results
 
     def _figure(self, cell: MeasuredCell) -> float:
         estimate = cell.figures.get(self.measure)
         if estimate is None:
-            return float("nan")
+            return nan
         return {"value": estimate.value, "upper": estimate.high, "lower": estimate.low}[self.end]
 
 
-def check_gates(
-    gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
-) -> list[GateResult]:
+COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept")
+"""The measures in which a run is compared with an earlier one, where both have them."""
+
+SIGNIFICANT = 0.05
+"""The corrected p-value below which a figure is worse."""
+
+MAX_BYTES = 1 << 29
+"""Of the JSON of an earlier run, which is read whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """A comparison with an earlier run.
+
+    Yes and no are compared by Fisher's exact test, other figures by their intervals as if they were normal; the
+    p-values are corrected together (Holm).
+
+    Attributes:
+        text: As written.
+        earlier: The figures of the earlier run by the id of the cell.
+        measures: All measures by name.
+    """
+
+    text: str
+    earlier: Mapping[str, Mapping[str, Estimate]]
+    measures: Mapping[str, Measure[Any]]
+
+    @classmethod
+    def of(cls, path: str, measures: Mapping[str, Measure[Any]]) -> Self:
+        """Read the JSON that `--json` or `--report FILE.json` wrote.
+
+        Raises:
+            InputError: It cannot be read, or is no such document.
+        """
+        try:
+            if Path(path).stat().st_size > MAX_BYTES:
+                raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; give the JSON of an earlier run")
+            cells = json.loads(Path(path).read_bytes())["cells"]
+            figures = {
+                str(cell["id"]): {str(name): _estimate(figure) for name, figure in cell["figures"].items()}
+                for cell in cells
+            }
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}; give the JSON of an earlier run") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+            raise InputError(f"{path} is no run: {clip(str(error))}; give the JSON of an earlier run") from None
+        return cls(f"worse({path})", figures, measures)
+
+    def check(self, cells: Sequence[MeasuredCell]) -> list[GateResult]:
+        """Every figure that both runs have, and whether it is significantly worse now.
+
+        Raises:
+            InputError: The runs have no figure in common.
+        """
+        pairs = [
+            (cell, name, self.earlier[cell.id][name], cell.figures[name])
+            for cell in cells
+            if cell.id in self.earlier
+            for name in COMPARED
+            if name in self.measures and _has(self.earlier[cell.id], name) and _has(cell.figures, name)
+        ]
+        if not pairs:
+            raise InputError(f"{self.text} has no cell in common with this run, so nothing can be compared")
+        tested = holm([_probability(old, now, yes_no=self.measures[name].yes_no) for _, name, old, now in pairs])
+        results = []
+        for (cell, name, old, now), probability in zip(pairs, tested, strict=True):
+            down = now.value < old.value
+            worse = now.value != old.value and down == (self.measures[name].better == "higher")
+            was, is_now = f"{100 * old.value:.1f} %", f"{100 * now.value:.1f} %"
+            sentence = f"{cell.caption}: {name} was {was} and is {is_now} (p = {probability:.2g})"
+            results.append(GateResult(self.text, name, cell.caption, worse and probability < SIGNIFICANT, sentence))
+        return results
+
+
+def read_gate(text: str, measures: Mapping[str, Measure[Any]]) -> Gate | Worse:
+    """A condition of `--fail-if`.
+
+    Raises:
+        OptionError: Another form.
+        UnknownNameError: No such measure; the message names the nearest.
+        InputError: The earlier run cannot be read.
+    """
+    worse = _WORSE.fullmatch(text)
+    return Gate.of(text, measures) if worse is None else Worse.of(worse[1].strip(), measures)
+
+
+def check_gates(gates: Iterable[Gate | Worse], cells: Sequence[MeasuredCell]) -> list[GateResult]:
     """What every gate says of every cell to which it applies.
 
     Raises:
-        InputError: A gate applies to none: it would pass whatever happens.
+        InputError: A gate applies to none.
     """
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
-    findings = list[GateResult]()
-    for gate in gates:
-        own = [gate.evaluate(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
-        if not own:
-            what = gate.measure if gate.end == "value" else f"an interval of {gate.measure}"
-            raise InputError(
-                f"the gate {clip(gate.text)} applies to nothing: no cell has {what}; answers need a generator (-g), "
-                "and attacks an answer that they want"
-            )
-        findings += own
-    return findings
+    return [result for gate in gates for result in gate.check(guarded)]
+
+
+def _has(figures: Mapping[str, Estimate], name: str) -> bool:
+    return name in figures and figures[name].defined
+
+
+def _probability(old: Estimate, now: Estimate, *, yes_no: bool) -> float:
+    """The two-sided p-value of no difference."""
+    if yes_no:
+        from scipy.stats import fisher_exact
+
+        return float(fisher_exact(np.array([[e.hits, e.count - e.hits] for e in (old, now)])).pvalue)
+    widths = [(estimate.high - estimate.low) / 3.92 for estimate in (old, now)]  # 95 % are 3.92 standard errors wide
+    error, distance = sqrt(sum(width**2 for width in widths)), abs(old.value - now.value)
+    if not error:
+        return 1.0 if not distance else 0.0
+    return 2 * (1 - NormalDist().cdf(distance / error))
 
 
 def _with_interval(estimate: Estimate, unit: str) -> str:
@@ -179,85 +281,10 @@ def _with_interval(estimate: Estimate, unit: str) -> str:
     return f"{format_value(estimate.value)}{interval}{' s' if unit == 'seconds' else ''} in {estimate.count:,}"
 
 
-def figures_of(values: Any) -> dict[str, Estimate]:
-    """Figures as JSON documents of this project hold them; null stands for nan.
-
-    Raises:
-        InputError: They are not figures.
-    """
-    try:
-        return {
-            str(name): Estimate(_number(row["value"]), _number(row["low"]), _number(row["high"]), int(row["count"]))
-            for name, row in values.items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-        raise InputError("the figures of a cell cannot be read; give the JSON of an earlier run") from None
-
-
-def _number(value: Any) -> float:
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(value)
-    return float(value)
-
-
-MAX_ALERTS = 5000
-"""GitHub takes 25,000 results of a run and shows 5,000."""
-
-MAX_CHARS = 1000
-"""Characters of a message; questions and answers are of any length."""
-
-RULES = {
-    rule.id: rule
-    for rule in (
-        Rule(
-            "gate",
-            "A bound was not kept",
-            "A figure of the evaluation passed the bound that a gate sets, or became significantly worse.",
-            ("security",),
-        ),
-        Rule(
-            "poisoned-answer",
-            "A planted document changed an answer",
-            "The system gave the answer that an attacker wants after documents were planted into what it retrieves "
-            "from.",
-            ("security", "OWASP LLM04", "OWASP LLM08", "MITRE ATLAS AML.T0070"),
-        ),
-        Rule(
-            "obeyed-order",
-            "An agent obeyed an order in what it read",
-            "The agent called a tool that nobody asked for, gave a secret away, or answered as an attacker wants, "
-            "after an order was planted into a tool's result, a page or a memory.",
-            ("security", "OWASP LLM01", "OWASP ASI06", "MITRE ATLAS AML.T0051.001"),
-        ),
-        Rule(
-            "document-remains",
-            "A planted document may remain",
-            "A document of the test could not be removed; clean up with 'unpoison redteam clean' or by its canary.",
-            ("security",),
-        ),
-        Rule("incomplete", "The test is incomplete", "Something could not be measured, so the figures say less."),
-    )
-}
-"""Every rule that an alert may name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """One alert of a pipeline.
-
-    Attributes:
-        rule: One of `RULES`.
-        level: error, warning or note.
-        message: What happened.
-        key: What it is about; the same in every run, so that it is one alert.
-    """
-
-    rule: str
-    level: str
-    message: str
-    key: str
+def _estimate(row: Mapping[str, Any]) -> Estimate:
+    """A figure as JSON holds it; null stands for nan."""
+    value, low, high = (nan if row[name] is None else float(row[name]) for name in ("value", "low", "high"))
+    return Estimate(value, low, high, int(row["count"]))
 
 
 def gate_alerts(findings: Sequence[GateResult], problems: Sequence[str] = ()) -> list[Alert]:
@@ -266,70 +293,47 @@ def gate_alerts(findings: Sequence[GateResult], problems: Sequence[str] = ()) ->
     return failed + [Alert("incomplete", "warning", problem, problem) for problem in problems]
 
 
-def as_junit(findings: Sequence[GateResult], cells: Sequence[str], problems: Sequence[str] = ()) -> str:
-    """Every gate of every cell as a test, and every cell as one that fails where something could not be measured.
+MAX_CHARS = 1000
+"""Characters of a message; questions and answers are of any length."""
+
+
+def as_junit(findings: Sequence[GateResult], problems: Sequence[str] = ()) -> str:
+    """JUnit XML: every gate of every cell as a test, and one that fails where something could not be measured.
 
     Args:
-        findings: What gates and comparisons say.
-        cells: The captions of all cells.
+        findings: What the gates say.
         problems: What went wrong, as sentences.
     """
-    failed = sum(finding.failed for finding in findings)
-    counts = {"tests": len(findings) + 1, "failures": failed, "errors": 1 if problems else 0}
-    root = ElementTree.Element("testsuites", {"name": "unpoison", **_texts(counts)})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": "unpoison", **_texts({**counts, "skipped": 0})})
+    counts = {
+        "tests": len(findings) + 1,
+        "failures": sum(finding.failed for finding in findings),
+        "errors": int(bool(problems)),
+    }
+    attributes = {"name": "unpoison", **{name: str(count) for name, count in counts.items()}}
+    root = ElementTree.Element("testsuites", attributes)
+    suite = ElementTree.SubElement(root, "testsuite", attributes)
     for finding in findings:
         case = _case(suite, finding.cell, finding.rule)
         if finding.failed:
-            element = ElementTree.SubElement(case, "failure", {"message": _clean(finding.message), "type": "gate"})
-            element.text = _clean(f"{finding.message}; the gate is {finding.rule}")
-    case = _case(suite, "unpoison", f"everything was measured ({len(cells)} cells)")
+            ElementTree.SubElement(case, "failure", {"message": _xml_text(finding.message), "type": "gate"})
+    case = _case(suite, "unpoison", "everything was measured")
     if problems:
-        element = ElementTree.SubElement(case, "error", {"message": _clean(problems[0]), "type": "incomplete"})
-        element.text = _clean("\n".join(problems[:100]), 20_000)
+        error = ElementTree.SubElement(case, "error", {"message": _xml_text(problems[0]), "type": "incomplete"})
+        error.text = "\n".join(map(_xml_text, problems[:100]))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "unicode") + "\n"
 
 
-def as_sarif(alerts: Sequence[Alert], artifact: str) -> str:
-    """Alerts as SARIF.
-
-    Args:
-        alerts: At most the first 5,000 are written.
-        artifact: The file that they are shown at: the configuration, or the questions; relative to the repository.
-    """
-    shown_at = Location(quote(PurePath(artifact).as_posix(), errors="replace"), line=1)
-    results = [
-        Result(
-            alert.rule,
-            alert.level,
-            _clean(alert.message),
-            [shown_at],
-            {"unpoison/v1": _hash(alert.rule, alert.key)},
-        )
-        for alert in alerts[:MAX_ALERTS]
-    ]
-    rules = [RULES[name] for name in dict.fromkeys(alert.rule for alert in alerts)]
-    return json.dumps(sarif_log(results, rules, __version__), indent=2, ensure_ascii=True) + "\n"
-
-
 def _case(suite: ElementTree.Element, owner: str, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", {"classname": _clean(owner), "name": _clean(name), "time": "0"})
-
-
-def _texts(counts: dict[str, int]) -> dict[str, str]:
-    return {name: str(count) for name, count in counts.items()}
-
-
-def _clean(text: str, longest: int = MAX_CHARS) -> str:
-    """A text without what XML cannot hold: control characters, halves of surrogate pairs, two non-characters."""
-    kept = (
-        c if c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff") else "?"
-        for c in text
+    return ElementTree.SubElement(
+        suite, "testcase", {"classname": _xml_text(owner), "name": _xml_text(name), "time": "0"}
     )
-    cut = "".join(kept)
-    return cut if len(cut) <= longest else f"{cut[: longest - 1]}…"
 
 
-def _hash(*parts: str) -> str:
-    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _xml_text(text: str) -> str:
+    """A text without what XML cannot hold, cut to `MAX_CHARS`."""
+    kept = _NOT_XML.sub("?", text)
+    return kept if len(kept) <= MAX_CHARS else f"{kept[: MAX_CHARS - 1]}…"

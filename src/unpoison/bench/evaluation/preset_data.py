@@ -74,7 +74,7 @@ class PaperData:
         differs: In what the data is not the paper's, by alias; "" where it is.
         clean: In what the clean passages that fill contexts are not the paper's, by alias.
         replayed: The aliases whose data is the released one; what the released code plants and asks is at hand then.
-        substitutions, lacks: The same and what is missing, one sentence each.
+        lacks: What is missing, one sentence each.
     """
 
     def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
@@ -82,7 +82,6 @@ class PaperData:
         self.differs: dict[str, str] = {}
         self.clean: dict[str, str] = {}
         self.replayed: set[str] = set()
-        self.substitutions: list[str] = []
         self.lacks: list[str] = []
         folder = None if given is None else data_folder(given)
         if folder is not None:
@@ -92,7 +91,7 @@ class PaperData:
 
     def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
         for alias, questions in wanted.items():
-            title, _, corpus = DATA[alias]
+            corpus = DATA[alias][2]
             fetched = self._replay(alias, folder)
             spec = fetched or _spec(alias, folder)
             if spec is None:
@@ -108,8 +107,6 @@ class PaperData:
                 self.differs[alias] = f"{count} questions; the paper does not say how many it has"
             elif count != questions:
                 self.differs[alias] = f"{count} of {questions} questions"
-            if self.differs[alias]:
-                self.substitutions.append(f"data: {title} {self.differs[alias]}")
 
     def _replay(self, alias: str, folder: Path) -> str:
         """The released data set in the folder of built files, "" where it was not fetched."""
@@ -126,7 +123,6 @@ class PaperData:
         self.fields[first] = {"data": spec, "corpus": ""}
         theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
         self.differs[first] = f"{name} ({count} questions) instead of {theirs}"
-        self.substitutions.append(f"data: {self.differs[first]}")
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)
             self.lacks.append(f"{titles} is left out: give a folder of data sets instead")

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.evaluation.differences import Differences
+from unpoison.bench.evaluation.differences import Differences, codes
 from unpoison.bench.evaluation.measures import measure
 from unpoison.bench.evaluation.preset_data import DATA, PaperData, preset_file, preset_files
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import stand_in
 from unpoison.bench.evaluation.summary import Summary
-from unpoison.models.prompts import Style
 
 __all__ = ["DATA", "Preset", "PublishedNumber", "load_preset", "preset_names"]
 
@@ -41,7 +39,7 @@ class PublishedNumber:
         scenario: What is measured for it; None where this machine or package cannot.
         bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
         spread: The standard deviation over the paper's seeds, in the unit of the value; None where it prints none.
-        row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
+        row_differs: In what the row is not measured as the paper did, or why it is not measured, each `code: detail`.
         column_differs: The same for the column.
         variant: `paper` or `reference` where what is measured is one of two variants of the defense.
     """
@@ -85,8 +83,7 @@ class Preset:
         used: What the paper used: data, encoder, retriever, generator, NLI model.
         scenarios: What to run; empty when something is lacking for all of it.
         published: Every number of the table, in its order.
-        substitutions: What stands in for what the paper used, one sentence each.
-        lacks: What cannot be measured and why, one sentence each.
+        lacks: What data is missing, one sentence each.
         seeds: With each of them everything is measured; the scenarios of `published` have the first.
     """
 
@@ -97,7 +94,6 @@ class Preset:
     used: Mapping[str, str]
     scenarios: tuple[Scenario, ...]
     published: tuple[PublishedNumber, ...]
-    substitutions: tuple[str, ...]
     lacks: tuple[str, ...]
     seeds: tuple[int, ...] = (0,)
 
@@ -117,13 +113,7 @@ class Preset:
         """`same setting as the paper`, or how many differences keep the table from it."""
         if self.same_setting:
             return "same setting as the paper"
-        return f"not the paper's setting: {len(self.differences)} differences, named at rows and columns"
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """The styles in which the generator is asked, one sentence each."""
-        styles = dict.fromkeys(scenario.style for scenario in self.scenarios if scenario.generator is not None)
-        return tuple(f"{style}: {Style.of(style).description}" for style in styles)
+        return f"not the paper's setting: {codes(self.differences)}"
 
     def by_seed(self, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
@@ -132,14 +122,11 @@ class Preset:
         every = (replace(number.scenario, seed=seed) for seed in self.seeds)
         return [by_scenario[scenario][number.measure] for scenario in every if scenario in by_scenario]
 
-    def describe(self) -> str:
-        """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
-        lines = [f"{self.source}: {self.title}", self.about, self.stamp]
-        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
-        lines += [f"prompts: {sentence}" for sentence in self.prompts]
-        lines += [f"instead: {sentence}" for sentence in self.substitutions]
-        lines += [f"lacking: {sentence}" for sentence in self.lacks]
-        return "\n".join(line for line in lines if line)
+    def describe(self) -> list[str]:
+        """What it is, what the paper used, and in what it differs here, line by line."""
+        used = "; ".join(f"{what} {value}" for what, value in self.used.items())
+        lines = [f"{self.source}: {self.title}", self.about.strip(), f"the paper used: {used}", self.stamp]
+        return [*filter(None, lines), *self.differences, *(f"missing: {sentence}" for sentence in self.lacks)]
 
 
 def preset_names() -> list[str]:
@@ -186,7 +173,6 @@ def load_preset(
     published = tuple(_numbers(raw, fit, graded=grader is not None))
     first = dict.fromkeys(entry.scenario for entry in published if entry.scenario is not None)
     scenarios = dict.fromkeys(replace(scenario, seed=seed) for seed in seeds for scenario in first)
-    instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
     return Preset(
         name=name,
         title=raw["title"],
@@ -195,11 +181,7 @@ def load_preset(
         used=raw["used"],
         scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
         published=published,
-        substitutions=(
-            *fit.substitutions(),
-            *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
-        ),
-        lacks=tuple(fit.lacks()),
+        lacks=(*sources.lacks, *raw.get("lacks", ())),
         seeds=seeds,
     )
 

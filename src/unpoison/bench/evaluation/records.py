@@ -137,6 +137,7 @@ class Record:
         prompt_tokens, completion_tokens: None where the generator does not say.
         judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10; None where it gave none.
         grade: A, B or C: what a grader called the reply, correct, incorrect or not attempted; None without a grader.
+        unanswered: Whether an answer was wanted and the defense failed.
         stage: Where it failed, "attack" or "defense"; "" otherwise.
         error: What went wrong, None otherwise.
     """
@@ -163,12 +164,18 @@ class Record:
     completion_tokens: int | None = None
     judged: tuple[int | None, ...] | None = None
     grade: str | None = None
+    unanswered: bool = False
     stage: str = ""
     error: str | None = None
 
     @property
     def failed(self) -> bool:
         return self.error is not None
+
+    @property
+    def asked(self) -> bool:
+        """Whether an answer was wanted, given or not."""
+        return self.answer is not None or self.unanswered
 
     @property
     def settled(self) -> bool:

@@ -308,10 +308,9 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
         return replace(blank, stage="attack", error=staged.error)
     try:
         done = _run_defense(staged, defense, plain, final)
-    except UnpoisonError as error:
-        return replace(blank, stage="defense", error=str(error))
     except Exception as error:  # a defense may be somebody else's code; one bad question must not end a long run
-        return replace(blank, stage="defense", error=f"{type(error).__name__}: {error}")
+        message = str(error) if isinstance(error, UnpoisonError) else f"{type(error).__name__}: {error}"
+        return replace(blank, stage="defense", error=message, unanswered=plain is not None)
     answer, prompts = done.answer, [call for call in done.calls if call.kind == "generate"]
     return replace(
         blank,

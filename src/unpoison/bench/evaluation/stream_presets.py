@@ -15,7 +15,6 @@ from unpoison.bench.evaluation.adaptations import Method
 from unpoison.bench.evaluation.differences import (
     PAPER,
     REFERENCE,
-    in_words,
     injection_difference,
     measurable,
     same_model,
@@ -64,7 +63,7 @@ class StreamPreset:
         attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
-        differs: In what every number is not measured as the paper's, one phrase each.
+        differs: In what every number is not measured as the paper's, each `code: detail`.
         method_differs, attack_differs: The same by key of `methods` and of `attacks`.
     """
 
@@ -85,13 +84,13 @@ class StreamPreset:
         """The keys of `methods` that stand for a method of the paper: itself, or its variants."""
         return [name for name in map(partial(_variant_name, method), ("", PAPER, REFERENCE)) if name in self.methods]
 
-    def describe(self) -> str:
-        """What it is, what the paper used, and what is not as there, line by line."""
-        lines = [f"{self.source}: {self.title}", self.about.strip()]
-        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
-        lines += [f"instead: {phrase}" for phrase in self.differs]
-        lines += [f"lacking: {method} is not measured: it {why}" for method, why in self.lacking.items()]
-        return "\n".join(lines)
+    def describe(self) -> list[str]:
+        """What it is, what the paper used, and in what it differs here, line by line."""
+        used = "; ".join(f"{what} {value}" for what, value in self.used.items())
+        lines = [f"{self.source}: {self.title}", self.about.strip(), f"the paper used: {used}", *self.differs]
+        of_parts = [*self.method_differs.values(), *self.attack_differs.values()]
+        lines += dict.fromkeys(difference for part in of_parts for difference in part)
+        return [*lines, *(f"none: {method} {why}" for method, why in self.lacking.items())]
 
 
 def stream_preset_names() -> list[str]:
@@ -164,8 +163,6 @@ def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
     theirs = raw["used"]
     models = {"generator": generator, "nli": nli}
     differences = [
-        f"{kind} {in_words(ours)}, theirs {theirs[kind]}"
-        for kind, ours in models.items()
-        if not same_model(ours, theirs[kind])
+        f"{kind}: {ours}, theirs {theirs[kind]}" for kind, ours in models.items() if not same_model(ours, theirs[kind])
     ]
-    return [*differences, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
+    return [*differences, "judge: accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
@@ -83,21 +83,19 @@ class StreamResult:
     def spurious_changes(self) -> Estimate:
         """Share of the steps after a right answer, with the truth unchanged, whose answer is no longer right."""
         return _share(
-            (now.timeline, not now.correct) for before, now in self._neighbours() if before.correct and not now.changed
+            (now.timeline, not now.correct)
+            for steps in self._timelines()
+            for before, now in pairwise(steps)
+            if before.correct and not now.changed
         )
-
-    def lags(self) -> list[int | None]:
-        """For each genuine change: steps until a right answer (0 at once), None if none came while it held."""
-        return [lag for steps in self._timelines() for lag in _lags(steps)]
-
-    def mean_lag(self) -> float | None:
-        """Mean of the lags of the changes that were followed; None without any."""
-        followed = [lag for lag in self.lags() if lag is not None]
-        return sum(followed) / len(followed) if followed else None
 
     def update_rate(self) -> Estimate:
         """Share of the genuine changes that were followed before the next change or the end."""
-        return _share((steps[0].timeline, lag is not None) for steps in self._timelines() for lag in _lags(steps))
+        return _share((steps[0].timeline, followed) for steps in self._timelines() for followed in _followed(steps))
+
+    def mean_bytes(self) -> float:
+        """Bytes that are kept for a question after its last step, on average."""
+        return sum(self.stored) / max(len(self.stored), 1)
 
     @property
     def steps(self) -> int:
@@ -112,9 +110,6 @@ class StreamResult:
         for record in self.records:
             grouped.setdefault(record.timeline, []).append(record)
         return list(grouped.values())
-
-    def _neighbours(self) -> Iterable[tuple[StepRecord, StepRecord]]:
-        return ((a, b) for steps in self._timelines() for a, b in pairwise(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +203,7 @@ def run_study(
         name: [one for one in timelines if attack is None or one.id not in impossible[attack]]
         for name, (attack, _) in attacks.items()
     }
-    counted = _counter(progress, len(methods) * sum(len(one) for some in asked.values() for one in some))
+    total, numbers = len(methods) * sum(len(one) for some in asked.values() for one in some), count(1)
     results = {
         name: {
             called: run_stream(
@@ -217,7 +212,7 @@ def run_study(
                 attack=attack,
                 position=position,
                 with_date=with_date,
-                progress=counted(f"{name}: {called}"),
+                progress=lambda _, doing=f"{name}: {called}": progress(next(numbers), total, doing),  # type: ignore[misc]
             )
             for called, method in methods.items()
         }
@@ -276,7 +271,7 @@ def run_stream(
                 step=number,
                 time=timeline.times[number],
                 reply=answer.text,
-                correct=judge.correct(answer.text, example.correct_answers),
+                correct=judge.correct(answer.text, example.correct_answers, example.incorrect_answers),
                 attacked=judge.is_attack_success(answer.text, example.incorrect_answers, example.correct_answers),
                 changed=timeline.is_change(number),
                 kept=None if answer.belief is None else answer.belief.kept,
@@ -287,17 +282,11 @@ def run_stream(
     return StreamResult(tuple(records), tuple(stored))
 
 
-def _counter(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:
-    """Answers counted over all runs."""
-    numbers: Iterator[int] = iter(range(1, total + 1))
-    return lambda doing: lambda record: progress(next(numbers), total, doing)
-
-
-def _lags(steps: Sequence[StepRecord]) -> Iterator[int | None]:
-    """For each genuine change of one question: steps until a right answer."""
-    for start in (i for i, record in enumerate(steps) if record.changed):
-        until = next((i for i in range(start + 1, len(steps)) if steps[i].changed), len(steps))
-        yield next((i - start for i in range(start, until) if steps[i].correct), None)
+def _followed(steps: Sequence[StepRecord]) -> Iterator[bool]:
+    """For each genuine change of one question: whether a right answer came before the next change or the end."""
+    changes = [i for i, record in enumerate(steps) if record.changed]
+    for start, until in zip(changes, [*changes[1:], len(steps)]):
+        yield any(record.correct for record in steps[start:until])
 
 
 def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.algorithms.intervals import Difference, Estimate, holm, paired_bootstrap, paired_shares
-from unpoison.bench.evaluation.measures import MEASURES, Measure, measure
+from unpoison.bench.evaluation.measures import MEASURES, Measure, counted, measure
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import to_row
@@ -159,14 +159,13 @@ def compare(
     measures = [measure(name) for name in names]
     groups: dict[Scenario, list[Cell]] = {}
     for cell in cells:
-        if cell.usable:
+        if cell.records:
             groups.setdefault(replace(cell.scenario, defense=""), []).append(cell)
     comparisons = list[Comparison]()
     for group in groups.values():
         own = list[Comparison]()
         for first, second in combinations(group, 2):
-            pairs = _pair_records(first, second)
-            compared = (_comparison(first, second, pairs, kind, level, seed) for kind in measures)
+            compared = (_comparison(first, second, kind, level, seed) for kind in measures)
             own.extend(comparison for comparison in compared if comparison.difference.count)
         comparisons.extend(_holm_correct(own))
     return comparisons
@@ -183,10 +182,7 @@ def _holm_correct(own: Sequence[Comparison]) -> list[Comparison]:
 
 def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
     usable = cell.usable
-    figures = {
-        name: measure.estimate(cell.records if name == "failed" else usable, level, seed)
-        for name, measure in MEASURES.items()
-    }
+    figures = {name: measure.estimate(counted(name, cell.records), level, seed) for name, measure in MEASURES.items()}
     size = max((record.size for record in usable), default=0)
     problems = Counter(record.error or "" for record in cell.failures)
     failures = [f"{count} of {cell.expected}: {error}" for error, count in problems.most_common()]
@@ -221,14 +217,14 @@ def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
     return (prompt_tokens * price.prompt + completion_tokens * price.completion) / MILLION
 
 
-def _pair_records(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
-    others = {record.example: record for record in second.usable}
-    return [(record, others[record.example]) for record in first.usable if record.example in others]
+def _pair_records(first: Cell, second: Cell, name: str) -> list[tuple[Record, Record]]:
+    others = {record.example: record for record in counted(name, second.records)}
+    own = counted(name, first.records)
+    return [(record, others[record.example]) for record in own if record.example in others]
 
 
-def _comparison(
-    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], measure: Measure[Record], level: float, seed: int
-) -> Comparison:
+def _comparison(first: Cell, second: Cell, measure: Measure[Record], level: float, seed: int) -> Comparison:
+    pairs = _pair_records(first, second, measure.name)
     values = np.array([(measure.value(a), measure.value(b)) for a, b in pairs], float).reshape(-1, 2)
     values = values[~np.isnan(values).any(axis=1)]
     return Comparison(

@@ -7,7 +7,6 @@ folder are not followed, and nothing in them is run or fetched.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -90,42 +89,40 @@ def read_documents(corpus: str | Path) -> tuple[tuple[Document, ...], tuple[str,
 
 
 def _folder(folder: Path) -> tuple[list[Document], list[str]]:
-    paths, others = list[Path](), Counter[str]()
+    paths, others = list[Path](), 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            kind = Path(name).suffix.lower()
-            if kind in SUFFIXES:
-                paths.append(Path(parent) / name)
-            else:
-                others[kind or "without a suffix"] += 1
+        found = [Path(parent) / name for name in sorted(names)]
+        paths += [path for path in found if path.suffix.lower() in SUFFIXES]
+        others += sum(path.suffix.lower() not in SUFFIXES for path in found)
         if len(paths) > MAX_DOCUMENTS:
             raise InputError(f"{folder} holds more than {MAX_DOCUMENTS:,} documents; name a folder in it")
     documents, problems = _files(paths, folder)
-    if others:
-        kinds = ", ".join(f"{kind}: {count}" for kind, count in others.most_common(10))
-        problems.append(f"{others.total():,} files of other kinds were left out ({kinds})")
-    return documents, problems
+    return documents, problems + ([f"{others:,} files of other kinds were left out"] if others else [])
 
 
 def _files(paths: Sequence[Path], folder: Path) -> tuple[list[Document], list[str]]:
     documents, problems = list[Document](), list[str]()
     for path in paths:
         name = path.relative_to(folder).as_posix()
+        if (why := _unreadable(path, folder)) is not None:
+            problems.append(f"{name} {why} and was left out")
+            continue
         try:
-            if not path.resolve().is_relative_to(folder.resolve()):
-                problems.append(f"{name} is a link out of the folder and was left out")
-            elif not path.is_file():  # to read a pipe never ends
-                problems.append(f"{name} is no file and was left out")
-            elif path.stat().st_size > MAX_BYTES:
-                problems.append(f"{name} is longer than {MAX_BYTES // 2**20} MiB and was left out")
-            else:
-                documents.append(_document(name, path.read_text(encoding="utf-8-sig"), ""))
+            documents.append(_document(name, path.read_text(encoding="utf-8-sig"), ""))
         except UnicodeDecodeError:
             problems.append(f"{name} is no UTF-8 and was left out")
         except OSError as error:
             problems.append(f"{name} cannot be read: {error.strerror}")
     return documents, problems
+
+
+def _unreadable(path: Path, folder: Path) -> str | None:
+    if not path.resolve().is_relative_to(folder.resolve()):
+        return "is a link out of the folder"
+    if not path.is_file():  # to read a pipe never ends
+        return "is no file"
+    return f"is longer than {MAX_BYTES // 2**20} MiB" if path.stat().st_size > MAX_BYTES else None
 
 
 def _document(identifier: str, text: str, title: str) -> Document:

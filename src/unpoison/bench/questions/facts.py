@@ -7,17 +7,18 @@ rule asks for the number that is missing in a sentence, in any language.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Fact", "Kind", "facts_of", "sentences"]
+from unpoison.text.normalisation import word_set as _word_set
+from unpoison.text.sentences import sentences
 
-Kind = Literal["number", "year", "value", "name", "definition", "answer", "task", "meaning", "gap"]
+__all__ = ["Fact", "Kind", "facts_of"]
+
+Kind = Literal["number", "year", "value", "name", "definition", "answer", "gap"]
 """number, year: what a sentence counts or dates; value: an entry of a list or table; name, definition: what the subject
-is; answer: what stands under a heading that asks; task, meaning: what a manual uses for something, what a name in code
-means; gap: a number left out of its sentence."""
+is; answer: what stands under a heading that asks; gap: a number left out of its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,6 @@ class Fact:
     question: str
     answer: str
     proof: str
-
-
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 ABBREVIATIONS = _word_set("e.g. i.e. etc. vs. no. dr. mr. mrs. ms. st. approx. inc. ltd.")
@@ -96,22 +93,10 @@ _REGULAR = """
 VERBS = {f"{verb}s": verb for verb in _REGULAR.split()} | {"has": "have", "reaches": "reach", "processes": "process"}
 """The third person singular, and the verb that a question has after "does"."""
 
-_CLOSING, _OPENED = "\"')\u201d\u2019", "\"'(\u201c\u2018["
 MIN_WORDS, MAX_WORDS = 4, 40
 """Words of a sentence that may hold a fact."""
 MAX_SENTENCES = 5000
 """Of one document."""
-
-# What manuals of software state. Names stand between backquotes, so these rules read a text with its marks.
-_NAME = r"`([^`\s]{2,40})`"
-_MAY = r"(?:you |we )?(?:can |could |should |must |need to |have to )?(?:also |just |simply )?"
-_FIRST = re.compile(rf"\b(To|For) ([a-z][^`.;:!?()]{{6,90}}), {_MAY}use (?:the )?{_NAME}")
-_LAST = re.compile(
-    rf"(?:^|[.!] )(?:You can |You could |Just |Simply )?[Uu]se (?:the )?{_NAME} (to|for) ([^`.;:!?()]{{6,90}})[.!]"
-)
-_ENTRY = re.compile(rf"{_NAME}: ([^`|{{}}<>=]{{5,120}})")
-MIN_TASK_WORDS, MAX_TASK_WORDS = 2, 10
-"""Words of the meaning of a name; a task may have twice as many."""
 
 
 def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
@@ -119,36 +104,23 @@ def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
     if heading.endswith("?") and paragraphs:
         yield from _heading_facts(heading, paragraphs[0])
     for paragraph in paragraphs[:MAX_SENTENCES]:
-        yield from _task_facts(paragraph)
-        if (meaning := _meaning_fact(heading, paragraph)) is not None:
-            yield meaning
-        elif (entry := _entry(heading, paragraph)) is not None:
+        if (entry := _entry(heading, paragraph)) is not None:
             yield entry
         elif not paragraph.startswith("|"):
-            for sentence in sentences(paragraph):
+            for sentence in _sentences(paragraph):
                 words = sentence.rstrip(".").split()
                 if MIN_WORDS <= len(words) <= MAX_WORDS and sentence.endswith((".", "!")) and not CODE & set(sentence):
                     yield from _facts(words, sentence, heading)
 
 
-def sentences(text: str) -> Iterator[str]:
-    """A paragraph cut behind a full stop, question or exclamation mark that a capital or a digit follows."""
-    held = list[str]()
-    words = _strip_markup(text).split()
-    for i, word in enumerate(words):
-        held.append(word)
-        following = words[i + 1][0] if i + 1 < len(words) else "A"
-        ends = word.rstrip(_CLOSING).endswith((".", "!", "?")) and not _abbreviation(word)
-        if ends and (following.isupper() or following.isdigit() or following in _OPENED):
-            yield " ".join(held)
-            held = []
-    if held:
-        yield " ".join(held)
-
-
-def _abbreviation(word: str) -> bool:
-    bare = word.strip("(\"'").lower()
-    return bare in ABBREVIATIONS or (len(bare) == 2 and bare[0].isalpha())
+def _sentences(paragraph: str) -> Iterator[str]:
+    """The sentences of a paragraph without its marks; an abbreviation ends none."""
+    text, start = _strip_markup(paragraph), 0
+    for _, end in sentences(text):
+        last = text[start:end].rsplit(None, 1)[-1].strip("(\"'").lower()
+        if last not in ABBREVIATIONS and not (len(last) == 2 and last[0].isalpha()):
+            yield text[start:end].strip()
+            start = end
 
 
 def _strip_markup(text: str) -> str:
@@ -165,7 +137,7 @@ def _strip_markup(text: str) -> str:
 
 def _heading_facts(heading: str, paragraph: str) -> Iterator[Fact]:
     """What the first sentence under a question says: a number in it, or the whole of a short one."""
-    first = next(sentences(paragraph), "")
+    first = next(_sentences(paragraph), "")
     words = first.rstrip(".").split()
     numbers = [i for i, word in enumerate(words) if _number(word)]
     asks_much = heading.lower().startswith(
@@ -347,35 +319,3 @@ def _quantity(words: Sequence[str], number: int) -> tuple[list[str], str, int]:
             number + 4,
         )
     return [bare, first], first, number + 2
-
-
-def _task_facts(paragraph: str) -> Iterator[Fact]:
-    """What a manual uses for a task: each "To X, use `Y`" and "Use `Y` to X"; O(n) in the text."""
-    for match in _FIRST.finditer(paragraph):
-        yield from _tool_question(match[1].lower(), match[2], match[3], match[0])
-    for match in _LAST.finditer(paragraph):
-        yield from _tool_question(match[2], match[3], match[1], match[0].lstrip(".! "))
-
-
-def _meaning_fact(heading: str, paragraph: str) -> Fact | None:
-    """What a name in code means: an entry such as "`gt`: greater than", None for anything else."""
-    entry = _ENTRY.fullmatch(paragraph.rstrip(". "))
-    if entry is None or not heading or heading.endswith("?"):
-        return None
-    name, meaning = entry[1], entry[2].strip()
-    fits = MIN_TASK_WORDS <= len(meaning.split()) <= MAX_TASK_WORDS
-    if not fits or not meaning[0].isalpha() or meaning[-1] in ":,;" or _vague(meaning):
-        return None
-    return Fact("meaning", f"What is {name} under “{heading}”?", meaning, f"{name}: {meaning}")
-
-
-def _tool_question(link: str, task: str, name: str, proof: str) -> Iterator[Fact]:
-    words = task.replace("**", "").rstrip(",").split()
-    whole = MIN_TASK_WORDS <= len(words) <= 2 * MAX_TASK_WORDS and not _vague(task) and words[0][0].islower()
-    if whole and any(map(str.isalpha, name)) and name.strip("().") not in words:
-        yield Fact("task", f"What do you use {link} {' '.join(words)}?", name, proof.replace("`", ""))
-
-
-def _vague(text: str) -> bool:
-    """Whether a word means something that stands elsewhere."""
-    return not VAGUE.isdisjoint(text.lower().replace(",", " ").split())

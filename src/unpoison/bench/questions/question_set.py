@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,16 @@ from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions.documents import Document, passages_of
 from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.errors import InputError
-from unpoison.models.loading import can_write
+from unpoison.io.journal import write_rows
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.types import Passage
 
-__all__ = [
-    "Question",
-    "QuestionSet",
-    "false_answer",
-    "make_questions",
-    "question_prompt",
-    "read_question_reply",
-    "tells_apart",
-    "write_fact",
-]
+__all__ = ["Question", "QuestionSet", "false_answer", "make_questions", "read_question_reply", "write_questions"]
 
-PREFERRED = ("number", "answer", "year", "name", "value", "definition", "task", "meaning", "gap")
+PREFERRED = ("number", "answer", "year", "name", "value", "definition", "gap")
 """Kinds in the order in which a document's questions are taken."""
 
 PASSAGES_SHOWN = 3
@@ -78,15 +70,7 @@ class Question:
             "question": self.fact.question,
             "correct_answers": [self.fact.answer],
             "incorrect_answers": [self.false],
-            "passages": [
-                {
-                    "id": self.passage.id,
-                    "title": self.passage.title,
-                    "text": self.passage.text,
-                    "source": self.passage.source,
-                    "label": "gold",
-                }
-            ],
+            "passages": [{**_passage_row(self.passage), "label": "gold"}],
             "rule": self.fact.kind,
             "proof": self.fact.proof,
         }
@@ -99,14 +83,10 @@ class QuestionSet:
     Attributes:
         questions: At most as many as were wanted, spread over the documents.
         passages: The whole collection, cut into passages.
-        candidates: How many facts were found.
-        left_out: How many were left out, by the reason.
     """
 
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...]
-    candidates: int
-    left_out: Mapping[str, int]
 
 
 def make_questions(
@@ -115,7 +95,6 @@ def make_questions(
     *,
     generator: Generator | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> QuestionSet:
     """Make questions from a collection.
 
@@ -123,16 +102,15 @@ def make_questions(
         documents: The collection.
         count: How many are wanted; there may be fewer.
         generator: A language model that writes them; what it writes is checked against the passage, and the rules
-            step in where it fails. A reader cannot write and is not asked.
+            step in where it fails.
         seed: Draws the false answers, and which documents come first.
-        progress: Called with the questions made so far and wanted.
 
     Raises:
         InputError: Not one question can be made.
         ModelError: The model cannot be reached.
     """
     rng = np.random.default_rng(seed)
-    candidates, passages, gone = _candidates(documents)
+    candidates, passages = _candidates(documents)
     by_kind: dict[str, list[str]] = defaultdict(list)
     for fact, _ in candidates:
         by_kind[fact.kind].append(fact.answer)
@@ -141,7 +119,6 @@ def make_questions(
     def add(fact: Fact, false: str, passage: Passage) -> None:
         if len(questions) < count and fact.question.lower() not in questions:
             questions[fact.question.lower()] = Question(fact, false, passage)
-            progress(len(questions), count)
 
     if generator is not None:
         for position in rng.permutation(len(passages))[: PASSAGES_SHOWN * count].tolist():
@@ -150,10 +127,7 @@ def make_questions(
     for fact, passage in _in_turn(candidates, rng):
         if len(questions) == count:
             break
-        false = false_answer(fact, passage.text, by_kind[fact.kind], rng)
-        if false is None:
-            gone["no false answer of its kind"] += 1
-        else:
+        if (false := false_answer(fact, passage.text, by_kind[fact.kind], rng)) is not None:
             add(fact, false, passage)
     if not questions:
         raise InputError(
@@ -161,27 +135,36 @@ def make_questions(
             "states a number, a name, a definition or an entry that the rules read; give more documents, or a language "
             "model with -g"
         )
-    return QuestionSet(tuple(questions.values()), tuple(passages), len(candidates), dict(gone))
+    return QuestionSet(tuple(questions.values()), tuple(passages))
 
 
-def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage]], list[Passage], Counter[str]]:
+def write_questions(made: QuestionSet, folder: Path) -> Path:
+    """Write `questions.jsonl`, and beside it `corpus.jsonl`, from which contexts are filled; the former's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "questions.jsonl"
+    write_rows(path, (question.row() for question in made.questions))
+    write_rows(folder / "corpus.jsonl", map(_passage_row, made.passages))
+    return path
+
+
+def _passage_row(passage: Passage) -> dict[str, Any]:
+    return {"id": passage.id, "title": passage.title, "text": passage.text, "source": passage.source}
+
+
+def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage]], list[Passage]]:
     """Every fact whose question has one answer in the whole collection, with the passage that holds its proof."""
     answers: dict[str, set[str]] = defaultdict(set)
-    pairs, passages, gone = list[tuple[Fact, Passage]](), list[Passage](), Counter[str]()
+    pairs, passages = list[tuple[Fact, Passage]](), list[Passage]()
     for document in documents:
         own = passages_of(document)
         passages += own
         facts = [fact for section in document.sections for fact in facts_of(section.heading, section.paragraphs)]
         for fact in facts[:PER_DOCUMENT]:
             passage = next((p for p in own if fact.answer in p.text and _holds(p, fact)), None)
-            if passage is None:
-                gone["its proof is cut in two"] += 1
-                continue
-            answers[fact.question.lower()].add(fact.answer)
-            pairs.append((fact, passage))
-    single = [(fact, passage) for fact, passage in pairs if len(answers[fact.question.lower()]) == 1]
-    gone["two answers in the collection"] += len(pairs) - len(single)
-    return single, passages, +gone
+            if passage is not None:  # otherwise its proof is cut in two
+                answers[fact.question.lower()].add(fact.answer)
+                pairs.append((fact, passage))
+    return [(fact, passage) for fact, passage in pairs if len(answers[fact.question.lower()]) == 1], passages
 
 
 def _holds(passage: Passage, fact: Fact) -> bool:
@@ -256,20 +239,14 @@ def _change_digits(answer: str, rng: np.random.Generator) -> str:
     return answer[:digit] + str((int(answer[digit]) + int(rng.integers(1, 9))) % 10) + answer[digit + 1 :]
 
 
-def question_prompt(passage: Passage) -> Prompt:
-    """Ask for one question with a true and a false answer."""
-    return Prompt("free", _INSTRUCTIONS, passages=(passage.reading,), closing="The JSON object:", max_tokens=200)
-
-
 def write_fact(generator: Generator, passage: Passage) -> tuple[Fact, str] | None:
-    """A question of the model's, None where the generator cannot write or what it wrote does not hold.
+    """A question of the model's, None where what it wrote does not hold.
 
     Raises:
         ModelError: The model cannot be reached.
     """
-    if not can_write(generator):
-        return None
-    (reply,), _ = run(generate([question_prompt(passage)], "question"), Models(generator=generator))
+    asked = Prompt("free", _INSTRUCTIONS, passages=(passage.reading,), closing="The JSON object:", max_tokens=200)
+    (reply,), _ = run(generate([asked], "question"), Models(generator=generator))
     return read_question_reply(reply.text, passage)
 
 

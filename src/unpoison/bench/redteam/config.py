@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from unpoison.architectures.rag import Rag
 from unpoison.bench.evaluation import load, load_passages
-from unpoison.bench.evaluation.specs import check_spec, specs
+from unpoison.bench.evaluation.grids import specs
+from unpoison.bench.evaluation.specs import check_spec
 from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.targets import RagTarget, Target, load_target

@@ -11,14 +11,15 @@ from pathlib import Path
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.runs import Run
 from unpoison.bench.evaluation.summary import Price
-from unpoison.bench.report.exports import FORMATS, as_csv, as_json, as_markdown, check_format, write_text
+from unpoison.bench.report.exports import as_csv, as_json, as_markdown
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
-from unpoison.bench.report.table_files import write_tables
+from unpoison.report.files import check_suffix, write_text
 
-__all__ = ["FORMATS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report", "write_tables"]
+__all__ = ["WRITERS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report"]
 
-_WRITERS = {".html": page, ".htm": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
+WRITERS = {".html": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
+"""The forms of a report by the suffix of its file."""
 
 
 def write_report(
@@ -40,6 +41,5 @@ def write_report(
         OptionError: Another suffix, or a place that cannot be written to.
         InputError: The folder holds no run.
     """
-    write = _WRITERS[check_format(path)]
-    report = run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)
-    write_text(path, write(report))
+    write = WRITERS[check_suffix(Path(path), WRITERS)]
+    write_text(path, write(run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)))

@@ -1,12 +1,12 @@
-"""The content of a report: figures and comparisons of a run, and its scenarios in groups and sweeps."""
+"""The content of a report: figures and comparisons of a run, and its scenarios in groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.records import Cell
@@ -15,8 +15,9 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import stand_in, wording
 from unpoison.bench.evaluation.summary import Comparison, Price, Summary, compare, summarise
 from unpoison.core.registry import parse
+from unpoison.models.loading import can_write
 
-__all__ = ["Report", "Sweep", "attack_title"]
+__all__ = ["BASELINE", "SETTINGS", "Report", "attack_title", "is_baseline", "is_stand_in", "setting", "short_name"]
 
 BASELINE = "vanilla"
 """The defense that every other one is put beside."""
@@ -44,20 +45,6 @@ SETTINGS = (
     "limit",
 )
 """The fields of a scenario that a caption may name, in its order."""
-
-
-class Sweep(NamedTuple):
-    """Cells that differ in one field only.
-
-    Attributes:
-        axis: The field, or `defense: option` for an option of a defense.
-        scenario: What they share; the field that differs is the first one's.
-        points: (value of the field, cell), ascending where the values are numbers.
-    """
-
-    axis: str
-    scenario: Scenario
-    points: tuple[tuple[float | str, Summary], ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +89,10 @@ class Report:
         return {name: number for number, name in enumerate(sorted(names, key=lambda name: not is_baseline(name)))}
 
     @cached_property
+    def by_scenario(self) -> dict[Scenario, Summary]:
+        return {summary.scenario: summary for summary in self.summaries}
+
+    @cached_property
     def by_id(self) -> dict[str, Summary]:
         return {summary.id: summary for summary in self.summaries}
 
@@ -136,7 +127,19 @@ class Report:
                 value = getattr(scenario, name)
                 if value not in (None, ()):
                     parts.append(f"{name.replace('_', ' ')} {setting(value)}")
+        if scenario.generator is not None and "generator" not in self.varying and is_stand_in(scenario.generator):
+            parts.append(f"answers by {scenario.generator}")
         return ", ".join(parts)
+
+    @staticmethod
+    def note(scenario: Scenario) -> str:
+        """What a table says below its heading: that its answers come from a stand-in; "" where they do not."""
+        if scenario.generator is None or not is_stand_in(scenario.generator):
+            return ""
+        return (
+            f"{scenario.generator} stands in for a language model: it copies words out of the passages, so rates of "
+            "answers say nothing about a real system."
+        )
 
     def groups(self, *ignoring: str) -> list[tuple[Scenario, list[Summary]]]:
         """Cells that differ in the defense only, and in further fields that are ignored; the baseline first.
@@ -151,28 +154,6 @@ class Report:
             for group in groups.values()
         ]
 
-    def sweeps(self) -> Iterator[Sweep]:
-        """Every axis but the number of poisons along which an attacked scenario was measured at several values."""
-        attacked = [summary for summary in self.summaries if not summary.scenario.clean]
-        for axis in (name for name in self.varying if name not in ("data", "attack", "poisons")):
-            lines: dict[tuple[Any, ...], list[tuple[float | str, Summary]]] = {}
-            for summary in attacked:
-                point = (setting(getattr(summary.scenario, axis)), summary)
-                lines.setdefault((summary.scenario.defense, *_key(summary.scenario, axis)), []).append(point)
-            yield from _sweeps(axis, lines)
-        yield from self._option_sweeps(attacked)
-
-    def _option_sweeps(self, attacked: list[Summary]) -> Iterator[Sweep]:
-        lines: dict[tuple[Any, ...], list[tuple[float | str, Summary]]] = {}
-        for summary in attacked:
-            name, options = parse(summary.scenario.defense)
-            for option, value in options.items():
-                rest = tuple(pair for pair in sorted(options.items()) if pair[0] != option)
-                key = (f"{name}: {option}", rest, *_key(summary.scenario))
-                lines.setdefault(key, []).append((_numeric(value), summary))
-        for key, points in lines.items():
-            yield from _sweeps(key[0], {key: points})
-
 
 def attack_title(scenario: Scenario) -> str:
     """An attack as tables call it: with whose wording it is, and what stands in for its language model, if anything."""
@@ -181,6 +162,11 @@ def attack_title(scenario: Scenario) -> str:
     instead = stand_in(scenario)
     notes = [*filter(None, [wording(scenario.attack)]), *([f"stand-in: {instead}"] if instead else [])]
     return f"{scenario.attack} ({'; '.join(notes)})" if notes else scenario.attack
+
+
+def is_stand_in(generator: str) -> bool:
+    """Whether answers come from a reader, which only copies, and not from a language model."""
+    return not can_write(generator)
 
 
 def is_baseline(defense: str) -> bool:
@@ -204,20 +190,3 @@ def setting(value: object) -> float | str:
 
 def _key(scenario: Scenario, *ignoring: str) -> tuple[Any, ...]:
     return tuple(getattr(scenario, name) for name in (*SETTINGS, "corpus") if name not in ignoring)
-
-
-def _numeric(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
-def _sweeps(axis: str, lines: Mapping[Any, list[tuple[float | str, Summary]]]) -> Iterator[Sweep]:
-    for points in lines.values():
-        values = {value for value, _ in points}
-        if len(values) < 2 or len(values) < len(points):
-            continue
-        numbers = all(isinstance(value, (int, float)) for value in values)
-        ordered = sorted(points, key=lambda point: point[0]) if numbers else points
-        yield Sweep(axis, points[0][1].scenario, tuple(ordered))

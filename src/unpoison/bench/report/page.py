@@ -6,29 +6,24 @@ The questions travel as JSON in a data block, and the script puts them on the pa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Record
 from unpoison.bench.report.certification import guarantee_figures, guarantee_tables
-from unpoison.bench.report.figures import poison_figures, rank_figures, sweep_figures, trade_off_figures
-from unpoison.bench.report.headline import brief_of
-from unpoison.bench.report.methods import methods_tables, methods_terms
+from unpoison.bench.report.figures import sweep_figures
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.paper_comparison import comparison_tables, measure_meanings
+from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
-from unpoison.core.reasons import Reason
-from unpoison.report.charts import Figure
 from unpoison.report.document import Section, Table, document
 from unpoison.report.rendering import excerpt
 
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data"]
 
 MAX_FIGURES = 12
-"""Of one kind; with more a reader is better served by the tables."""
+"""Of one section; the JSON has the numbers of all."""
 
 MAX_TABLES = 150
 MAX_PROBLEMS = 200
@@ -45,96 +40,60 @@ TEXT = 700
 
 def page(report: Report) -> str:
     """The whole report as HTML."""
-    tables, guarantees = summary_tables(report), guarantee_tables(report)
-    remarks = problems(report)
+    tables, remarks, preset = summary_tables(report), problems(report), report.preset
     cut = len(tables) - MAX_TABLES
     more = [f"and {len(remarks) - MAX_PROBLEMS} more"] if len(remarks) > MAX_PROBLEMS else []
-    asked = any(cell.records for cell in report.run.cells)
     sections = [
-        *_preset(report),
+        Section(
+            "preset",
+            "Published and measured",
+            notes=preset.describe() if preset else (),
+            tables=list(comparison_tables(report)),
+        ),
         Section(
             "results",
             "Results",
             tables=tables[:MAX_TABLES],
             left_out=f"{cut} further tables are left out; the CSV export has all of them." if cut > 0 else "",
         ),
-        replace(
-            _figures(
-                "certified",
-                "What is guaranteed",
-                "Right without an attack, and proved to stay right whatever any m of the passages become.",
-                guarantee_figures(report),
-            ),
-            tables=guarantees[:MAX_TABLES],
+        Section(
+            "certified",
+            "What is guaranteed",
+            "Right without an attack, and proved to stay right whatever any m of the passages become.",
+            tables=guarantee_tables(report)[:MAX_TABLES],
+            figures=list(guarantee_figures(report))[:MAX_FIGURES],
         ),
-        _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
-        _figures(
-            "trade-off",
-            "What protection costs",
-            "The best place is the upper left corner: nothing lost on clean queries, no attack succeeds.",
-            trade_off_figures(report),
-        ),
-        _figures("sweeps", "Sweeps", "Every other axis of the grid.", sweep_figures(report)),
-        _figures(
-            "ranks",
-            "Where poison is ranked",
-            "Kept passages first, dropped ones last. A good defense moves poison to the right and gold to the left.",
-            rank_figures(report),
-        ),
+        Section("sweeps", "Along every axis", figures=list(sweep_figures(report))[:MAX_FIGURES]),
         Section("differences", "Paired differences", tables=_filled(difference_table(report))),
         Section("cost", "Time and cost", tables=_filled(cost_table(report))),
-        Section("methods", "How it was measured", tables=methods_tables(report), terms=methods_terms(report)),
-        Section("questions", "Questions", part="drill-down.html" if asked else ""),
+        Section("questions", "Questions", part="drill-down.html" if any(c.records for c in report.run.cells) else ""),
         Section("problems", "Problems", notes=[*remarks[:MAX_PROBLEMS], *more]),
-        Section("manifest", "Manifest", part="manifest.html", data=_manifest(report)),
     ]
-    complete, preset = report.run.complete, report.preset
-    brief = None if preset else brief_of(report)  # who repeats a paper wants the comparison, not a page to sign
+    complete = report.run.complete
     return document(
-        brief.title if brief else f"{preset.source}: {preset.title}" if preset else "",
+        f"{preset.source}: {preset.title}" if preset else "Evaluation",
         sections,
+        facts=list(_facts(report)),
         lead=[
             *([status(report)] if complete else []),
             "Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.",
         ],
         warning="" if complete else f"Incomplete: {status(report)}",
-        brief=brief,
         questions=question_data(report),
     )
-
-
-def _preset(report: Report) -> Iterator[Section]:
-    preset = report.preset
-    if preset is not None:
-        terms: list[tuple[str, Sequence[str]]] = [
-            ("Same setting", [preset.stamp]),
-            ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
-            ("Prompts", preset.prompts),
-            ("Counted", measure_meanings(preset)),
-            ("Instead", preset.substitutions),
-            ("Lacking", preset.lacks),
-        ]
-        compared = comparison_tables(report)
-        yield Section("preset", "Published and measured", preset.about, tables=compared, terms=terms)
-
-
-def _figures(anchor: str, title: str, text: str, figures: Iterable[Figure]) -> Section:
-    drawn = list(figures)
-    cut = len(drawn) - MAX_FIGURES
-    left_out = f"{cut} further pictures are left out; the JSON export has their numbers." if cut > 0 else ""
-    return Section(anchor, title, text, figures=drawn[:MAX_FIGURES], left_out=left_out)
 
 
 def _filled(table: Table) -> list[Table]:
     return [table] if table.rows else []
 
 
-def _manifest(report: Report) -> dict[str, Any]:
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Where the figures come from; the run's manifest.json has all of it."""
     manifest = report.run.manifest
-    names = ("unpoison", "started", "finished", "python", "platform")
-    facts = [(name, manifest[name]) for name in names if name in manifest]
-    facts.append(("command", " ".join(map(str, manifest.get("command", ()))) or "from Python"))
-    return {"facts": facts, "json": json.dumps(dict(manifest), indent=2)}
+    yield "command", " ".join(map(str, manifest.get("command", ()))) or "from Python"
+    for name in ("unpoison", "python", "platform", "started", "finished"):
+        if manifest.get(name) is not None:
+            yield name, str(manifest[name])
 
 
 def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = MAX_BYTES) -> dict[str, Any]:
@@ -207,7 +166,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "correct": [excerpt(text, 120) for text in record.correct[:8]],
         "wanted": [excerpt(text, 200) for text in record.wanted[:8]],
         "verdicts": [
-            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_reasons(verdict.reason)]
+            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, excerpt(str(verdict.reason), 300)]
             for verdict in record.verdicts
         ],
         "order": list(record.order),
@@ -215,11 +174,6 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "answer": None if record.answer is None else excerpt(record.answer, TEXT),
         "error": None if record.error is None else excerpt(record.error, TEXT),
     }
-
-
-def _reasons(reason: Reason) -> list[str]:
-    """The reason in plain words, and its numbers where they say more."""
-    return [excerpt(text, 300) for text in ((reason.plain, reason) if reason.code else (reason.plain,))]
 
 
 def _outcomes(record: Record) -> list[str]:

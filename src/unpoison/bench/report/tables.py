@@ -12,10 +12,24 @@ from unpoison.bench.evaluation.summary import COMPARED, Comparison, Summary
 from unpoison.bench.report.model import Report, is_baseline
 from unpoison.report.document import Table
 
-__all__ = ["cost_table", "difference_table", "figure", "problems", "status", "summary_tables", "with_interval"]
+__all__ = [
+    "cost_table",
+    "difference_table",
+    "figure",
+    "heading",
+    "problems",
+    "rows_left_out",
+    "status",
+    "summary_tables",
+    "with_interval",
+]
 
 JUDGED = ("judged_accuracy", "judged_relevance", "judged_coherence")
 UNDER_ATTACK = ("poisoned", "asr", "accuracy", "graded", "exact_match", *JUDGED, "gold_kept")
+SHORT = ("poisoned", "asr", "accuracy", "failed")
+SHORT_CLEAN = ("gold_lost", "clean_kept", "accuracy")
+"""What a terminal has room for, under attack and without one."""
+
 ON_CLEAN = ("accuracy", "gold_kept", "clean_kept")
 """What a defense does where nothing is planted, beside every result under attack."""
 
@@ -36,12 +50,12 @@ WITHOUT_ATTACK = (
 COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "calls", "prompt_tokens")
 
 
-def figure(estimate: Estimate | None, measure: Measure[Any]) -> str:
+def figure(estimate: Estimate | None, measure: Measure[Any], *, short: bool = False) -> str:
     """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
     if estimate is None or not estimate.defined:
         return "-"
     scale = {"share": 100, "seconds": 1000, "number": 1}[measure.unit]
-    return with_interval(estimate, scale)
+    return with_interval(estimate, scale, ".0f" if short else ".1f")
 
 
 def with_interval(estimate: Estimate | Difference, scale: float = 100, form: str = ".1f", after: str = "") -> str:
@@ -70,34 +84,36 @@ def status(report: Report) -> str:
     return sentence + "."
 
 
-def summary_tables(report: Report) -> list[Table]:
-    """One table for each setting: defenses by measure, the baseline first, and what each does to clean queries."""
+def summary_tables(report: Report, *, short: bool = False) -> list[Table]:
+    """One table for each setting: defenses by measure, the baseline first, and what each does to clean queries.
+
+    Args:
+        report: What was measured.
+        short: Only the most important measures, for a terminal of 80 columns.
+    """
+    attacked, on_clean, detection = (SHORT, SHORT_CLEAN, ()) if short else (UNDER_ATTACK, ON_CLEAN, DETECTION)
     tables = []
     for scenario, group in report.groups():
         if not any(summary.done for summary in group):
             continue
-        columns = _columns("", group, WITHOUT_ATTACK if scenario.clean else UNDER_ATTACK)
+        columns = _columns("", group, (*SHORT, *SHORT_CLEAN) if short else WITHOUT_ATTACK) if scenario.clean else []
         if not scenario.clean:
-            columns += _columns("no attack: ", [report.twin(summary) for summary in group], ON_CLEAN)
-            columns += _columns("", group, DETECTION)
-        headings = [prefix + heading(MEASURES[name]) for prefix, name, _ in columns]
-        rows = [
-            (
-                summary.scenario.defense,
-                _questions(summary),
-                *(
-                    figure(cell[name] if cell else None, MEASURES[name])
-                    for _, name, cells in columns
-                    for cell in [cells[i]]
-                ),
-            )
-            for i, summary in enumerate(group)
+            columns = _columns("", group, attacked)
+            columns += _columns("clean: ", [report.twin(summary) for summary in group], on_clean)
+            columns += _columns("", group, detection)
+        rows = []
+        for i, summary in enumerate(group):
+            cells = [(MEASURES[name], of_rows[i]) for _, name, of_rows in columns]
+            figures = [figure(cell and cell[kind.name], kind, short=short) for kind, cell in cells]
+            rows.append((summary.scenario.defense, *([] if short else [_questions(summary)]), *figures))
+        names = ["defense", *([] if short else ["n"])]
+        hints = ["the option string", "questions measured; failed ones stay in the denominator of answers"][
+            : len(names)
         ]
-        hints = ["the option string", "questions measured without an error"]
+        names += [prefix + heading(MEASURES[name]) for prefix, name, _ in columns]
         hints += [MEASURES[name].meaning for _, name, _ in columns]
-        tables.append(
-            Table(report.caption(scenario), ("defense", "n", *headings), (*rows,), (*hints,), dict(_marks(columns)))
-        )
+        title, marks = report.caption(scenario), {} if short else dict(_marks(columns))
+        tables.append(Table(title, tuple(names), tuple(rows), tuple(hints), marks, note=report.note(scenario)))
     return tables
 
 
@@ -106,7 +122,12 @@ Column = tuple[str, str, Sequence[Summary | None]]
 
 
 def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str]) -> list[Column]:
-    return [(prefix, name, cells) for name in names if any(cell and cell.applies(name) for cell in cells)]
+    """The measures that apply; how many failed is shown only where any did."""
+    return [
+        (prefix, name, cells)
+        for name in dict.fromkeys(names)
+        if any(cell and cell.applies(name) and (name != "failed" or cell.failed) for cell in cells)
+    ]
 
 
 def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
@@ -123,8 +144,9 @@ def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal
 
 
 def _questions(summary: Summary) -> str:
-    usable = summary.done - summary.failed
-    return str(usable) if usable == summary.expected else f"{usable} of {summary.expected}"
+    failed = f", {summary.failed} failed" if summary.failed else ""
+    of_all = "" if summary.done == summary.expected else f" of {summary.expected}"
+    return f"{summary.done}{of_all}{failed}"
 
 
 def difference_table(report: Report, most: int = 200) -> Table:
@@ -175,15 +197,19 @@ def cost_table(report: Report, most: int = 500) -> Table:
     return Table(f"Time and cost per question{cut}", tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
 
 
+def rows_left_out(report: Report) -> list[str]:
+    """Rows of the data that could not be used."""
+    data = report.run.manifest.get("data", {})
+    return [f"{spec}: {remark}" for spec, source in data.items() for remark in source.get("left_out", ())]
+
+
 def problems(report: Report) -> list[str]:
     """Rows left out of the data, scenarios that could not begin, and questions that failed."""
-    data = report.run.manifest.get("data", {})
-    remarks = [f"{spec}: {remark}" for spec, source in data.items() for remark in source.get("left_out", ())]
+    remarks = rows_left_out(report)
     for summary in report.summaries:
         where = f"{summary.scenario.defense}, {report.caption(summary.scenario)}"
         remarks += [f"{where}: {remark}" for remark in summary.problems]
         if summary.done < summary.expected and not summary.problems:
-            remarks.append(
-                f"{where}: {summary.expected - summary.done} of {summary.expected} questions are not measured"
-            )
+            missing = summary.expected - summary.done
+            remarks.append(f"{where}: {missing} of {summary.expected} questions are not measured")
     return remarks

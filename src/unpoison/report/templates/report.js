@@ -94,18 +94,13 @@
   const passage = (record, index) => {
     const shown = data.contexts[record.context].passages[index] ?? { text: "(not kept)", title: "", kind: "" };
     const { text: words, title, kind } = shown;
-    const [kept, score, rank, reason, numbers] = record.verdicts[index];
+    const [kept, score, rank, reason] = record.verdicts[index];
     const item = make("li", `${kept ? "kept" : "dropped"}${kind === "poison" ? " planted" : ""}`);
     const verdict = make("p", "verdict");
     verdict.append(make("b", "", String(index)), make("strong", "", kept ? `kept, place ${rank + 1}` : "dropped"));
     if (kind) verdict.append(make("em", kind === "poison" ? "tag bad" : "tag", kind));
     verdict.append(make("span", "", `score ${score}`));
     item.append(verdict, line("reason", reason));
-    if (numbers) {
-      const more = make("details", "numbers");
-      more.append(make("summary", "", "the numbers"), line("origin", numbers));
-      item.append(more);
-    }
     if (title) item.append(line("origin", title));
     const quote = make("blockquote", "", words);
     quote.dir = "auto";
