@@ -203,6 +203,7 @@ def stub():
         yield url
 
 
+@pytest.mark.needs("openai")
 @pytest.mark.parametrize(
     "command",
     [
@@ -217,7 +218,6 @@ def stub():
 )
 def test_an_endpoint_is_asked_and_nothing_else(run, stub, tmp_path, monkeypatch, request, command):
     """The address behind a comma belongs to the model before it, on every surface."""
-    pytest.importorskip("openai")
     name = f"echo/{request.node.callspec.id}"
     model = f"openai:{name},base_url={stub}/v1"
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-the-provider")

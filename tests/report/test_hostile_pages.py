@@ -18,7 +18,6 @@ from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, host
 from unpoison.algorithms.intervals import wilson
 from unpoison.bench.redteam.page import redteam_page
 from unpoison.bench.redteam.results import Results, Trial
-from unpoison.bench.report.front_page import Brief, Case, KeyFigure, Risk
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
 from unpoison.report.charts import Lines, Series
@@ -87,29 +86,13 @@ def test_reports_in_every_part() -> None:
         note=hostile("table-note"),
     )
     section = Section("s", "S", hostile("text"), [hostile("notes")], [table], FIGURES, left_out=hostile("left-out"))
-    share = wilson(1, 2)
-    case = ("asked", "outcome"), ("right", "wanted", "reply", "planted", "why", "numbers")
-    before, behind = (map(hostile, names) for names in case)
-    brief = Brief(
-        hostile("title"),
-        ((hostile("fact"), hostile("value")),),
-        hostile("verdict"),
-        hostile("setting"),
-        hostile("warning"),
-        (KeyFigure(hostile("figure"), share, hostile("figure-note")),),
-        (Case(*before, False, *behind),),
-        (hostile("action"),),
-        (Risk(hostile("risk"), hostile("risk-name"), hostile("finding")),),
-    )
     sections = [section]
     facts = [(hostile("command"), hostile("command"))]
     questions = {"cells": [{"records": [{"answer": hostile("answer")}]}]}
     in_all = ["title", "text", "notes", "table", "column", "other", "row", "cell", "hint", "cell-quote", "left-out"]
     in_all += ["lines", "series", "across", "up", "table-note", "command"]
-    in_brief = ["fact", "value", "verdict", "setting", "warning", "figure", "figure-note", "asked", "outcome", "right"]
-    in_brief += ["wanted", "reply", "planted", "why", "numbers", "action", "risk", "risk-name", "finding"]
-    text = document(hostile("title"), sections, facts=facts, lead=[hostile("lead")], brief=brief, questions=questions)
-    check(text, [*in_all, *in_brief, "lead", "answer"])
+    text = document(hostile("title"), sections, facts=facts, lead=[hostile("lead")], questions=questions)
+    check(text, [*in_all, "lead", "answer"])
     assert PAYLOAD not in text
     check(document(hostile("title"), sections, facts=facts, warning=hostile("loud")), [*in_all, "loud"])
 

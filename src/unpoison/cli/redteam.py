@@ -16,8 +16,8 @@ from typer.core import TyperGroup
 from unpoison.cli.options import Command, FailIf, Junit, Sarif, argument, option
 
 if TYPE_CHECKING:
-    from unpoison.report.sarif import Alert
     from unpoison.bench.redteam import Hosts, Results
+    from unpoison.report.sarif import Alert
 
 __all__ = ["EXAMPLES", "redteam"]
 
@@ -271,8 +271,8 @@ def notes_of(results: Results) -> Sequence[str]:
 
 def alerts_of(results: Results) -> list[Alert]:
     """An alert for every answer that was the attacker's, and for every document that may remain."""
-    from unpoison.report.sarif import Alert
     from unpoison.report.rendering import excerpt
+    from unpoison.report.sarif import Alert
 
     alerts = [
         Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)

@@ -96,7 +96,6 @@ def document(
     facts: Sequence[tuple[str, str]] = (),
     lead: Sequence[str] = (),
     warning: str = "",
-    brief: object = None,
     questions: object = None,
 ) -> str:
     """A whole page.
@@ -107,7 +106,6 @@ def document(
         facts: What was looked at, when, by which version: (name, value).
         lead: Sentences before them.
         warning: What the reader must know before believing it.
-        brief: A first page, such as a `bench.report.front_page.Brief`; the sections are folded behind it.
         questions: JSON-ready data of the single questions for the page's script; without it no script runs.
     """
     shown = [section for section in sections if not section.empty]
@@ -119,7 +117,6 @@ def document(
         facts=facts,
         lead=lead,
         warning=warning,
-        brief=brief,
         questions=questions,
         **script,
     )

@@ -164,8 +164,17 @@ def test_json_is_strict_and_complete(report: Report) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [PAYLOAD, f"[go]({LINK})", f"[go][it] [it]: {LINK}", f"<{LINK}>", "t { onclick=alert(1) }", "a | b | <img src=x>"]
-    + [r"\[go](javascript:1) \\[go](javascript:1) \` \\` \{", f"line\n\n[go]: {LINK}\n\n<script>alert(1)</script>"],
+    [
+        *(
+            PAYLOAD,
+            f"[go]({LINK})",
+            f"[go][it] [it]: {LINK}",
+            f"<{LINK}>",
+            "t { onclick=alert(1) }",
+            "a | b | <img src=x>",
+        ),
+        *(r"\[go](javascript:1) \\[go](javascript:1) \` \\` \{", f"line\n\n[go]: {LINK}\n\n<script>alert(1)</script>"),
+    ],
 )
 def test_no_text_becomes_markup_of_markdown(words: str) -> None:
     table = markdown_table(Table(words, ("name", words), ((words, words), ("b", "c")), note=words))

@@ -161,8 +161,6 @@
       list.firstChild.dispatchEvent(new Event("toggle"));
     }
     if (named.length) {
-      const part = place.closest("details");
-      if (part) part.open = true;
       place.scrollIntoView();
     }
   };
