@@ -62,7 +62,7 @@ def replies(defense: Defense) -> list[str]:
 
 
 def test_whatever_a_defense_says_on_the_playground() -> None:
-    told = ["question", "text", "title", "source", "id", "key", "value", "bare"]
+    told = ["text", "title", "source", "id", "key", "value", "bare"]
     for text in replies(Hostile(generator=ScriptedGenerator(hostile("answer")))):
         check(text, [*told, "reason", "note", "rival", "claim", "span"])
     check(text, ["answer"])
@@ -72,7 +72,7 @@ def test_whatever_a_defense_says_on_the_playground() -> None:
 @pytest.mark.parametrize("generator", [ScriptedGenerator(hostile("answer")), "extractive"])
 def test_whatever_a_passage_says_on_the_playground(generator: Any) -> None:
     for text in replies(Guard(generator=generator, sources=Sources({"known": ["a.example"]}))):
-        check(text, ["question", "text", "source", "bare"])
+        check(text, ["text", "source", "bare"])
 
 
 def test_the_page_of_the_playground_shows_what_a_defense_says_of_itself_as_text() -> None:
