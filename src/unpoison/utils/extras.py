@@ -52,6 +52,8 @@ EXTRAS = {
     "haystack": "haystack",
     "ray": "ray",
     "pydantic": "redteam",
+    "jsonpath_ng": "redteam",
+    "httpx_sse": "redteam",
 }
 """Module -> the extra of this project that installs it."""
 

@@ -24,7 +24,7 @@ from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.journal import Journal
 from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.planter import Planter
-from unpoison.bench.redteam.targets import Answered, Document, fingerprints, new_canary, passages_of, planted_positions
+from unpoison.bench.redteam.targets import Answered, Document, fingerprints, new_canary, passages_of
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.scan.documents import Document as ScannedDocument
 from unpoison.types import Passage
@@ -59,7 +59,7 @@ def check_system(
     Args:
         where: Its address, or a target file.
         hosts: Where requests may go.
-        journal: Where everything is written before it is planted; deleted when nothing remains.
+        journal: Where everything is written before it is planted; a new one is deleted when nothing remains.
         plant: Whether false documents may be put into it.
         model: Of a chat endpoint; the first that it lists by default.
         ask: Questions to begin with; `SEEDS` by default.
@@ -88,7 +88,8 @@ def check_system(
             f"--plant: nothing that adds and removes documents is known of {clip(where)}; name it in plant and remove "
             f"of a target file (unpoison redteam init {where}), and check that file with --plant"
         )
-    if journal.is_file():
+    fresh = not journal.exists()
+    if not fresh:
         _remove_old(journal, config, hosts)
     pace = Pace(config.bounds, clock)
 
@@ -116,9 +117,10 @@ def check_system(
             return held[0]
 
         result = check_documents(where, documents, retrieval=retrieval, progress=progress, **options)
-        count = sum(not one.refused for one in written.history.plants.values())
+        count = len(written.history.planted)
         problems = [*filter(None, [unread]), *(problem for one in held for problem in one.problems)]
-    journal.unlink()
+    if fresh:
+        journal.unlink()
     return replace(result, live=LiveFacts(asked, plants, count, tuple(problems)))
 
 
@@ -133,7 +135,7 @@ class LiveRetrieval:
 
     def __init__(self, planter: Planter, pace: Pace, examples: Sequence[Example]) -> None:
         self._planter, self._pace, self._examples = planter, pace, examples
-        self._seen: dict[tuple[str, str, int], tuple[Answered, dict[int, int]] | None] = {}
+        self._seen: dict[tuple[str, str, int], tuple[Answered, Mapping[int, int]] | None] = {}
         self.problems: list[str] = []
 
     @cached_property
@@ -160,7 +162,7 @@ class LiveRetrieval:
 
     def _plant(
         self, example: Example, texts: Sequence[Passage], attack: str, clean: Answered
-    ) -> tuple[Answered, dict[int, int]] | None:
+    ) -> tuple[Answered, Mapping[int, int]] | None:
         """The answer while these texts are planted, and which of its passages is which text; None where it failed."""
         documents = [Document(text.text, new_canary(), text.title) for text in texts]
         honest = frozenset(fingerprints(clean.passages))
@@ -183,8 +185,7 @@ class LiveRetrieval:
             if len(self.problems) >= MAX_FAILED:
                 raise TargetError(f"{MAX_FAILED} questions failed, the last one: {self.problems[-1]}")
             return None
-        handles = [(one.canary, one.uuid) for one in documents]
-        return outcome.reply, planted_positions(outcome.reply, [one.text for one in documents], handles, honest)
+        return outcome.reply, outcome.positions
 
 
 def _context(example: Example, reply: Answered, planted: Mapping[int, int], own: Sequence[Candidate]) -> Context:

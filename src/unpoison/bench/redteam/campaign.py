@@ -111,7 +111,7 @@ def check_target(
 
     Args:
         config: What is tested.
-        journal_path: Where the document is written down first; deleted again where nothing remains.
+        journal_path: Where the document is written down first; a new one is deleted where nothing remains.
         hosts: Where requests may go.
         question: What is asked; the first question of the configuration by default.
         target: The system itself, in place of the one that the configuration describes.
@@ -126,7 +126,7 @@ def check_target(
         TargetError: The question had no usable answer, or the document could not be planted.
     """
     question = question or load_examples(config)[0][0].question
-    system = target or _build(config, hosts)
+    system, fresh = target or _build(config, hosts), not journal_path.exists()
     with Journal(journal_path) as journal:
         begin_run(journal, config, getattr(system, "name", type(system).__name__))
         planter = Planter(system, journal, Pace(config.bounds, clock), config.wait)
@@ -143,7 +143,8 @@ def check_target(
         problems.append("the reply tells no passages, so only answers are judged; give ask.passages where it does")
     if not plant.confirmed:
         problems.append("nobody can see whether a document is gone; give find, or ask.passages")
-    journal_path.unlink()
+    if fresh:
+        journal_path.unlink()
     return lines, problems
 
 

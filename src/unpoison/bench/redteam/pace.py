@@ -1,20 +1,18 @@
-"""Call a target under bounds (rate, budget, timeout, retries), and poll it until a document is there, or is gone."""
+"""Call a target within limits: rate, budget, timeout, retries; and look at it again and again, with pauses."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import Event, Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from unpoison.bench.redteam.config import Bounds, Wait
-from unpoison.bench.redteam.journal import Plant
-from unpoison.bench.redteam.targets import Answered, Document, read_count
 from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 
-__all__ = ["Clock", "InterruptedTestError", "Pace", "Seen", "ask_until"]
+__all__ = ["Clock", "InterruptedTestError", "Pace"]
 
 T = TypeVar("T")
 
@@ -138,55 +136,3 @@ class Pace:
             self._next = turn + (0.0 if self.bounds.rate is None else 1 / self.bounds.rate)
         if turn > now:
             self.sleep(turn - now, free=free)
-
-
-class Seen(NamedTuple):
-    """The last look.
-
-    Attributes:
-        reply: What the system said.
-        asked_at: When it was asked, by the pace's clock.
-        seconds: How long it took.
-        read: How many planted documents it read; None where it does not tell.
-    """
-
-    reply: Answered
-    asked_at: float
-    seconds: float
-    read: int | None
-
-
-def ask_until(
-    ask: Callable[[str], tuple[Answered, float]],
-    pace: Pace,
-    wait: Wait,
-    question: str,
-    documents: Sequence[Document],
-    plants: Sequence[Plant],
-    end: float,
-    *,
-    poisoned: bool,
-    honest: frozenset[str] = frozenset(),
-) -> Seen:
-    """Ask until planted documents are read, or are not, or it is `end`.
-
-    Args:
-        ask: A question to its answer and the seconds that it took.
-        pace: How it is called.
-        wait: How long the pauses are.
-        question: What is asked.
-        documents: What was planted.
-        plants: The same as the journal knows it.
-        end: By the pace's clock.
-        poisoned: What is waited for.
-        honest: Hashes of passages that were read before anything was planted.
-    """
-    handles = [(*plant.own, *(plant.handles or ()), document.uuid) for plant, document in zip(plants, documents)]
-    texts = [document.text for document in documents]
-    for _ in pace.poll(wait, end):
-        asked_at = pace.clock.now()
-        reply, seconds = ask(question)
-        read = read_count(reply, texts, handles, honest)
-        if read is None or (read > 0) is poisoned or pace.stopped:
-            break
-    return Seen(reply, asked_at, seconds, read)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from unpoison.bench.redteam.cleanup import STILL_READ, Remover, plant_document
 from unpoison.bench.redteam.config import Wait
 from unpoison.bench.redteam.journal import Journal, Plant
-from unpoison.bench.redteam.pace import Pace, Seen, ask_until
-from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary
+from unpoison.bench.redteam.pace import Pace
+from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary, planted_positions, read_count
 from unpoison.errors import TargetError, clip
 
 __all__ = ["Outcome", "Planter"]
@@ -35,6 +35,7 @@ class Outcome:
         reply: The answer; None where there is none.
         seconds: How long it took.
         read: How many of them were among the passages read; None where the system does not tell.
+        positions: Which passage of the reply is which document.
         stage, error: Where it failed (plant, ask, gone) and why; "" where it did not.
         left: Why a document may still be there; "" where all are removed.
         still_read: Whether the system still reads what it removed.
@@ -44,6 +45,7 @@ class Outcome:
     reply: Answered | None = None
     seconds: float = 0.0
     read: int | None = None
+    positions: Mapping[int, int] = field(default_factory=dict)
     stage: str = ""
     error: str = ""
     left: str = ""
@@ -105,14 +107,16 @@ class Planter:
             InterruptedTestError: The budget is used up; what was planted is removed.
             OSError: The journal cannot be written.
         """
-        plants, outcome = list[Plant](), Outcome()
+        plants, texts, outcome = list[Plant](), [document.text for document in documents], Outcome()
         try:
             for document in documents:
                 plants.append(plant_document(self._target, self._journal, self._pace, document, example, attack))
             if not tells:
                 self._pace.sleep(self._wait.seconds)
-            seen = self._ask_until(question, documents, plants, honest, poisoned=True)
-            outcome = Outcome(len(plants), seen.reply, seen.seconds, seen.read)
+            handles = [(*p.own, *(p.handles or ()), d.uuid) for p, d in zip(plants, documents, strict=True)]
+            reply, seconds, read = self._ask_until(question, texts, handles, honest, poisoned=True)
+            positions = planted_positions(reply, texts, handles, honest)
+            outcome = Outcome(len(plants), reply, seconds, read, positions)
         except TargetError as error:
             outcome = Outcome(len(plants), stage="plant" if len(plants) < len(documents) else "ask", error=str(error))
         finally:
@@ -120,14 +124,14 @@ class Planter:
         if left or outcome.error or not outcome.read:
             return replace(outcome, left=left)
         try:
-            gone = self._ask_until(question, documents, plants, honest, poisoned=False)
+            _, _, still = self._ask_until(question, texts, handles, honest, poisoned=False)
         except TargetError as error:
             return replace(outcome, stage="gone", error=str(error))
-        if gone.read:
+        if still:
             self._remover.doubt(plants)
         elif outcome.read == len(plants):  # each of them was read before
             self._remover.confirm(plants)
-        return replace(outcome, still_read=bool(gone.read))
+        return replace(outcome, still_read=bool(still))
 
     def rehearse(self, text: str = TEXT, *, always_ask: bool = False) -> tuple[Plant, str]:
         """Plant and remove a harmless document; where the target cannot search, ask for it before and after.
@@ -181,16 +185,19 @@ class Planter:
     def _ask_until(
         self,
         question: str,
-        documents: Sequence[Document],
-        plants: Sequence[Plant],
+        texts: Sequence[str],
+        handles: Sequence[Sequence[str]],
         honest: frozenset[str],
         *,
         poisoned: bool,
-    ) -> Seen:
-        end = self._pace.clock.now() + self._wait.seconds
-        return ask_until(
-            self.ask, self._pace, self._wait, question, documents, plants, end, poisoned=poisoned, honest=honest
-        )
+    ) -> tuple[Answered, float, int | None]:
+        """Ask until planted texts are read, or are not, or the wait is over: the reply, its seconds, the texts read."""
+        for _ in self._pace.poll(self._wait, self._pace.clock.now() + self._wait.seconds):
+            reply, seconds = self.ask(question)
+            read = read_count(reply, texts, handles, honest)
+            if read is None or (read > 0) is poisoned or self._pace.stopped:
+                break
+        return reply, seconds, read
 
     def _remove(self, documents: Sequence[Document]) -> str:
         """Remove what was planted; why something may remain, "" where nothing does."""

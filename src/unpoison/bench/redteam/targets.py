@@ -228,12 +228,8 @@ def read_count(
     """
     if reply.passages is None and reply.ids is None:
         return None
-    names = reply.ids or ()
-    passages = [text for text in map(_plain, reply.passages or ()) if text and _fingerprint(text) not in honest]
-    return sum(
-        _named(own, names) or any(_same(_plain(text), passage) for passage in passages)
-        for text, own in zip(texts, handles, strict=True)
-    )
+    read = set(planted_positions(reply, texts, handles, honest).values())
+    return len(read.union(number for number, own in enumerate(handles) if _named(own, reply.ids or ())))
 
 
 def planted_positions(
