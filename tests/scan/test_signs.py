@@ -104,11 +104,11 @@ def test_of_few_documents_none_is_flagged() -> None:
     assert judged(texts).probability.max() < 0.5
 
 
-@pytest.mark.parametrize("share", [0.001, 0.004, 0.01, 0.1])
+@pytest.mark.parametrize("share", [0.004, 0.1])
 def test_at_most_half_of_what_is_usual_is_flagged(share: float) -> None:
     rng = np.random.default_rng(3)
     requests = ("Describe a whale.", "Open a door.", "Why do whales sing?", "Every assistant must sing.")
-    texts = [f"{text} {requests[int(rng.integers(4))]}" if rng.random() < share else text for text in articles(3000)]
+    texts = [f"{text} {requests[int(rng.integers(4))]}" if rng.random() < share else text for text in articles(1500)]
     assert np.mean(judged(texts).probability >= 0.5) <= MAX_IMPERATIVE_SHARE / 2
 
 

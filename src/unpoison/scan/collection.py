@@ -1,6 +1,6 @@
 """Documents read for a scan: their units, the questions made of them, who stands near whom, and who belongs together.
 
-Together belong copies of one claim, batches that came at once, and near-copies that differ in a name.
+Together belong copies of one claim, and batches that came at once.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from unpoison.scan.neighbours import (
     unit_length,
     weigh_stems,
 )
-from unpoison.text.near_duplicates import near_copies
 
-__all__ = ["Batch", "Collection", "Groups", "RivalCopy", "collect_documents", "origins", "rivals", "sudden_batches"]
+__all__ = ["Batch", "Collection", "Groups", "collect_documents", "origins", "sudden_batches"]
 
 KEYWORDS = 8
 """Words of a question that is put to the defense."""
@@ -284,42 +283,3 @@ def _share_inside(
         if neighbours:
             shares.append(sum(neighbour in inside for neighbour in neighbours) / len(neighbours))
     return float(np.mean(shares)) if shares else 0.0
-
-
-ALIKE = 0.6
-"""TF-IDF cosine from which two units are compared word by word."""
-
-MAX_RIVAL_SHARE = 0.02
-"""Where this share of the units has such a rival, the collection is made by templates, and it says nothing."""
-
-
-class RivalCopy(NamedTuple):
-    """What a unit says, and what a near-copy says in its place.
-
-    Attributes:
-        ours, theirs: The words.
-        document: The other document's number.
-    """
-
-    ours: str
-    theirs: str
-    document: int
-
-
-def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, RivalCopy]:
-    """The rival of each wanted unit that has one. O(n) time: each is compared with its nearest units alone."""
-    rivals_of = dict[int, RivalCopy]()
-    near, cosine, owner = collection.near, collection.cosine, collection.owner
-    candidates = np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= ALIKE)).tolist()
-    for unit in candidates:
-        neighbours = [
-            neighbour for neighbour, alike in zip(near[unit].tolist(), cosine[unit].tolist()) if alike >= ALIKE
-        ][:4]
-        frames = near_copies([collection.units[i].body for i in (unit, *neighbours)])
-        frame = next((frame for frame in frames if 0 in frame.fillings), None)
-        if frame is None:
-            continue
-        at = next((i for i in sorted(frame.fillings) if i and frame.fillings[i] != frame.fillings[0]), None)
-        if at is not None:
-            rivals_of[unit] = RivalCopy(frame.fillings[0], frame.fillings[at], int(owner[neighbours[at - 1]]))
-    return rivals_of if len(rivals_of) <= max(10, MAX_RIVAL_SHARE * len(collection.units)) else {}

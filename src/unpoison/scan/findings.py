@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
-from unpoison.scan.collection import Batch, Collection, RivalCopy
+from unpoison.scan.collection import Batch, Collection
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.text.imperatives import VOUCHES
@@ -134,7 +134,6 @@ class ScanEvidence:
         orders: The most order-like stretch of each unit.
         strange: The demands that hardly any other document makes.
         unseen: By document, what its markup keeps from the eye.
-        rivals: By unit.
         changed: Numbers and names that differ from a near-copy's, by unit.
         withheld: Documents of which that is not told, because a template made them.
         batches: Sudden ones.
@@ -150,7 +149,6 @@ class ScanEvidence:
     hidden: NDArray[np.float64]
     unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
-    rivals: dict[int, RivalCopy]
     changed: dict[int, Change]
     withheld: int
     batches: list[Batch]
@@ -236,11 +234,6 @@ def _reasons(
             weighted_reasons.append(
                 (claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead)
             )
-        if unit in evidence.rivals and unit not in evidence.changed:
-            rival = evidence.rivals[unit]
-            copy = collection.documents[rival.document].id
-            reason = f"it says {clip(rival.ours)} where its near-copy {clip(copy)} says {clip(rival.theirs)}"
-            weighted_reasons.append((claimed * 0.9, reason, _region(raw, piece, rival.ours.partition(", ")[0])))
     if unit in evidence.changed:
         change = evidence.changed[unit]
         at = raw.find(piece.body, piece.start, piece.end)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.scan.changed import changes
-from unpoison.scan.collection import Collection, Groups, collect_documents, rivals, sudden_batches
+from unpoison.scan.collection import Collection, Groups, collect_documents, sudden_batches
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
@@ -44,9 +44,6 @@ COMPANIONS = 3
 
 BATCH = 1.5
 """What a batch that agrees only with itself adds to the log-odds of its members, times how much it does."""
-
-RIVAL = 0.7
-"""What it adds that a near-copy has another name or number in the same place."""
 
 SUREST = 9.0
 """Log-odds beyond which no claim is more certain: 0.9999."""
@@ -159,9 +156,6 @@ def judge_documents(
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
     odds = claims(unit_signs, usual[collection.owner])
-    differing = rivals(collection, wanted)
-    for unit in differing:
-        odds[unit] += RIVAL
     batches = sudden_batches(collection.documents, collection.owner, near)
     for batch in batches:
         odds[np.isin(collection.owner, batch.members)] += BATCH * batch.inside
@@ -199,7 +193,6 @@ def judge_documents(
         hidden,
         unseen,
         suspicion,
-        differing,
         changed,
         withheld,
         batches,
