@@ -1,6 +1,6 @@
 """A Haystack agent whose tool returns an injected page, without and with screening.
 
-Needs `pip install 'unpoison[haystack]'`; no key and no download: the model obeys whatever it reads, the worst case.
+Needs extra `haystack`; no key and no download: the model obeys whatever it reads, the worst case.
 """
 
 import os

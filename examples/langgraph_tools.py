@@ -1,6 +1,6 @@
 """A LangGraph agent whose tool returns an injected page, without and with screening.
 
-Needs `pip install 'unpoison[langgraph]'`; no key and no download: the model obeys whatever it reads, the worst case.
+Needs extra `langchain`; no key and no download: the model obeys whatever it reads, the worst case.
 """
 
 from typing import Any

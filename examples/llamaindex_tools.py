@@ -1,6 +1,6 @@
 """A LlamaIndex agent whose tool returns an injected page, without and with screening.
 
-Needs `pip install 'unpoison[llamaindex]'`; no key and no download: the model obeys whatever it reads, the worst case.
+Needs extra `llamaindex`; no key and no download: the model obeys whatever it reads, the worst case.
 """
 
 import asyncio

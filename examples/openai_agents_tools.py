@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK whose tool returns an injected page, without and with screening.
 
-Needs `pip install 'unpoison[openai-agents]'`; no key and no download: the model obeys whatever it
+Needs extra `openai-agents`; no key and no download: the model obeys whatever it
 reads, the worst case.
 """
 

@@ -1,6 +1,6 @@
 """A Pydantic AI agent whose tool returns an injected page, without and with screening.
 
-Needs `pip install 'unpoison[pydantic-ai]'`; no key and no download: the model obeys whatever it reads, the worst case.
+Needs extra `pydantic-ai`; no key and no download: the model obeys whatever it reads, the worst case.
 """
 
 from typing import Any

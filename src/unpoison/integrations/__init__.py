@@ -1,8 +1,8 @@
 """LangChain, LlamaIndex, Haystack: one file each.
 
-    from unpoison.integrations.langchain import ScreeningCompressor      # pip install 'unpoison[langchain]'
-    from unpoison.integrations.llamaindex import ScreeningPostprocessor  # pip install 'unpoison[llamaindex]'
-    from unpoison.integrations.haystack import Screen                    # pip install 'unpoison[haystack]'
+    from unpoison.integrations.langchain import ScreeningCompressor      # extra langchain
+    from unpoison.integrations.llamaindex import ScreeningPostprocessor  # extra llamaindex
+    from unpoison.integrations.haystack import Screen                    # extra haystack
 
 What they share, `unpoison.integrations.screener`, knows no framework.
 """
