@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beliefs.conftest import KINDS
-from unpoison.beliefs import Belief, BeliefStore, belief_key, export_lines, import_lines, open_beliefs, update
+from unpoison.beliefs import Belief, BeliefStore, belief_key, open_beliefs, update
 from unpoison.errors import InputError, OptionError, StoreError
 
 A, B = Belief("Ada", 0.8, 0.1, "Who?"), Belief("Bea", 0.5, 0.25)
@@ -168,37 +168,6 @@ def test_expiry(kind, spec, namespace, clock):
     assert store.get("k") == B
     assert store.get("k").created == pytest.approx(clock.now, abs=0.01)
     store.close()
-
-
-def test_export_and_import(store, namespace):
-    store.put("k1", A)
-    store.put("k2", Belief("“quoted”\u2028 and 日本", 0.1, 0.9))
-    lines = list(export_lines(store))
-    before = dict(store.items())
-    assert json.loads(lines[0]).keys() == {"key", "answer", "support", "conflict", "query", "created", "updated"}
-    store.forget_all()
-    assert import_lines(store, [*lines, "\n"]) == 2
-    assert dict(store.items()) == before
-    assert [b.updated for _, b in store.items()] == [b.updated for b in before.values()]
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("{", "line 1"),
-        ("[1]", "object"),
-        ('{"answer": "a", "support": 1, "conflict": 0}', "key"),
-        ('{"key": "k", "answer": "a", "support": 1}', "needs answer, support and conflict"),
-        ('{"key": "k", "answer": "a", "support": 2, "conflict": 0}', "support must be a number in"),
-        ('{"key": "k", "answer": 3, "support": 1, "conflict": 0}', "answer must be a text"),
-        ('{"key": "k", "answer": "a", "support": 1, "conflict": 0, "updated": "now"}', "updated"),
-        ('{"key": "k", "answer": "a", "support": 1, "conflict": NaN}', "conflict"),
-        ("[" * 100_000, "line 1"),
-    ],
-)
-def test_an_import_refuses_what_is_no_belief(line, says):
-    with pytest.raises(InputError, match=says):
-        import_lines(open_beliefs("memory"), [line])
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import io
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.errors import InputError
+from unpoison.io.output import Writer
 from unpoison.io.rows import Row, load_sample
 
 
@@ -79,3 +84,13 @@ def test_the_sample_is_what_the_demo_needs():
         assert len(labels) - labels.count("poison") >= 8
         assert labels == sorted(labels, key=lambda label: label == "poison"), "poisons stand last"
     assert len({row.query.text for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_rows_on_a_terminal_hold_nothing_that_it_obeys(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=shown, isatty=lambda: terminal))
+    with Writer(None, "-", to_stdout=True) as writer:
+        writer.write({"text": "a\u009b31m\u202eb"})
+    assert json.loads(shown.getvalue()) == {"text": "a\u009b31m\u202eb"}
+    assert shown.getvalue().isascii() is terminal

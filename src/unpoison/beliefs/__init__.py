@@ -13,7 +13,7 @@ from unpoison.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from unpoison.beliefs.redis import RedisBeliefs
     from unpoison.beliefs.sql import PostgresBeliefs, SqliteBeliefs
-    from unpoison.beliefs.store import BeliefStore, MemoryBeliefs, belief_key, export_lines, import_lines, update
+    from unpoison.beliefs.store import BeliefStore, MemoryBeliefs, belief_key, update
     from unpoison.core.answers import Belief, BeliefUpdate, Weights
 
 _HOMES = {
@@ -26,14 +26,12 @@ _HOMES = {
     "SqliteBeliefs": "sql",
     "Weights": "unpoison.core.answers",
     "belief_key": "store",
-    "export_lines": "store",
-    "import_lines": "store",
     "update": "store",
 }
 
 __all__ = [
     "Belief", "BeliefStore", "BeliefUpdate", "MemoryBeliefs", "PostgresBeliefs", "RedisBeliefs", "SqliteBeliefs",
-    "Weights", "belief_key", "export_lines", "import_lines", "open_beliefs", "update",
+    "Weights", "belief_key", "open_beliefs", "update",
 ]  # fmt: skip
 
 _SERVERS = ("redis", "rediss", "unix", "postgresql", "postgres")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require
 
-__all__ = ["MIGRATIONS", "RedisBeliefs"]
+__all__ = ["RedisBeliefs"]
 
 PREFIX = "unpoison:beliefs"
 
@@ -22,13 +22,7 @@ TIMEOUT = 5.0
 """Seconds to wait for a connection or a reply."""
 
 SCHEMA = 1
-"""Version of how beliefs are stored; older ones are migrated."""
-
-MIGRATIONS: dict[int, Callable[[Any, str], None]] = {}
-"""By the schema that they start from: functions of (client, key of one belief) that bring it to the next schema.
-
-Run on every belief of a namespace; must do no harm when they are run twice, for Redis has no transaction over a scan.
-"""
+"""Version of how beliefs are stored."""
 
 _PUT = """
 local found = redis.call('GET', KEYS[1])
@@ -85,17 +79,17 @@ class RedisBeliefs:
         self._put = self._client.register_script(_PUT)
         self._prefix = f"{PREFIX}:{self.namespace}:"
         with self._errors():
-            self._migrate()
+            self._check_schema()
 
     def get(self, key: str) -> Belief | None:
         with self._errors():
             return self._belief(self._client.get(self._prefix + check_key(key)))
 
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
-        stamps = times(belief, time.time(), self.ttl, keep=keep_times)
+    def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
+        stamps = times(time.time(), self.ttl)
         rest = json.dumps(replace(belief, **{**stamps, "created": None}).to_dict(), ensure_ascii=False)
         expiry = "" if stamps["expires"] is None else str(int(stamps["expires"] * 1000))
-        wanted, anew = "*" if expected is None else expected, str(int(keep_times or expected == ""))
+        wanted, anew = "*" if expected is None else expected, str(int(expected == ""))
         arguments = [wanted, anew, expiry, fresh_version(), repr(stamps["created"]), rest]
         with self._errors():
             return bool(self._put(keys=[self._prefix + check_key(key)], args=arguments))
@@ -122,18 +116,15 @@ class RedisBeliefs:
     def close(self) -> None:
         self._client.close()
 
-    def _migrate(self) -> None:
+    def _check_schema(self) -> None:
         """The namespace's schema stands in `unpoison:beliefs-schema`, a hash by namespace."""
         marks = f"{PREFIX}-schema"
         stored_schema = self._client.hget(marks, self.namespace)
-        schema = SCHEMA if stored_schema is None else int(stored_schema)
-        if schema > SCHEMA:
-            raise InputError(f"{self!r} has schema {schema}, and this version knows {SCHEMA}; upgrade unpoison")
-        for step in range(schema, SCHEMA):
-            for name in self._client.scan_iter(match=f"{self._prefix}*", count=500):
-                MIGRATIONS[step](self._client, name)
-        if stored_schema is None or schema < SCHEMA:
-            self._client.hset(marks, self.namespace, SCHEMA)
+        if stored_schema is not None and int(stored_schema) > SCHEMA:
+            raise InputError(
+                f"{self!r} has schema {int(stored_schema)}, and this version knows {SCHEMA}; upgrade unpoison"
+            )
+        self._client.hset(marks, self.namespace, SCHEMA)
 
     def _belief(self, value: bytes | None) -> Belief | None:
         if value is None:

@@ -67,7 +67,7 @@ class SqlBeliefs(Connected):
             row = connection.execute(self.statements["get"], values).fetchone()
         return None if row is None else self._belief(row)
 
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+    def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         now = time.time()
         values: dict[str, Any] = {
             "namespace": self.namespace,
@@ -76,8 +76,8 @@ class SqlBeliefs(Connected):
             "version": fresh_version(),
             "now": now,
             "expected": expected,
-            "anew": keep_times or expected == "",
-            **times(belief, now, self.ttl, keep=keep_times),
+            "anew": expected == "",
+            **times(now, self.ttl),
         }
         statement = "insert" if expected is None else "replace" if expected else "insert if none"
         with self._open_connection() as connection:

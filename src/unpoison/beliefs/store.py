@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from secrets import token_hex
@@ -24,10 +23,7 @@ __all__ = [
     "check_key",
     "check_namespace",
     "check_ttl",
-    "export_line",
-    "export_lines",
     "fresh_version",
-    "import_lines",
     "times",
     "update",
 ]
@@ -96,14 +92,13 @@ class BeliefStore(Protocol):
     def get(self, key: str) -> Belief | None:
         """The belief, with its `version` and times; None if there is none or it has expired."""
 
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+    def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         """Write a belief, in one atomic step.
 
         Args:
             key: 1 to 128 visible characters.
             belief: Its own version is not looked at.
             expected: Write only while the stored version is this one; "" while there is none; None always.
-            keep_times: Keep the belief's own times, as an import does.
 
         Returns:
             Whether it was written. False means that another worker was faster: read again.
@@ -144,42 +139,6 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
     raise StoreError(f"the belief {clip(key)} was changed by others {ATTEMPTS:,} times while it was being written")
 
 
-def export_lines(store: BeliefStore) -> Iterator[str]:
-    """One JSON object per belief: key, answer, support, conflict, query and times."""
-    for key, belief in store.items():
-        yield export_line(key, belief)
-
-
-def export_line(key: str, belief: Belief) -> str:
-    """One line of an export."""
-    return json.dumps({"key": key, **belief.to_dict()}, ensure_ascii=False)
-
-
-def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
-    """Write what `export_lines` wrote, times included; what the store has under these keys is replaced.
-
-    Returns:
-        How many.
-
-    Raises:
-        InputError: A line is no belief; the message names it. Those before it are written.
-    """
-    count = 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-            if not isinstance(values, dict):
-                raise InputError(f"must be a JSON object, got {clip(values)}")
-            key, belief = check_key(values.get("key", "")), Belief.from_dict(values)
-        except (ValueError, RecursionError) as error:  # InputError is a ValueError
-            raise InputError(f"line {number}: {error}") from None
-        store.put(key, belief, keep_times=True)
-        count += 1
-    return count
-
-
 def check_ttl(ttl: float | None) -> float | None:
     """Seconds until a belief expires that is not written again, or None for never."""
     if ttl is None:
@@ -195,18 +154,16 @@ def fresh_version() -> str:
     return token_hex(8)
 
 
-def times(belief: Belief, now: float, ttl: float | None, *, keep: bool) -> dict[str, Any]:
+def times(now: float, ttl: float | None) -> dict[str, Any]:
     """created, updated and expires of a belief that is being written."""
-    fresh = {"created": now, "updated": now, "expires": None if ttl is None else now + ttl}
-    own = {name: value for name in fresh if (value := getattr(belief, name)) is not None} if keep else {}
-    return {**fresh, **own}
+    return {"created": now, "updated": now, "expires": None if ttl is None else now + ttl}
 
 
 class MemoryBeliefs:
     """Beliefs in a dictionary, for tests, notebooks and streams that end with it. Not shared between processes.
 
     Args:
-        namespace: Only told apart from other namespaces in an export.
+        namespace: Told apart from other namespaces.
         ttl: Seconds after which a belief that was not written again is forgotten; None never.
         limit: Beliefs held at most, of about 1 KB each; then the one written longest ago is forgotten. A store that
             must forget none is a file or a server.
@@ -226,14 +183,14 @@ class MemoryBeliefs:
         with self._lock:
             return self._alive(check_key(key))
 
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+    def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         now = time.time()
         with self._lock:
             before = self._alive(check_key(key))
             if expected is not None and expected != ("" if before is None else before.version):
                 return False
-            stamps = times(belief, now, self.ttl, keep=keep_times)
-            if before is not None and not keep_times:
+            stamps = times(now, self.ttl)
+            if before is not None:
                 stamps["created"] = before.created
             self._beliefs.pop(key, None)  # so that the dictionary is in the order of writing
             self._beliefs[key] = replace(belief, version=fresh_version(), **stamps)

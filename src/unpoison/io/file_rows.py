@@ -118,10 +118,10 @@ def _finite(text: str) -> float:
     return number
 
 
-def json_line(record: Mapping[str, Any]) -> bytes:
-    """A record as one line of JSON, readable where it can be."""
+def json_line(record: Mapping[str, Any], *, plain: bool = False) -> bytes:
+    """A record as one line of JSON: readable where it can be, or `plain`, in ASCII alone."""
     try:
-        return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return (json.dumps(record, ensure_ascii=plain, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:  # a lone surrogate: JSON can only say it escaped
         return (json.dumps(record, allow_nan=False) + "\n").encode()
 

@@ -98,5 +98,6 @@ class Writer:
     def write(self, record: Mapping[str, Any]) -> None:
         if self.active:
             stream = sys.stdout.buffer if self._file is None else self._file
-            stream.write(json_line(record))
+            # A terminal obeys control characters and marks of direction; in ASCII they are only shown.
+            stream.write(json_line(record, plain=self._file is None and sys.stdout.isatty()))
             stream.flush()

@@ -155,88 +155,14 @@ class TextsRequest(BaseModel):
         return value
 
 
-class SpanOut(BaseModel):
-    """A part of a passage, and why it is suspicious."""
-
-    model_config = ConfigDict(title="Span")
-
-    start: int = Field(description="In characters (Unicode code points) of the text as it was sent.")
-    end: int = Field(description="Behind the last character.")
-    probability: float
-    reason: str
-    field: Literal["text", "title"] = Field(description="Where the positions are.")
-    flagged: bool = Field(False, description="It is only pointed out and read; left out where it is not.")
-
-
-class VerdictOut(BaseModel):
-    """What the defense says of one passage."""
-
-    model_config = ConfigDict(title="Verdict")
-
-    index: int
-    kept: bool
-    score: float
-    rank: int | None
-    reason: str
-    code: str = Field("", description="What the reason says, such as grada.near_duplicate; left out where it has none.")
-    parameters: dict[str, Any] = Field({}, description="What its sentence is made of; left out without a code.")
-    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without what is not flagged.")
-
-
-class RivalOut(BaseModel):
-    """One of several answers that cannot all be right."""
-
-    model_config = ConfigDict(title="Rival")
-
-    answer: str
-    passages: list[int]
-    voices: int = Field(description="How many of the passages are independent; near-copies have one voice together.")
-
-
-class ContestOut(BaseModel):
-    """What the passages disagree on."""
-
-    model_config = ConfigDict(title="Contest")
-
-    says: str = Field(description="A sentence for the user.")
-    rivals: list[RivalOut]
-
-
-class ClaimOut(BaseModel):
-    """What passages say in answer to the question."""
-
-    model_config = ConfigDict(title="Claim")
-
-    text: str
-    weight: float = Field(description="What its sources weigh together.")
-    origins: list[str]
-    passages: list[int]
-    quotes: list[str]
-
-
-class ScreeningOut(BaseModel):
-    """The screening, as in the rows of `unpoison screen`."""
-
-    model_config = ConfigDict(title="Screening")
-
-    defense: str
-    kept: list[int] = Field(description="Positions, best first.")
-    texts: list[str] = Field(
-        description="The kept passages as a model should read them: canonical, the title in front, spans cut."
-    )
-    verdicts: list[VerdictOut]
-    contested: list[ContestOut] = Field([], description="Left out when nothing is.")
-    claims: list[ClaimOut] = Field([], description="The heaviest first; left out where none was read.")
-    notes: list[str] = Field([], description="Left out when there are none.")
-    threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
-    probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
-    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
-
-
 class Screened(BaseModel):
     """The reply of /v1/screen."""
 
-    screening: ScreeningOut
+    screening: dict[str, Any] = Field(
+        description="As in the rows of `unpoison screen`: defense, kept (positions, best first), texts (the kept "
+        "passages as a model should read them), verdicts (index, kept, score, rank, reason, code, parameters, spans); "
+        "where there are any: contested, claims, notes, threshold, probability (of poison, by position), calibration."
+    )
 
 
 class Answered(Screened):
