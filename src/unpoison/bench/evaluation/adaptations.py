@@ -6,13 +6,14 @@ the previous answer alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unpoison.beliefs import MemoryBeliefs
-from unpoison.beliefs.store import belief_key, export_line
+from unpoison.beliefs.store import belief_key
 from unpoison.bench.evaluation.specs import check_spec, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
@@ -137,7 +138,7 @@ class Answerer:
             return 0
         created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
         timed = replace(belief, created=created, updated=updated, expires=expires)
-        return len(export_line(key, timed).encode())
+        return len(json.dumps({"key": key, **timed.to_dict()}, ensure_ascii=False).encode())
 
 
 class _Reminded:
