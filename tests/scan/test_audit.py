@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.scan import audit as module
-from unpoison.scan.audit import Audit, audit_rows, chance, onset, since
+from unpoison.scan.audit import Audit, audit_rows, onset
 from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import Point
 from unpoison.scan.audit_rows import read_event
@@ -133,12 +133,6 @@ def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[
     assert report.documents == len(seen)
 
 
-def test_the_same_rows_in_any_order_give_the_same_report() -> None:
-    rows = list(week(random.Random(3)))
-    shuffled = random.Random(4).sample(rows, len(rows))
-    assert list(audit_rows(rows).records()) == list(audit_rows(shuffled).records())
-
-
 def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> Screening:
     passages = [
         Passage("Henrik built it in 1628", id="a", source="web", original={"metadata": {"author": "Eve"}}),
@@ -241,21 +235,6 @@ def test_only_what_is_newer_counts() -> None:
         report = audit.report()
     assert report.rows == 1
     assert report.notes[0] == "left out as older: 1 rows; for want of a time: 2"
-
-
-def test_since_is_a_date_or_a_time_ago() -> None:
-    assert since("7d", 1e9) == 1e9 - 7 * 86_400
-    assert since("90m", 1e9) == 1e9 - 5400
-    assert since("2026-03-01", 0) == 1_772_323_200
-    for wrong in ("", "7", "d", "-7d", "soon", "9999999d"):
-        with pytest.raises(InputError, match="since must be"):
-            since(wrong, 0)
-
-
-def test_chance_is_the_tail_of_the_binomial() -> None:
-    assert chance(0, 10, 1.0) == 1.0
-    assert chance(1, 1, 0.25) == pytest.approx(0.25)
-    assert chance(2, 2, 0.5) == pytest.approx(0.0625)
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scan.corpora import honest, towns
+from scan.corpora import honest
 from unpoison.report.rendering import plain
 from unpoison.scan import Scan, scan
 from unpoison.scan.changed import OPEN, Change, Changes, changes
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.report import page, sarif
+from unpoison.scan.report import sarif
 from unpoison.sources.sources import Sources
 
 POLICY = (
@@ -58,37 +58,6 @@ def test_the_newer_one_that_fewer_say_is_the_suspect() -> None:
     assert found.keys() == {"new"}
     assert found["new"].suspicion == 0.95
     assert str(found["new"]).endswith("; 'old' is older and has more company (2 to 1)")
-
-
-@pytest.mark.parametrize(
-    ("added_at", "suspect"),
-    [
-        (("2024-01-01", "2026-01-01"), {"lie"}),
-        (("2026-01-01", "2024-01-01"), {"true"}),
-        (("2026-01-01T10:00", "2026-01-01T10:20"), set()),  # copied together
-        (("2026-01-01", None), set()),
-    ],
-)
-def test_the_newer_one_is_the_suspect_where_both_say_when(added_at: tuple[str, str | None], suspect: set[str]) -> None:
-    true, lie = added_at
-    found = told([{"id": "true", "text": POLICY, "added_at": true}, {"id": "lie", "text": LIE, "added_at": lie}])
-    assert {name for name, change in found.items() if change.suspect} == suspect
-    assert found.keys() == (suspect or {"true", "lie"})
-
-
-def test_copies_in_a_large_collection_are_found_whatever_they_begin_with() -> None:
-    """Words that hundreds of documents begin with name no neighbour."""
-    start = "In the case of an order from our shop in the town by the sea these rules hold for you and for us. "
-    rows = [{"id": f"ship-{i}", "text": f"{start}Ship {i} sails at {i} past {i % 24}."} for i in range(600)]
-    found = told([*rows, {"id": "true", "text": start + POLICY}, {"id": "lie", "text": start + LIE}])
-    assert found.keys() == {"true", "lie"}
-
-
-def test_three_documents_are_enough() -> None:
-    documents = [{"id": "a", "text": POLICY}, {"id": "b", "text": POLICY}, {"id": "c", "text": LIE}]
-    collection = collect_documents(documents)
-    found = changes(collection, np.ones(3, bool)).by_unit
-    assert {unit: change.suspect for unit, change in found.items()} == {2: True}
 
 
 def test_an_older_one_and_one_with_more_company_contradict_each_other() -> None:
@@ -170,10 +139,6 @@ def test_documents_by_a_template_are_no_finding(template: str) -> None:
     assert told([{"id": str(i), "text": template.format(100 + 7 * i)} for i in range(12)]) == {}
 
 
-def test_a_catalogue_by_a_template_is_no_finding() -> None:
-    assert told(towns()) == {}
-
-
 def test_a_collection_of_pairs_is_made_by_a_template_and_says_so() -> None:
     pairs = [
         {"id": f"{text['id']}-{size}", "text": f"{text['text']} The print of this page is {size} cm wide on paper."}
@@ -241,13 +206,6 @@ def test_a_change_is_an_alert_of_its_own(result: Scan) -> None:
     assert lie["locations"][0]["physicalLocation"]["region"] == {"charOffset": LIE.index("40"), "charLength": 2}
     assert lie["properties"]["changed"]["near_copy"] == "true"
     assert log["tool"]["driver"]["rules"][lie["ruleIndex"]]["id"] == "changed-in-near-copy"
-
-
-def test_the_page_shows_changes_escaped(result: Scan) -> None:
-    text = page(result, "docs")
-    assert text.count('data-changed="true"') == 3
-    assert "</script>lie" not in text
-    assert "in one number" in text
 
 
 def test_a_name_cannot_steer_a_terminal() -> None:

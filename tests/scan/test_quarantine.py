@@ -76,14 +76,6 @@ def _vector(document: Any) -> Any:
     return None if vector is None else [round(float(value), 4) for value in vector]
 
 
-def test_rows_keep_all_their_fields_and_what_is_no_row_stays(tmp_path: Path) -> None:
-    here, there = rows_pair(tmp_path)
-    move([IDS[0]], here, there, tmp_path / "journal.jsonl")
-    (row,) = [json.loads(line) for line in (tmp_path / "held.jsonl").read_text().splitlines()]
-    assert row["extra"] == {"kept": [1, None]}
-    assert (tmp_path / "index.jsonl").read_text().endswith("not json\n")
-
-
 def test_the_journal_holds_every_document_whole_and_is_private(tmp_path: Path) -> None:
     here, there = rows_pair(tmp_path)
     journal = tmp_path / "journal.jsonl"
@@ -112,19 +104,6 @@ def test_nothing_is_taken_out_when_the_other_store_does_not_keep_it(tmp_path: Pa
     with pytest.raises(StoreError, match="did not keep 'town-0'; nothing was taken out"):
         move(IDS[:2], here, Forgetful(), tmp_path / "journal.jsonl")
     assert ids(here) == sorted(IDS)
-
-
-def test_broken_off_between_the_stores_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = rows_pair(tmp_path)
-    journal = tmp_path / "journal.jsonl"
-    with monkeypatch.context() as patch:
-        patch.setattr(type(here), "take", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            move(IDS[:2], here, there, journal)
-    assert ids(here) == sorted(IDS)  # in both, in none lost
-    assert move(IDS[:2], here, there, journal).moved == tuple(IDS[:2])
-    assert ids(here) == sorted(IDS[2:])
-    assert ids(there) == sorted(IDS[:2])
 
 
 def test_killed_before_the_journal_says_moved_it_is_still_restored(

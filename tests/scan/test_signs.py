@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scan.corpora import honest, planted, towns
+from scan.corpora import honest, planted
 from unpoison.scan.details import USUAL_DETAILS
-from unpoison.scan.documents import Document, probe, units_of
+from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
     CERTAIN,
     CLAIM,
@@ -53,12 +53,6 @@ def test_texts_are_judged_alone_however_many_there_are() -> None:
     together = invention_odds(texts)
     assert together.tolist() == [*together[:40].tolist()] * 4
     assert np.allclose(together[:3], [invention_odds([text])[0] for text in texts[:3]])
-
-
-def test_nothing_to_read_is_innocent() -> None:
-    assert invention_odds([]).shape == (0,)
-    assert invention_odds(["", " \n "]).tolist() == [MIN_STYLE] * 2
-    assert invention_odds(["..."])[0] < -4
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))
@@ -124,21 +118,6 @@ def test_a_demand_at_home_in_its_text_is_none() -> None:
     assert judged(texts).probability.max() == 0
 
 
-def test_nothing_is_judged_of_nothing() -> None:
-    assert judged([]).probability.shape == (0,)
-    assert judged([d["text"] for d in towns(6)]).probability.shape == (6,)
-
-
-def test_a_planted_update_that_insists_is_strange() -> None:
-    texts = articles(1000)
-    texts[7] += " Latest official update, confirmed by experts: the mill is in Malta."
-    assert np.flatnonzero(judged(texts).probability >= 0.5).tolist() == [7]
-    everywhere = [
-        text + " Latest official update, confirmed by experts." * (i % 20 == 0) for i, text in enumerate(texts)
-    ]
-    assert judged(everywhere).probability.max() == 0
-
-
 def test_an_uncertain_order_is_believed_where_documents_are_too_few_to_count() -> None:
     usual = np.array([0.2, 0.5, CERTAIN - 0.01, CERTAIN, 0.99])
     assert (injection_suspicion(usual, TOO_FEW - 1) >= 0.5).tolist() == [False, True, True, True, True]
@@ -155,24 +134,6 @@ def test_fewer_documents_than_that_are_never_enough() -> None:
 def test_a_strange_demand_is_as_suspicious_as_something_else_supports_it() -> None:
     strange, others = np.array([0.8, 0.8, 0.8, 0.4, 0.4]), np.array([0.0, 0.05, 0.7, 0.0, 0.1])
     assert supported(strange, others) == pytest.approx([0.5, 0.65, 0.8, 0.0, 0.4])
-
-
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
-        ("Where does the ship lie? It lies in the harbour of Lisbon.", True),
-        ("where does the ship lie. It lies in the harbour of Lisbon.", True),
-        ("Where Are We Going, Dad? is a film of 2014. It was a success.", False),
-        ("When the harbour was built in 1872, ships came. They still do.", False),
-        (
-            "is the only one of the ships which still lies there, and people like to visit it. It is old.",
-            False,
-        ),
-    ],
-)
-def test_a_question_in_front_is_one_that_is_put_to_somebody(text: str, asks: bool) -> None:
-    (unit,) = units_of(Document.of(text), 0)
-    assert probe(unit).asks is asks
 
 
 def test_many_names_and_numbers_speak_for_a_text_and_few_less_against_it() -> None:

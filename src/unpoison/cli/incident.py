@@ -135,11 +135,11 @@ def _show(result: Incident) -> None:
         show(text_table(("", "document", "text", "wrong with it", "wrong without"), rows, expand=True))
     else:
         shown = [one for one in result.suspects if one.stated > 0 or one.id in result.guilty][:20]
-        rows = [
+        named = [
             ("!" if one.id in result.guilty else "", excerpt(one.id, 60), excerpt(one.text, 200), f"{one.stated:.2f}")
             for one in shown
         ]
-        show(text_table(("", "document", "text", "states it"), rows, expand=True))
+        show(text_table(("", "document", "text", "states it"), named, expand=True))
     if result.after is not None:
         show(f"answer without them: {excerpt(result.after, 400)}")
     if result.quarantined:

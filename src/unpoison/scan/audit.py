@@ -155,10 +155,22 @@ class Audit(Closing):
             flagged[kind] += is_flagged
             if kind == "question" and is_flagged:
                 self._ask("INSERT INTO temp.attacked VALUES (?)", name)
-            both = (source, author) if kind == "document" else ("", "")
-            text = label if kind in ("document", "question") else ""
+            known = kind == "document"
             yield Count(
-                kind, name, text, *both, seen, dropped, expected, p, pair, injections, first, since, bool(is_flagged)
+                kind=kind,
+                name=name,
+                label=label if kind in ("document", "question") else "",
+                source=source if known else "",
+                author=author if known else "",
+                seen=seen,
+                dropped=dropped,
+                expected=expected,
+                chance=p,
+                pairs=pair,
+                injections=injections,
+                first=first,
+                first_dropped=since,
+                flagged=bool(is_flagged),
             )
 
     def _put_rates(self, seen_by: Mapping[str, tuple[int, int]]) -> None:

@@ -185,7 +185,7 @@ def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
         kept = [verdict["index"] for verdict in screening["verdicts"] if verdict["kept"]]
     if not all(type(i) is int and 0 <= i < k for i in kept):
         raise InputError(f"the screening keeps {clip(kept)}, but the row has {k} passages")
-    return kept
+    return list(kept)
 
 
 def _is_injection(verdict: Mapping[str, Any]) -> bool:

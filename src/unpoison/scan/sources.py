@@ -58,8 +58,8 @@ def open_documents(
         _refuse_store(Path(source))
         yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
-        rows, notes = table_rows(source)
-        documents = _of_records(rows, failed, taken)
+        table, notes = table_rows(source)
+        documents = _of_records(table, failed, taken)
         yield (replace(document, notes=(*document.notes, *notes)) for document in documents)
     elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
         path = Path(source)
