@@ -19,8 +19,8 @@ from unpoison.models.prompts import (
     informative,
     synthesis_prompt,
 )
-from unpoison.models.questions import read_question
-from unpoison.models.sentences import split
+from unpoison.text.questions import read_question
+from unpoison.text.sentences import split
 
 READER = ExtractiveReader()
 

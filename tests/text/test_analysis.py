@@ -15,6 +15,7 @@ from unpoison.text.analysis import (
     CAPITAL,
     MARK,
     MAX_PART_WORDS,
+    SENTENCE_END,
     SHAPES,
     STOP,
     Analysis,
@@ -24,7 +25,6 @@ from unpoison.text.analysis import (
     each,
     word_hash,
 )
-from unpoison.text.sentences import SENTENCE_END
 from unpoison.utils.lru_cache import LRUCache
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."

@@ -29,7 +29,7 @@ def test_whole_sentences(part: str, sentence: str) -> None:
 def test_sentences_with_their_marks() -> None:
     text = '  He said "no."  Is it 3.5? 是。不\n\n- a list...\tand end '
     assert [text[a:b] for a, b in sentences(text)] == [
-        'He said "no.',
+        'He said "no."',
         "Is it 3.5?",
         "是。",
         "不",

@@ -145,7 +145,7 @@ UNBOUNDED = frozenset(
 
 
 BOUNDED = (
-    *("_stem", "_wanted", "_words_hash", "answer_type", "gaps", "read_answer"),
+    *("_stem", "_wanted", "_words_hash", "_read", "gaps", "read_answer"),
     "_rows",  # of an evaluation file, two at most
     *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies
 )

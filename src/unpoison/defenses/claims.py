@@ -26,12 +26,12 @@ from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
 from unpoison.models.prompts import answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator
-from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, generate, read, relate
-from unpoison.models.sentences import sentence_of
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
 from unpoison.text.answers import Relation, relation
+from unpoison.text.questions import read_question
+from unpoison.text.sentences import sentence_of
 from unpoison.types import Answer, Passage, Query, Screening
 
 __all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
-from unpoison.models.questions import AnswerSpan, Question, read_question, spans
-from unpoison.models.sentences import STOP_WORDS, Sentence, split
+from unpoison.text.questions import Question, read_question
+from unpoison.text.sentences import STOP_WORDS, Sentence, split
 from unpoison.types import Reply
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]

@@ -17,9 +17,9 @@ from unpoison.models.checkpoints import encodable
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
 from unpoison.models.passage_reader import THRESHOLD, PassageReader
 from unpoison.models.prompts import Prompt, Task, informative
-from unpoison.models.questions import read_question
-from unpoison.models.sentences import sentence_of
 from unpoison.text.answers import relation
+from unpoison.text.questions import read_question
+from unpoison.text.sentences import sentence_of
 from unpoison.types import Reply
 
 __all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_base_reader", "load_reader"]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.models.prompts import informative
-from unpoison.models.questions import read_question
-from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS
 from unpoison.text.answers import relation
+from unpoison.text.questions import read_question
+from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
 __all__ = ["MAX_REPLY", "claim", "says", "statements"]
 

@@ -22,7 +22,6 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.text.sentences import SENTENCE_END
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.threads import check_stopped
@@ -55,6 +54,11 @@ TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SING
 """Words, and marks one by one, but for the stars of markup."""
 
 _APART: Final = re.compile(f"({TOKEN.pattern})")
+
+SENTENCE_END: Final = re.compile(
+    r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
+)
+"""The rule that the detector of crafted texts was fitted on; `text.sentences` also knows abbreviations."""
 
 MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
 """How `SENTENCE_END` begins."""

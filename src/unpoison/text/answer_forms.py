@@ -12,40 +12,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import Stemmer
 
 from unpoison.text.normalisation import Token, fold_text, tokens, word_set
 from unpoison.text.quantities import Figure, Moment, quantities
+from unpoison.text.questions import MAX_QUESTION_CHARS, Question, read_question
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.text.units import MEASURES, Count, single
 
 __all__ = [
     "DENYING",
     "MAX_ANSWER_CHARS",
-    "MAX_QUESTION_CHARS",
-    "AnswerType",
     "ParsedAnswer",
-    "answer_type",
     "form",
     "read_answer",
 ]
 
 MAX_ANSWER_CHARS = 400
 """Characters of an answer that are compared."""
-
-MAX_QUESTION_CHARS = 2000
-"""Characters of a question that are read."""
-
-
-class AnswerType(NamedTuple):
-    """What the rules look at in a question."""
-
-    stems: frozenset[str]
-    date: bool
-    number: bool
-    polar: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,30 +96,10 @@ _EMPTY = (ENGLISH_318 | {"according", "called", "named", "known"}) - word_set(
 DENYING = frozenset(("no", "not", "never"))
 _PUNCTUATION = frozenset(".,:;!?\"'()[]{}*_`~|/\\-\u201c\u201d\u2018\u00ab\u00bb\u2026\u3001\u3002\u300c\u300d")
 _DIVIDERS = frozenset((",", ";", "/", "and", "or"))
-_ASKS_DATE = re.compile(r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|century|decade)\b")
-_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|long|old|far|tall|big|high|deep|fast|often|heavy|large|wide|cold|hot)\b"
-                          r"|\b(?:number|percentage|population|price|cost|length|height|weight|age) of\b")  # fmt: skip
-_ASKS_WHETHER = re.compile(
-    r"(?:is|are|was|were|am|do|does|did|can|could|has|have|had|will|would|should|shall|may|might|must)\b"
-)
 
 
 @lru_cache(maxsize=256)
-def answer_type(question: str) -> AnswerType:
-    """What a question asks for. Linear time; the last 256 are kept, so cut long questions before.
-
-    Args:
-        question: Any text.
-    """
-    text = fold_text(question)
-    stem = Stemmer.Stemmer("english", 0).stemWord
-    stems = frozenset(stem(word) for word in (_bare(t.text) for t in tokens(text)) if _speaks(word))
-    return AnswerType(stems, bool(_ASKS_DATE.search(text)), bool(_ASKS_NUMBER.search(text)),
-                  bool(_ASKS_WHETHER.match(text)))  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
+def read_answer(text: str, expected: Question) -> ParsedAnswer:
     """What an answer says. Linear time; the last 256 are kept, so cut long answers before.
 
     Args:
@@ -153,7 +118,7 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
     denied = stems(tokens(plain[contrast.end() :])) if head and contrast else frozenset[str]()
     all_tokens = tokens(plain)
     answer_tokens = tokens(head) if head else all_tokens
-    dates, counts, rest = quantities(answer_tokens, date=expected.date, number=expected.number)
+    dates, counts, rest = quantities(answer_tokens, date=expected.kind == "date", number=expected.kind == "number")
     words = [_bare(t.text) for t in answer_tokens]
     bounds = _bounds(words, bool(dates or counts))
     if dates or counts:
@@ -162,11 +127,11 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
     listed = marks.count(",") > 1 or not (_DIVIDERS - {","}).isdisjoint(marks)
     parts = [stems(part) for part in (_split_parts(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
     stems_said = frozenset[str]().union(*parts)
-    fresh = [part - expected.stems for part in parts]
+    fresh = [part - expected.content for part in parts]
     if not any(fresh) and not dates and not counts:  # it only repeats the question's words: they are all it says
         fresh = parts if stems_said else [frozenset(words)]
     yes = _POLAR.get(words[0]) if words else None
-    if yes is not None and not (expected.polar or words[1:2] in ([], [","], ["."], ["!"], [";"])):
+    if yes is not None and not (expected.kind == "polar" or words[1:2] in ([], [","], ["."], ["!"], [";"])):
         yes = None  # No Country for Old Men
     if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
         yes = None  # No. 1
@@ -287,34 +252,33 @@ def form(question: str, text: str) -> str:
 
     Complexity: linear time.
     """
-    question = question[:MAX_QUESTION_CHARS]
-    expected = answer_type(question)
+    expected = read_question(question)
     bare = _without_question(text[:MAX_ANSWER_CHARS], expected)
     answer = read_answer(bare, expected)
-    if expected.polar and answer.yes is not None:
+    if expected.kind == "polar" and answer.yes is not None:
         return "yes" if answer.yes else "no"
-    words_beside = answer.stems - expected.stems or answer.signs or answer.denied or answer.yes is not None
+    words_beside = answer.stems - expected.content or answer.signs or answer.denied or answer.yes is not None
     if (answer.dates or answer.counts) and not words_beside:
         return _quantity(answer, expected, question)
     words = " ".join(answer.words).removesuffix("'s").removesuffix("'").strip()
     return _ALIASES.get(words, words)
 
 
-def _without_question(text: str, expected: AnswerType) -> str:
+def _without_question(text: str, expected: Question) -> str:
     """A statement without the part that only repeats the question: "Paris" of "The capital of France is Paris"."""
-    if expected.polar or (copula := _COPULA.search(text)) is None:
+    if expected.kind == "polar" or (copula := _COPULA.search(text)) is None:
         return text
     before, after = text[: copula.start()], text[copula.end() :]
     for repeated, left in ((before, after), (after, before)):
         words = read_answer(repeated, expected)
         plain = not (words.dates or words.counts or words.signs or words.bounds)
-        if words.stems and plain and words.stems <= expected.stems and left.strip():
+        if words.stems and plain and words.stems <= expected.content and left.strip():
             return left
     return text
 
 
-def _quantity(answer: ParsedAnswer, expected: AnswerType, question: str) -> str:
-    wanted = _HOW_MANY.search(fold_text(question))
+def _quantity(answer: ParsedAnswer, expected: Question, question: str) -> str:
+    wanted = _HOW_MANY.search(fold_text(question[:MAX_QUESTION_CHARS]))
     parts = [_date(moment) for moment in answer.dates]
     parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]
     return " ".join([*sorted(answer.bounds), *parts])
@@ -328,7 +292,7 @@ def _date(moment: Moment) -> str:
     return f"{year}{month}{day}{'?' * moment.swapped}"
 
 
-def _count(count: Count | Figure, expected: AnswerType, wanted: str) -> str:
+def _count(count: Count | Figure, expected: Question, wanted: str) -> str:
     """A number with one name of its unit; without a unit in the one that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))
@@ -338,7 +302,7 @@ def _count(count: Count | Figure, expected: AnswerType, wanted: str) -> str:
     unit = count.unit or (wanted if wanted in MEASURES else "")
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
-    elif answer_type(unit).stems <= expected.stems:
+    elif read_question(unit).content <= expected.content:
         unit = ""
     return " ".join(filter(None, (str(count.value), unit, count.written)))
 

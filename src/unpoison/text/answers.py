@@ -16,14 +16,12 @@ from rapidfuzz.distance import Levenshtein
 from unpoison.text.answer_forms import (
     DENYING,
     MAX_ANSWER_CHARS,
-    MAX_QUESTION_CHARS,
-    AnswerType,
     ParsedAnswer,
-    answer_type,
     read_answer,
 )
 from unpoison.text.normalisation import word_set
 from unpoison.text.quantities import Figure, Moment
+from unpoison.text.questions import Question, read_question
 from unpoison.text.units import Count, near
 
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
@@ -104,7 +102,7 @@ def relation(question: str, left: str, right: str) -> Relation:
 
     Args:
         question: Its words mean nothing in an answer, and it says whether a date or number is asked for. The first
-            `MAX_QUESTION_CHARS` characters are read.
+            2,000 characters are read.
         left: An answer, of which the first `MAX_ANSWER_CHARS` characters are read.
         right: Another, or the same.
 
@@ -112,7 +110,7 @@ def relation(question: str, left: str, right: str) -> Relation:
         The first rule that applies; each figure is in [0, 1]. Time is linear in the texts, but for names of up to
         `MAX_ANSWER_CHARS` characters, which are compared letter by letter.
     """
-    expected = answer_type(question[:MAX_QUESTION_CHARS])
+    expected = read_question(question)
     first, second = read_answer(left[:MAX_ANSWER_CHARS], expected), read_answer(right[:MAX_ANSWER_CHARS], expected)
     if first.words == second.words:
         return SAME
@@ -142,7 +140,7 @@ def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     )
 
 
-def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
     """One says what the other says it is not."""
     for denying, affirming in ((first, second), (second, first)):
         if denying.denied and affirming.stems and affirming.stems <= denying.denied:
@@ -150,19 +148,19 @@ def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Rela
     return None
 
 
-def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
+def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: Question) -> Relation | None:
     """Yes and no."""
     if first.yes is None or second.yes is None:
         return None
     if first.yes != second.yes:
         return RIVAL
-    return SAME if expected.polar or first.bare or second.bare else None
+    return SAME if expected.kind == "polar" or first.bare or second.bare else None
 
 
-def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
+def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: Question) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
     dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
-    if not (dated or counted) or not (expected.date or expected.number or _is_nested(first, second)):
+    if not (dated or counted) or not (expected.kind in ("date", "number") or _is_nested(first, second)):
         return None
     compared = []
     if dated:
@@ -175,10 +173,10 @@ def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType)
     if worst != SAME:
         return worst
     if not _is_nested(first, second):
-        return NEARLY if dated and expected.date else REORDERED
+        return NEARLY if dated and expected.kind == "date" else REORDERED
     if first.signs != second.signs or _is_other_name(first, second):
         return RISKY
-    wanted = (dated and expected.date) or (counted and (expected.number or expected.date))
+    wanted = (dated and expected.kind == "date") or (counted and expected.kind in ("date", "number"))
     complete = bool(first.dates) == bool(second.dates) and bool(first.counts) == bool(second.counts)
     return SAME if (wanted or first.content == second.content) and complete else CONTAINED
 
@@ -252,7 +250,7 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     return RISKY if written else SAME
 
 
-def _denials(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+def _denials(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
     """The same said and denied."""
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
@@ -262,7 +260,7 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relati
     return RIVAL if plain_first == plain_second else RISKY
 
 
-def _lists(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+def _lists(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
     """Several things of which the other names some: both can be right."""
     if (
         not (first.items and second.items)
@@ -282,7 +280,7 @@ def _lists(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation
     return CONTAINED if len(few) == len(many) else COMPATIBLE
 
 
-def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+def _names(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
     """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
     if not (first.content and second.content) or first.bounds != second.bounds:
         return None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from unpoison.text.answer_forms import answer_type, read_answer
+from unpoison.text.answer_forms import read_answer
 from unpoison.text.near_duplicates import FoldedText, differ, differences, with_unit
 from unpoison.text.normalisation import word_set
+from unpoison.text.questions import read_question
 
 __all__ = ["MAX_CHANGES", "ChangedWords", "changed_words"]
 
@@ -46,7 +47,7 @@ NUMBERED = word_set(
 )
 """Words before a number that is a name of something, not an amount."""
 
-_COUNTED, _DATED = answer_type("how many"), answer_type("when")
+_COUNTED, _DATED = read_question("how many"), read_question("when")
 
 _CODE = re.compile(r"[/\\=@#&{}\[\]^]")
 """Marks beside a word that belongs to code, a path, a formula or a list of references."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answers import relation
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, READ_WORD
 
 __all__ = [
     "Difference", "FoldedText", "Frame", "differ", "differences", "most_shared", "near_copies", "split_words",
@@ -52,14 +52,6 @@ SPELLING = 0.65
 SHORT_WORD = 3
 """Letters up to which a word in small letters is taken for an article or the like, in whatever language."""
 
-# Scripts that write no spaces: kana, Han, Thai, Lao, Burmese, Khmer.
-_UNSPACED = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_LETTER = rf"[^\W_{_UNSPACED}]"
-_WORD = re.compile(
-    rf"(?:\d+(?:[.,:/]\d+)+|{_LETTER}+)(?:['\u2019-]{_LETTER}+)*|[^\W_]"  # "3.5" and "10:30" are one word
-)
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _EDGES = (
     " \t\n\r.,;:!?\"'()[]\u2013\u2014\u2026\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u3001\u3002\uff01\uff0c\uff1f"
@@ -80,7 +72,7 @@ class Frame(NamedTuple):
 
 def split_words(text: str) -> list[str]:
     """The words of a text, folded, in order."""
-    return list(map(str.casefold, _WORD.findall(text)))
+    return list(map(str.casefold, READ_WORD.findall(text)))
 
 
 class FoldedText:
@@ -102,7 +94,7 @@ class FoldedText:
     @cached_property
     def starts(self) -> list[int]:
         """The characters at which the words start, and the text's length; few texts are ever asked."""
-        return [*(match.start() for match in _WORD.finditer(self.text)), len(self.text)]
+        return [*(match.start() for match in READ_WORD.finditer(self.text)), len(self.text)]
 
     def slice(self, first: int, last: int) -> str:
         """The words from `first` to before `last` as written."""
@@ -313,7 +305,7 @@ def differ(left: str, right: str) -> bool:
     judged = relation("", left, right)
     if judged.sure or judged.same >= judged.rival:
         return judged.rival > judged.same
-    ours, theirs = (_WORD.findall(part) for part in (left, right))
+    ours, theirs = (READ_WORD.findall(part) for part in (left, right))
     if not set(map(str.casefold, ours)) - ENGLISH_318 or not set(map(str.casefold, theirs)) - ENGLISH_318:
         return False
     if not any(map(str.islower, (left, right))):

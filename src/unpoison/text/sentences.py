@@ -1,39 +1,146 @@
-"""Where the sentences of a text begin and end."""
+"""Where the sentences of a text begin and end, and their words and stems for readers without a model."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 
 from unpoison.text.alignment import Region
+from unpoison.text.analysis import analysis, canonical_word, english_stem
+from unpoison.text.tokens import READ_WORD
 
-__all__ = ["SENTENCE_END", "around", "sentences"]
+__all__ = ["STOP_WORDS", "Sentence", "around", "bare", "sentence_of", "sentences", "split", "stem"]
 
-SENTENCE_END = re.compile(
-    r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
+MAX_WORDS = 80
+"""A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
+
+STOP_WORDS = frozenset(
+    """a about above according across after against all along also although am amid among an and any are around as
+    at away back be because been before behind being below beneath beside besides beyond both but by can cannot
+    could despite did do does doing down during each either else enough etc even ever every few for from further get
+    gets got had has have having he hence her here hers him his how however i if in indeed instead into is it its
+    itself just later let like little mainly many maybe me more most much must my name named neither never
+    nevertheless next no nor not of off often on once only onto or other others otherwise our out over own perhaps
+    please quite rather really s same several shall she should since so some sometimes soon still such t than that
+    the their them then there therefore these they this those though through throughout thus to together too toward
+    towards under unless unlike until up upon usually various very via was we were what when where whether which
+    while who whom whose why will with within without would yes yet you your""".split()  # noqa: SIM905 - a list literal of this length is unreadable
+)
+"""Function words, which say nothing about what a question or a sentence is about."""
+
+_END = re.compile(
+    r"[.!?\u2026][\"'\u2019\u201d)]*(?:\[\d+\])+"  # before the number of a footnote
+    r"|[.!?\u2026][\"'\u2019\u201d)\]]*(?=\s)"  # before white space
+    r"|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"\u201d])\.(?=[A-Z])"  # glued to the next sentence
+    r"|[\r\n]+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
 )
 """Beside the marks of European texts those of Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of one passage.
+
+    Attributes:
+        text: As written, without surrounding white space.
+        words: Its words as written; ideographs one by one.
+        stems: The words' stems, lower case, same length.
+        starts: Where each word starts in `text`.
+        distinct: Its distinct stems.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    starts: tuple[int, ...]
+    distinct: frozenset[str]
+
+    def __sizeof__(self) -> int:
+        """Bytes, as measured on short words, which take most: each is a text, a stem, and places in four containers."""
+        return 500 + 8 * len(self.text) + 250 * len(self.words)
+
+    def gap(self, position: int) -> str:
+        """What stands between the word at `position` and the next one."""
+        return self.text[self.starts[position] + len(self.words[position]) : self.starts[position + 1]]
+
+    def span(self, start: int, end: int) -> str:
+        """The text of words `start` to `end` (exclusive), without a possessive ending."""
+        return bare(self.text[self.starts[start] : self.starts[end - 1] + len(self.words[end - 1])])
+
 
 def sentences(text: str) -> list[Region]:
-    """The sentences of a text with their last mark, without what stands between them. O(n) time."""
-    begin = len(text) - len(text.lstrip())
-    close = max(len(text.rstrip()), begin)
-    regions, start = list[Region](), begin
-    for end in SENTENCE_END.finditer(text, begin, close):
-        regions.append((start, end.start() + (text[end.start()] != "\n")))
-        start = end.end()
-    return [(start, end) for start, end in [*regions, (start, close)] if text[start:end].strip()]
+    """The sentences of a text with their last marks, without what stands between them. O(n) time."""
+    cuts = [0]
+    for stop in _END.finditer(text):
+        if stop[0][0] != "." or not _ABBREVIATION.search(text, max(cuts[-1], stop.end() - 12), stop.end()):
+            cuts.append(stop.end())
+    regions = list[Region]()
+    for start, end in zip(cuts, [*cuts[1:], len(text)]):
+        part = text[start:end]
+        if part.strip():
+            regions.append((start + len(part) - len(part.lstrip()), start + len(part.rstrip())))
+    return regions
 
 
 def around(text: str, start: int, end: int) -> Region:
-    """The whole sentences that a stretch of a text reaches into, with their last mark. O(n) time."""
-    first, last = 0, len(text)
-    for mark in SENTENCE_END.finditer(text):
-        if mark.end() <= start:
-            first = mark.end()
-        elif mark.end() >= end:
-            last = mark.end()
+    """The whole sentences that a stretch of a text reaches into. O(n) time."""
+    reached = [region for region in sentences(text) if region[1] > start and region[0] < end]
+    return (reached[0][0], reached[-1][1]) if reached else (start, end)
+
+
+def bare(text: str) -> str:
+    """The text without a possessive ending."""
+    return text[:-2] if text.endswith(("'s", "\u2019s")) else text
+
+
+@lru_cache(maxsize=16_384)
+def _stem(word: str) -> str:
+    return english_stem(canonical_word(word))
+
+
+def stem(word: str) -> str:
+    """The stem of a word, lower case, without accents; function words, and words too long to be any, stay whole."""
+    lowered = bare(word.lower())
+    return lowered if lowered in STOP_WORDS or len(lowered) > 40 else _stem(lowered)
+
+
+def split(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a text that hold at least one word, in order; linear in its length."""
+    return analysis(text).part(_sentences)
+
+
+def _sentences(text: str) -> tuple[Sentence, ...]:
+    return tuple(part for start, end in sentences(text) for part in _pieces(text[start:end]))
+
+
+def _pieces(sentence: str) -> list[Sentence]:
+    """The sentence, or of a long one its pieces."""
+    found = list(READ_WORD.finditer(sentence))
+    pieces = []
+    for first in range(0, len(found), MAX_WORDS):
+        matches = found[first : first + MAX_WORDS]
+        begin = matches[0].start() if first else 0
+        end = found[first + MAX_WORDS].start() if first + MAX_WORDS < len(found) else len(sentence)
+        words = tuple(match[0] for match in matches)
+        stems = tuple(map(stem, words))
+        starts = tuple(match.start() - begin for match in matches)
+        pieces.append(Sentence(sentence[begin:end].strip(), words, stems, starts, frozenset(stems)))
+    return pieces
+
+
+def sentence_of(answer: str, text: str, start: int) -> str:
+    """The sentence of a text in which an answer stands that begins at `start`; the answer where it spans several."""
+    at = 0
+    for part in split(text):
+        at = text.find(part.text, at)
+        if at < 0:
             break
-    while last > first and text[last - 1].isspace():
-        last -= 1
-    return first, last
+        at += len(part.text)
+        if start < at:
+            return part.text if answer in part.text else answer
+    return answer

@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import Stemmer
 
-__all__ = ["ENGLISH_33", "ENGLISH_318", "stem_sets", "stems", "words"]
+__all__ = ["ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "stems", "words"]
 
 ENGLISH_33 = frozenset(
     """
@@ -46,6 +45,15 @@ ENGLISH_318 = frozenset(
 
 WORD = re.compile(r"\w\w+")
 r"""Finds what `\b\w\w+\b`, the default of scikit-learn and bm25s, finds: a greedy run ends at a boundary anyway."""
+
+UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Scripts that write no spaces: Thai, Lao, Burmese, Khmer, kana, Han."""
+
+_LETTER = rf"[^\W_{UNSPACED}]"
+READ_WORD = re.compile(rf"(?:\d+(?:[.,:/]\d+)+|{_LETTER}+)(?:['\u2019-]{_LETTER}+)*%?|[^\W_]")
+"""A word as readers see it: "3.5", "10:30", "5%", "O'Neill" and "well-known" are one, every unspaced character is."""
 
 ASCII_WORD = re.compile(r"[a-z0-9]+")
 
@@ -86,14 +94,6 @@ def stems(text: str) -> list[str]:
     # A stemmer has state and is cheap to make: one per call needs no lock, and no cache that hostile text could fill.
     stem = Stemmer.Stemmer("porter", 0).stemWord
     return [stem(word) if len(word) > 3 else word for word in words]
-
-
-def stem_sets(texts: Iterable[str]) -> list[set[str]]:
-    """`set(stems(text))` for each text, where every word of all texts is cut once."""
-    sets = [set(_rouge_words(text)) for text in texts]
-    long = [word for word in set().union(*sets) if len(word) > 3]
-    stem = dict(zip(long, Stemmer.Stemmer("porter", 0).stemWords(long)))
-    return [{stem.get(word, word) for word in words} for words in sets]
 
 
 def _rouge_words(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from unpoison.bench.attacks.base import Attack, Target, contains_answer
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow, generate
-from unpoison.models.sentences import STOP_WORDS
+from unpoison.text.sentences import STOP_WORDS
 
 __all__ = [
     "BARE",

@@ -24,7 +24,7 @@ from unpoison.bench.attacks.pareto import crowding_distance, fronts, survivors, 
 from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow
-from unpoison.models.sentences import STOP_WORDS
+from unpoison.text.sentences import STOP_WORDS
 from unpoison.utils.checks import at_least, within
 
 __all__ = [

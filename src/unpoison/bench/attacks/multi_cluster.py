@@ -12,8 +12,8 @@ from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_e
 from unpoison.bench.attacks.claims import claim_failure, misinformation_prompt, strip_quotes, template_claim
 from unpoison.bench.attacks.options import WriterOptions
 from unpoison.models.prompts import Prompt
-from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow
+from unpoison.text.questions import read_question
 from unpoison.utils.checks import at_least
 
 __all__ = ["MultiCluster", "decoys", "wrong_answers_prompt"]

@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.models.sentences import STOP_WORDS, split
+from unpoison.text.sentences import STOP_WORDS, split
 
 __all__ = ["Rewritten", "paraphrase_text", "sentences", "typo", "with_synonyms"]
 

@@ -20,7 +20,7 @@ from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
 from unpoison.defenses.voices import Voice
-from unpoison.models.questions import read_question
+from unpoison.text.questions import read_question
 from unpoison.types import Passage
 
 __all__ = [

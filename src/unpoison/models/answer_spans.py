@@ -1,7 +1,4 @@
-"""What kind of answer an English question asks for, and which spans of a sentence could be it.
-
-The kind comes from the question word and the head noun, the spans from surface patterns for each kind.
-"""
+"""Which spans of a sentence could be the answer to a question: surface patterns for each kind of answer."""
 
 from __future__ import annotations
 
@@ -9,181 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, TypeAlias
 
-from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
+from unpoison.text.questions import AnswerType, Question
+from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
-__all__ = ["AnswerSpan", "AnswerType", "Question", "read_question", "spans"]
-
-AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "choice", "thing"]
-"""A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
-
-MAX_QUESTION_CHARS = 2000
-"""Characters of a question that are read."""
-
-MAX_OPTION_WORDS = 6
-"""Words; what is longer is no alternative of an "A or B" question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question as the reader sees it.
-
-    Attributes:
-        text: As asked.
-        kind: The expected type of its answer.
-        stems: Its stems in order.
-        content: The distinct stems that are no function words; all stems where it has function words only.
-        head: Stems of the noun that the answer is or counts ("what county", "how many seasons"), possibly empty.
-        predicate: The stem of the verb whose subject is asked for ("who wrote", "which team won"), possibly empty.
-        options: The alternatives of an "A or B" question.
-    """
-
-    text: str
-    kind: AnswerType
-    stems: tuple[str, ...]
-    content: frozenset[str]
-    head: frozenset[str] = frozenset()
-    predicate: str = ""
-    options: tuple[str, ...] = ()
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, text.split()))
-
-
-_QUESTION_WORDS = _words("who whom whose when where what which how why")
-_AUXILIARIES = _words(
-    """is are was were am do does did can could has have had will would should may might must isn't aren't wasn't
-    weren't don't doesn't didn't can't won't"""
-)
-_QUANTITIES = _words("many much long old far tall big high deep fast often heavy large wide hot cold")
-_DATE_HEADS = _stems("year date month day century decade time era")
-_NUMBER_HEADS = _stems(
-    """number age percentage percent amount population cost price temperature length height weight distance salary
-    rate speed size"""
-)
-_PERSON_HEADS = _stems(
-    """person man woman actor actress author writer singer artist president player politician king queen director
-    scientist composer musician"""
-)
-_PLACE_HEADS = _stems("city country state county town place location continent region province island nation village")
-_OR = re.compile(r"\sor\s", re.IGNORECASE)
-_WORD = re.compile(r"(?:(?:the|a|an) )?[\w-]+", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
-
-
-def read_question(text: str) -> Question:
-    """Analyse a question; any text is one, of which the first 2,000 characters are read."""
-    sentences = split(text[:MAX_QUESTION_CHARS])
-    words = [word.lower() for sentence in sentences for word in sentence.words]
-    stems = tuple(s for sentence in sentences for s in sentence.stems)
-    content = frozenset(stems) - STOP_WORDS or frozenset(stems)
-    question_word = _question_word(words)
-    if words and words[0] in _AUXILIARIES:
-        options = _options(text, words)
-        return Question(text, "choice" if options else "polar", stems, content, options=options)
-    kind, head = _expect_answer(words, stems, question_word)
-    options = _options(text, words) if kind in ("thing", "person", "place") else ()
-    predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""
-    return Question(text, "choice" if options else kind, stems, content, head, predicate, options)
-
-
-def _question_word(words: list[str]) -> int:
-    """Where the question word stands: at the beginning, else the last one, for earlier ones open relative clauses."""
-    positions = [i for i, word in enumerate(words) if word in _QUESTION_WORDS]
-    return len(words) if not positions else positions[0] if positions[0] < 2 else positions[-1]
-
-
-def _expect_answer(words: list[str], stems: tuple[str, ...], question_word: int) -> tuple[AnswerType, frozenset[str]]:
-    """The type and the head noun that the question word at position `asked` announces."""
-    if question_word == len(words):
-        head = frozenset(stems[:2]) - STOP_WORDS
-        return _by_head(head), head
-    word = words[question_word]
-    following = words[question_word + 1] if question_word + 1 < len(words) else ""
-    if word in ("who", "whom", "whose"):
-        return "person", frozenset()
-    if word == "when":
-        return "date", frozenset()
-    if word == "where":
-        return "place", frozenset()
-    if word == "how":
-        return ("number" if following in _QUANTITIES else "thing"), _head(words, stems, question_word + 2)
-    head = _head(words, stems, question_word + 1)
-    return _by_head(head), head
-
-
-def _by_head(head: frozenset[str]) -> AnswerType:
-    if head & _DATE_HEADS:
-        return "date"
-    if head & _NUMBER_HEADS:
-        return "number"
-    if head & _PERSON_HEADS:
-        return "person"
-    return "place" if head & _PLACE_HEADS else "thing"
-
-
-def _head(words: list[str], stems: tuple[str, ...], start: int) -> frozenset[str]:
-    """The stems of the noun phrase behind the question word: "what [is the] county seat [of ...]"."""
-    while (
-        start < len(words) and start < 8 and (words[start] in _AUXILIARIES or words[start] in ("the", "a", "an", "of"))
-    ):
-        start += 1
-    end = start
-    while end < len(words) and end - start < 3 and stems[end] not in STOP_WORDS and words[end] not in _AUXILIARIES:
-        end += 1
-    return frozenset(stems[start:end])
-
-
-def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> str:
-    """The stem behind "who", the auxiliaries skipped: "who [has] sung", but nothing in "who is the king"."""
-    position = question_word + 1
-    while position < len(words) and words[position] in _AUXILIARIES:
-        position += 1
-    if position < len(words) and words[question_word] == "who" and stems[position] not in STOP_WORDS:
-        return stems[position]
-    return ""
-
-
-def _options(text: str, words: list[str]) -> tuple[str, ...]:
-    """The alternatives of "..., A or B?"; empty where the question offers none."""
-    if words.count("or") != 1 or len(text) > MAX_QUESTION_CHARS:
-        return ()
-    line = " ".join(text.split())
-    match = _OR.search(line)
-    if match is None:
-        return ()
-    before, after = line[: match.start()], line[match.end() :]
-    offered = _phrases(before, after)
-    if offered is None or max(len(part.split()) for part in offered) > MAX_OPTION_WORDS:
-        offered = _single_words(before, after)
-    if offered is None:
-        return ()
-    first, second = (_ARTICLE.sub("", part) for part in offered)
-    return (first, second) if split(first) and split(second) else ()
-
-
-def _phrases(before: str, after: str) -> tuple[str, str] | None:
-    """From the last comma or colon to the "or", and from there to the next mark."""
-    before = before.removesuffix(",")
-    start = max(before.rfind(","), before.rfind(":"))
-    end = min((i for i in map(after.find, ",:?") if i >= 0), default=len(after))
-    if start < 0 or after[end : end + 1] == ":":
-        return None
-    first, second = before[start + 1 :].strip(), after[:end].strip()
-    return (first, second) if first and second else None
-
-
-def _single_words(before: str, after: str) -> tuple[str, str] | None:
-    """The words on both sides of the "or", with the article of the second."""
-    first, second = re.split(r"[^\w-]", before)[-1], _WORD.match(after)
-    return (first, second[0]) if first and second else None
-
+__all__ = ["AnswerSpan", "spans"]
 
 MAX_NAME_WORDS = 6
 """Words; a longer run of capitals is a headline."""
@@ -198,27 +25,31 @@ class AnswerSpan:
     fit: float
 
 
-_MONTHS = _words(
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MONTHS = _word_set(
     """january february march april may june july august september october november december jan feb mar apr jun jul
     aug sep sept oct nov dec"""
 )
-_WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
-_ERAS = _words("bc bce ad ce")
-_NUMBERS = _words(
+_WEEKDAYS = _word_set("monday tuesday wednesday thursday friday saturday sunday")
+_ERAS = _word_set("bc bce ad ce")
+_NUMBERS = _word_set(
     """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion
     half dozen once twice first second third"""
 )
 _UNITS = frozenset(
     stem(word)
-    for word in _words(
+    for word in _word_set(
         """second minute hour day week month year decade century inch foot feet yard mile meter metre kilometer
         kilometre centimeter millimeter km cm mm mi ft lb pound ounce gram kilogram kg mg ton liter litre gallon dollar
         euro cent percent degree celsius fahrenheit mph episode season point time people"""
     )
 )
-_CONNECTORS = _words("of de la le van von der den del di da bin al")
-_LOCATIVES = _words("in at from near to on of within outside inside across around")
+_CONNECTORS = _word_set("of de la le van von der den del di da bin al")
+_LOCATIVES = _word_set("in at from near to on of within outside inside across around")
 _DATE = re.compile(r"1\d{3}s?|20\d{2}s?")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|Greek)")
