@@ -41,6 +41,7 @@ from benchmarks.training.gibberish_texts import (
 )
 from unpoison.text import gibberish as kernel
 from unpoison.text import gibberish_tokens as tokens
+from unpoison.text.analysis import groups
 
 SEED = 27
 FLIPS = Path(__file__).parent / "texts" / "gibberish_flips.txt"
@@ -219,7 +220,7 @@ class Rows:
 def tokens_of(texts: list[str], bits: np.ndarray) -> list[tokens.Tokens]:
     """The tokens of each text, read many together."""
     parts = []
-    for begin, end in kernel.groups(texts):
+    for begin, end in groups(texts):
         found = tokens.tokens(texts[begin:end], bits)
         bounds = np.searchsorted(found.text, np.arange(end - begin + 1))
         offsets = np.concatenate(([0], np.cumsum([len(text) + 1 for text in texts[begin:end]])))
@@ -312,7 +313,7 @@ def whole_numbers(net: Net, words: np.ndarray, bits: np.ndarray) -> dict[str, np
 def scores_of(arrays: dict[str, np.ndarray], texts: list[str]) -> np.ndarray:
     weights = kernel.weights(arrays)
     found = np.full(len(texts), -np.inf)
-    for begin, end in kernel.groups(texts):
+    for begin, end in groups(texts):
         group = texts[begin:end]
         found[begin:end] = kernel.worst(tokens.tokens(group, weights.triples), len(group), weights)[0]
     return found

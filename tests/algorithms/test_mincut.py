@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unpoison.algorithms.mincut as module
-from unpoison.algorithms.mincut import cut_value, min_cut
+from energy import cut_value
+from unpoison.algorithms.mincut import min_cut
 
 
 @pytest.fixture(params=["listing", "flow"], autouse=True)

@@ -4,9 +4,10 @@ import networkx
 import numpy as np
 import pytest
 
+from energy import cut_value
 from unpoison.algorithms import mincut
 from unpoison.algorithms.centrality import pagerank
-from unpoison.algorithms.mincut import cut_value, min_cut
+from unpoison.algorithms.mincut import min_cut
 
 pytestmark = [pytest.mark.needs("networkx"), pytest.mark.parity]
 

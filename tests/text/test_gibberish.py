@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.text.gibberish import THRESHOLD, TOGETHER, WINDOW, gibberish, gibberish_of, network
+from unpoison.text.analysis import TOGETHER
+from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, gibberish_of, network
 from unpoison.text.gibberish_tokens import tokens
 
 MADE = (

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
+from unpoison.models import CachedGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.text import analysis
+from unpoison.text import analysis, sentences
 from unpoison.text.canonical import canonical
 from unpoison.text.near_duplicates import FoldedText
 from unpoison.text.respelling import respell

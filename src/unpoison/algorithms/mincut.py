@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cut_value", "min_cut"]
+__all__ = ["min_cut"]
 
 SCALE = 2**30 - 1
 """What the integer solver may carry: an edge used against its direction holds twice this, just below 2**31."""
@@ -61,25 +61,6 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
     largest = max(keep.max(), drop.max(), edges.max())
     pull, edges = pull / largest, edges / largest
     return _by_listing(pull, edges) if size <= LISTED else _by_flow(pull, edges)
-
-
-def cut_value(labels: ArrayLike, source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> float:
-    """The energy of any labels, which is the capacity of their cut.
-
-    Args:
-        labels: Shape (k,), 1 on the source side, 0 on the sink side.
-        source: Shape (k,), S.
-        sink: Shape (k,), F.
-        pairwise: Shape (k, k), M, symmetric.
-
-    Raises:
-        ValueError: A shape, a sign or the symmetry is wrong.
-    """
-    keep, drop, edges = _check_capacities(source, sink, pairwise)
-    chosen = np.asarray(labels).astype(bool)
-    if chosen.shape != keep.shape:
-        raise ValueError(f"labels must have shape {keep.shape}, got shape {chosen.shape}")
-    return float(keep[~chosen].sum() + drop[chosen].sum() + edges[np.ix_(chosen, ~chosen)].sum())
 
 
 def _by_listing(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.intp]:

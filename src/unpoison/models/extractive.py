@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
+from unpoison.text.analysis import analysis
+from unpoison.text.prompt_injection import THRESHOLD, injection
 from unpoison.text.questions import Question, read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
 from unpoison.types import Reply
@@ -27,18 +28,10 @@ TOKENS_PER_WORD = 2
 CONSOLIDATED = 8
 """Sentences that a consolidation keeps at most."""
 
-_INJECTION = re.compile(
-    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|questions?|quer(?:y|ies)|prompts?|context|above|previous)\b"
-    r"|\b(?:always|must|please|only)\s+(?:answer|output|respond|reply)\b"
-    r"|\[/?INST\]|<\|(?:system|user|assistant|im_start)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""How texts speak that tell a system what to answer."""
-
 
 def has_injection(text: str) -> bool:
     """Whether a text tells a system what to answer."""
-    return bool(_INJECTION.search(text))
+    return analysis(text).part(injection).probability >= THRESHOLD
 
 
 class ExtractiveReader:

@@ -39,6 +39,7 @@ __all__ = [
     "clear",
     "each",
     "english_stem",
+    "groups",
     "word_hash",
     "words_of",
 ]
@@ -176,8 +177,10 @@ def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | ND
         return [part[0] for part in parts if part is not None]
     new = {one.text: one for one, part in zip(known, parts) if part is None}
     fresh: dict[str, T] = {}
-    for group in _groups(list(new)):
+    unread = list(new)
+    for begin, end in groups(unread):
         check_stopped()
+        group = unread[begin:end]
         said = judge(group)
         fresh.update(zip(group, said.tolist() if isinstance(said, np.ndarray) else said, strict=True))
     for text, one in new.items():
@@ -195,15 +198,15 @@ def clear() -> None:
     _kept.clear()
 
 
-def _groups(texts: Sequence[str]) -> list[Sequence[str]]:
-    """Runs of texts of at most `TOGETHER` characters, or of one longer text."""
+def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Bounds of runs of texts of at most `TOGETHER` characters, or of one longer text."""
     begins, size = [0], 0
     for i, text in enumerate(texts):
         if size and size + len(text) > TOGETHER:
             begins.append(i)
             size = 0
         size += len(text)
-    return [texts[begin:end] for begin, end in zip(begins, [*begins[1:], len(texts)])]
+    return list(pairwise([*begins, len(texts)])) if texts else []
 
 
 def _bytes(part: object) -> int:

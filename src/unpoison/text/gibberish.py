@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from unpoison.text.analysis import groups
 from unpoison.text.gibberish_tokens import Tokens, hashes, lower_codes, tokens
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
     "frequent_words",
     "gibberish",
     "gibberish_of",
-    "groups",
     "network",
     "weights",
     "worst",
@@ -54,9 +54,6 @@ STEPS = WINDOW // STEP
 
 REACH = 2
 """Neighbours on either side that a token is looked at with."""
-
-TOGETHER = 65_536
-"""Characters of texts that are looked at together, which bounds memory; a longer text is looked at alone."""
 
 
 class Gibberish(NamedTuple):
@@ -194,17 +191,6 @@ def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
         group = texts[begin:end]
         values[begin:end] = _probabilities(worst(tokens(group, network().triples), len(group), network())[0])
     return values
-
-
-def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Bounds of runs of texts of `TOGETHER` characters at most, or of one longer text."""
-    runs, begin, size = [], 0, 0
-    for i, text in enumerate(texts):
-        if size and size + len(text) > TOGETHER:
-            runs.append((begin, i))
-            begin, size = i, 0
-        size += len(text) + 1
-    return [*runs, (begin, len(texts))] if begin < len(texts) else runs
 
 
 def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:

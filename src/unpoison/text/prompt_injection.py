@@ -10,7 +10,7 @@ judged as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import analysis
+from unpoison.text.analysis import analysis, groups
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import respell
 from unpoison.text.textbook_injections import textbook_injections
@@ -54,9 +54,6 @@ MAX_QUOTE_CHARS = 160
 
 WORTH_QUOTING = 0.01
 """The probability from which a stretch is shown."""
-
-TOGETHER = 65_536
-"""Characters of texts that are looked at together, which bounds memory."""
 
 MIN_LETTERS = 20
 """Letters of a script that nobody judged from which a text is said to be in it."""
@@ -146,7 +143,8 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
     Complexity: O(n) time in the length of all texts.
     """
     meant = {i: one.text for i, text in enumerate(texts) if (one := analysis(text).part(respell))}
-    likely = [_likely(part) for part in _parts([*texts, *meant.values()])]
+    read = [*texts, *meant.values()]
+    likely = [_likely(read[begin:end]) for begin, end in groups(read)]
     probability = np.concatenate(likely) if likely else np.zeros(0)
     changed, k = list(meant), len(texts)
     probability[changed] = np.maximum(probability[changed], probability[k:])
@@ -242,19 +240,6 @@ def _unsupported_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]
     """Runs of letters of any of them, and of each."""
     each = {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
     return re.compile(f"[{''.join(UNJUDGED.values())}]+"), each
-
-
-def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Texts in parts of at most `TOGETHER` characters, or a longer one by itself."""
-    part, size = list[str](), 0
-    for text in texts:
-        if part and size + len(text) > TOGETHER:
-            yield part
-            part, size = [], 0
-        part.append(text)
-        size += len(text)
-    if part:
-        yield part
 
 
 @cache
