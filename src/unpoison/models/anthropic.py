@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from unpoison.errors import ModelError, OptionError, clip
+from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, RemoteGenerator, make_reply, model_name
+from unpoison.models.remote import Connection, Piece, RemoteGenerator, check_client, make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.extras import require
 
@@ -49,12 +49,7 @@ class AnthropicGenerator(RemoteGenerator):
         temperature: float | None = 0.0,
         max_tokens: int | None = None,
     ) -> None:
-        if not isinstance(model, str) or not model:
-            raise OptionError(f"model must be the model's name, got {clip(model)}")
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
-        if client is not None and (base_url is not None or api_key is not None):
-            raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
+        check_client(model, client, base_url, api_key, max_tokens)
         sdk = require("anthropic", f"anthropic:{model}")
         given = {"temperature": temperature, "max_tokens": max_tokens}
         self.name = model_name("anthropic", model, given, base_url=base_url, temperature=0.0)

@@ -19,18 +19,14 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError
 from unpoison.text.answers import Relation, relation
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, UNSPACED
 
 __all__ = ["AnswerNLI", "LexicalEncoder", "LexicalNLI", "judge_pairs"]
 
 MAX_TEXTS = 10_000
 """A vector has as many entries as the call has texts; above this they no longer fit in memory."""
 
-# Scripts that write no spaces between words: kana, Han, Hangul, Thai, Lao, Myanmar, Khmer.
-_UNSPACED = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    r"\U00020000-\U0003ffff"
-)
+_UNSPACED = UNSPACED + r"\uac00-\ud7af"  # Hangul has spaces, but many endings
 _TOKEN = re.compile(
     rf"[^\W_{_UNSPACED}]+"  # a word or number
     rf"|[{_UNSPACED}]+"  # a run that hides several words

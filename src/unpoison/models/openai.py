@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, RemoteGenerator, make_reply, model_name
+from unpoison.models.remote import Connection, Piece, RemoteGenerator, check_client, make_reply, model_name
 from unpoison.types import Reply
+from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 
 __all__ = ["OpenAIEncoder", "OpenAIGenerator"]
@@ -56,12 +57,8 @@ class OpenAIGenerator(RemoteGenerator):
         max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
-        if max_tokens_field not in ("max_tokens", "max_completion_tokens"):
-            raise OptionError(
-                f"max_tokens_field must be max_tokens or max_completion_tokens, got {clip(max_tokens_field)}"
-            )
+        check_client(model, client, base_url, api_key, max_tokens)
+        among("max_tokens_field", max_tokens_field, ("max_tokens", "max_completion_tokens"))
         given = {
             "temperature": temperature,
             "seed": seed,
@@ -148,10 +145,10 @@ class OpenAIEncoder:
         batch_size: int = 32,
         timeout: float = 60.0,
     ) -> None:
-        if batch_size < 1:
-            raise OptionError(f"batch_size must be at least 1, got {batch_size}")
-        if dimensions is not None and dimensions < 1:
-            raise OptionError(f"dimensions must be at least 1 or None, got {dimensions}")
+        check_client(model, client, base_url, api_key)
+        at_least("batch_size", batch_size, 1)
+        if dimensions is not None:
+            at_least("dimensions", dimensions, 1)
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
         self.name = model_name("openai", model, {"dimensions": dimensions}, base_url=base_url)
@@ -207,10 +204,6 @@ _HINT = (
 
 
 def _connection(model: str, base_url: str | None, api_key: str | None, client: Any, hint: str) -> Connection:
-    if not isinstance(model, str) or not model:
-        raise OptionError(f"model must be the model's name at the server, got {clip(model)}")
-    if client is not None and (base_url is not None or api_key is not None):
-        raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
     sdk = require("openai", f"openai:{model}")
     server = base_url or os.environ.get("OPENAI_BASE_URL")
     key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if server else None)

@@ -22,9 +22,10 @@ from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
+from unpoison.utils.checks import at_least
 from unpoison.utils.threads import on_thread
 
-__all__ = ["MAX_REPLY_CHARS", "Connection", "Piece", "RemoteGenerator", "make_reply", "model_name"]
+__all__ = ["MAX_REPLY_CHARS", "Connection", "Piece", "RemoteGenerator", "check_client", "make_reply", "model_name"]
 
 T = TypeVar("T")
 
@@ -281,6 +282,20 @@ def model_name(
     host = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
     changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
     return f"{kind}:{model}{host}{''.join(changed)}"
+
+
+def check_client(model: object, client: object, base_url: object, api_key: object, max_tokens: object = None) -> None:
+    """Refuse arguments that go together with no server.
+
+    Raises:
+        OptionError: No name of a model, a client beside what it has itself, or no room for a reply.
+    """
+    if not isinstance(model, str) or not model:
+        raise OptionError(f"model must be the model's name at the server, got {clip(model)}")
+    if client is not None and (base_url is not None or api_key is not None):
+        raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
+    if max_tokens is not None:
+        at_least("max_tokens", max_tokens, 1)
 
 
 class RemoteGenerator(ABC):

@@ -139,33 +139,26 @@ class Settings:
             return cls()
         try:
             content = json.loads(file.read_text("utf-8"))
-            settings = cls(
-                content["window"],
-                content["question"],
-                float(content["slope"]),
-                float(content["intercept"]),
-                float(content["temperature"]),
-                tuple((str(name), str(value)) for name, value in sorted(content["sha256"].items())),
-                tuple(content.get("languages", ())),
-            )
+            hashes = tuple(sorted((str(part), str(value)) for part, value in content.pop("sha256").items()))
+            settings = cls(**{**content, "languages": tuple(content.get("languages", ()))}, hashes=hashes)
+            settings._check()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
                 f"{name} has an unusable reader.json ({type(error).__name__}: {clip(str(error), 100)}); "
                 "install the package again"
             ) from error
-        if not settings.usable():
-            raise ModelError(f"{name} has a reader.json with figures out of their range; install the package again")
         for part, expected in settings.hashes:
             check_published(folder / Path(part).name, expected, name)
         return settings
 
-    def usable(self) -> bool:
-        """Whether every figure is of its kind and in its range."""
+    def _check(self) -> None:
+        """See that every figure is of its kind and in its range."""
         whole = all(type(value) is int for value in (self.window, self.question))
         finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
         bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
         tags = all(isinstance(tag, str) and len(tag) > 1 for tag in self.languages)
-        return bounds and finite and tags and self.slope > 0 and self.temperature > 0
+        if not (bounds and finite and tags and self.slope > 0 and self.temperature > 0):
+            raise ValueError("a figure is out of its range")
 
 
 class WindowCutter:

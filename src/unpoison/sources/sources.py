@@ -23,7 +23,7 @@ __all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 T = TypeVar("T")
 
 PAUSE = 10.0
-"""Seconds for which a history that could not be used is let be."""
+"""Seconds until a history that was unavailable is tried again."""
 
 DATABASE = b"SQLite format 3\0"
 """How a SQLite file begins."""
@@ -278,14 +278,14 @@ class Sources:
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
-        heard = questions - (0 if past is None else past.dropped)  # what was dropped made nobody known
+        kept_questions = questions - (0 if past is None else past.dropped)  # questions whose passages were all dropped do not count
         level = self._level(source, origin)
         if level is None and not informed:
             return Standing(origin, "unknown", 1.0, questions, first)
         if level is None:
-            level = self._age(origin, heard, first)
+            level = self._age(origin, kept_questions, first)
         counts = (0, 0) if past is None else (past.agreed, past.contested)
-        return Standing(origin, level, trust(level, heard, *counts), questions, first)
+        return Standing(origin, level, trust(level, kept_questions, *counts), questions, first)
 
     def _level(self, source: str | None, origin: str) -> Level | None:
         if origin in self._supposed:
@@ -303,7 +303,7 @@ class Sources:
         if not origin:
             return "unknown"
         if is_shared(origin, (pattern for pattern, _ in self.policy.hosts)):
-            return "open"  # on a host where users write, and nobody can say which
+            return "open"  # a host where users write, and the address names none
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"
 

@@ -131,8 +131,8 @@ def _votes(
 
 def _agreement(weights: np.ndarray, given: np.ndarray, count: int) -> np.ndarray:
     """How far each vote agrees with the heaviest answer: 1, 0, or a share where several are as heavy."""
-    heard = np.bincount(given, weights, count)
-    top = heard >= heard.max() - 1e-9
+    weight_of = np.bincount(given, weights, count)
+    top = weight_of >= weight_of.max() - 1e-9
     return np.asarray(top[given] / top.sum())
 
 
@@ -149,13 +149,13 @@ def outcomes(answers: Sequence[Mapping[S, Hashable | None]]) -> list[dict[S, Out
     found = reliability(answers)
     results = []
     for row in answers:
-        heard: dict[Hashable, float] = {}
+        weight_of: dict[Hashable, float] = {}
         for source, answer in row.items():
             if answer is not None:
-                heard[answer] = heard.get(answer, 0.0) + found[source].weight
+                weight_of[answer] = weight_of.get(answer, 0.0) + found[source].weight
         voters = sum(answer is not None for answer in row.values())
-        top = max(heard.values(), default=0.0)
-        best = [answer for answer, weight in heard.items() if weight >= top - 1e-9]
+        top = max(weight_of.values(), default=0.0)
+        best = [answer for answer, weight in weight_of.items() if weight >= top - 1e-9]
         decided = voters > 1 and len(best) == 1
         results.append({source: _outcome(answer, best[0] if decided else None) for source, answer in row.items()})
     return results

@@ -11,6 +11,8 @@ import string
 import unicodedata
 from typing import NamedTuple
 
+from unpoison.text.tokens import UNSPACED
+
 __all__ = [
     "PUNCTUATION",
     "Token",
@@ -29,11 +31,7 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
-# Chinese, Japanese, Thai, Lao, Burmese and Khmer put no space between words.
-_UNSPACED = re.compile(
-    r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    r"\U00020000-\U0003ffff])"
-)
+_UNSPACED = re.compile(rf"([{UNSPACED}\u3005-\u3007])")
 
 
 def separate_words(text: str) -> str:
