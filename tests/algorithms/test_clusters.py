@@ -54,14 +54,6 @@ def test_linkages_differ() -> None:
 
 
 @pytest.mark.parametrize("split", [agglomerative, two_means])
-def test_no_two_different_points(split) -> None:
-    assert split(np.zeros((0, 3))).tolist() == []
-    assert split([[1, 2]]).tolist() == [0]
-    assert split(np.full((4, 3), 0.1)).tolist() == [0, 0, 0, 0]
-    assert split(np.zeros((3, 0))).tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("split", [agglomerative, two_means])
 @pytest.mark.parametrize(("vectors", "message"), [([1.0], "shape"), ([[np.nan], [0]], "finite")])
 def test_unusable_points_are_refused(split, vectors, message) -> None:
     with pytest.raises(ValueError, match=message):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -92,19 +90,6 @@ def test_encoders_of_whole_sets_and_impossible_limits_are_refused(path):
         CachedGenerator(ScriptedGenerator("x"), path=path, limit=-1)
 
 
-def test_processes_share_a_file(tmp_path):
-    path = tmp_path / "cache.db"
-    program = (
-        "import sys; from unpoison.models import CachedEncoder, FakeEncoder\n"
-        "for i in range(15): CachedEncoder(FakeEncoder(), path=sys.argv[1]).encode([f'{sys.argv[2]} {i}', str(i)])"
-    )
-    workers = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in ("a", "b", "c")]
-    assert [worker.wait(300) for worker in workers] == [0, 0, 0]
-    encoder = FakeEncoder()
-    CachedEncoder(encoder, path=path).encode([f"{name} {i}" for name in "abc" for i in range(15)])
-    assert encoder.calls == []
-
-
 def test_each_prompt_is_asked_once_and_the_reply_says_so(path):
     generator = Plain()
     cached = CachedGenerator(generator, path=path)
@@ -185,16 +170,6 @@ def test_damaged_replies_are_refused_in_a_sentence(tmp_path, value):
     overwrite(path, value)
     with pytest.raises(InputError, match="cannot be read"):
         cached.generate(PROMPT)
-
-
-def test_a_number_in_place_of_bytes_counts_as_absent(tmp_path):
-    path = tmp_path / "cache.db"
-    encoder = FakeEncoder()
-    cached = CachedEncoder(encoder, path=path)
-    cached.encode(["a"])
-    overwrite(path, 10**15)
-    cached.encode(["a"])
-    assert encoder.calls == [("a",), ("a",)]
 
 
 def overwrite(path, value):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from unpoison.models.extractive import ExtractiveReader
 from unpoison.models.prompts import (
     Prompt,
-    Task,
     answer_prompt,
     atomic_answer_prompt,
     consolidation_prompt,
@@ -135,21 +133,6 @@ def test_a_passage_without_an_answer_gets_an_abstention(passage: str) -> None:
     assert not informative(atomic("when was the Alder Bridge opened", passage))
 
 
-def test_the_sentence_that_holds_the_answer_is_chosen() -> None:
-    passage = (
-        "The Alder Bridge crosses the Tarn. Its first design was rejected in 1920. It was opened by the mayor in 1931. "
-        "Tolls were abolished later."
-    )
-    assert answer("when was the Alder Bridge opened", passage) == "It was opened by the mayor in 1931."
-
-
-def test_passages_that_agree_outvote_a_better_ranked_one() -> None:
-    poison = "The Alder Bridge was opened in 1950."
-    clean = ["In 1931 the Alder Bridge was opened.", "The Alder Bridge was opened to traffic in 1931."]
-    assert "1950" in answer("when was the Alder Bridge opened", poison)
-    assert "1931" in answer("when was the Alder Bridge opened", poison, *clean)
-
-
 @pytest.mark.parametrize("glue", [".", ". ", "? ", "?", " ", "\n"])
 def test_the_question_in_front_of_a_passage_is_never_the_answer(glue: str) -> None:
     question = "who recorded the ballad Harbour Lights"
@@ -193,13 +176,6 @@ def test_synthesis_takes_the_largest_group_of_answers(answers: list[str], expect
     assert reply(synthesis_prompt("when was the Alder Bridge opened", answers)) == expected
 
 
-def test_other_languages_get_a_sentence() -> None:
-    chinese = "红楼梦是一部小说。红楼梦的作者是曹雪芹。今天下雨。"
-    assert answer("红楼梦的作者是谁\uff1f", chinese) == "红楼梦的作者是曹雪芹。"
-    german = "Die Brücke ist grün. Der Dichter schrieb das Lied im Sommer."
-    assert answer("Wer schrieb das Lied", german) == "Der Dichter schrieb das Lied im Sommer."
-
-
 HOSTILE = {
     "long sentence": "bridge opened " * 15_000,
     "long word": "bridge" + "x" * 200_000,
@@ -224,47 +200,6 @@ def test_hostile_texts_get_a_reply(text: str) -> None:
     for task in ("answer", "consolidate"):
         assert READER.generate(Prompt(task, "", question, (text, "The bridge was opened in 1931."))).text
     assert READER.generate(Prompt("synthesize", "", text, ("1931", text))).text
-
-
-QUESTIONS = st.one_of(
-    st.sampled_from(
-        ["who won", "when was it", "how many are there", "is it or not", "A, B or C?", "", "of the", "橋は\uff1f"]
-    ),
-    st.text(max_size=60),
-)
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        [
-            "who won",
-            "when was it",
-            "Ann",
-            "May",
-            "1931",
-            "two",
-            "is",
-            "not",
-            "the",
-            ". ",
-            "?",
-            ",",
-            "or",
-            "橋",
-            "$",
-            "\n",
-            "of",
-        ]
-    ),
-    max_size=30,
-).map(" ".join)
-PASSAGES = st.lists(st.one_of(FRAGMENTS, st.text(max_size=200)), max_size=5)
-
-
-@given(st.sampled_from(get_args(Task)), QUESTIONS, PASSAGES, st.integers(1, 200))
-def test_any_prompt_gets_the_same_reply_twice(task: Task, question: str, passages: list[str], tokens: int) -> None:
-    prompt = Prompt(task, "", question, tuple(passages), {"Note": " ".join(passages)}, max_tokens=tokens)
-    first = READER.generate(prompt)
-    assert first.text.strip()
-    assert first == ExtractiveReader().generate(prompt)
 
 
 @pytest.mark.shared_data

@@ -10,8 +10,7 @@ import pytest
 from checkpoints import WORDS, save_tokenizer
 from unpoison.defenses.discern import Discern
 from unpoison.errors import ModelError, OptionError
-from unpoison.models import FusionInDecoder, load_generator
-from unpoison.models.baseline_prompts import discern_prompt
+from unpoison.models import FusionInDecoder
 from unpoison.models.fusion import HEAD
 from unpoison.models.prompts import Prompt
 
@@ -82,18 +81,6 @@ def test_discern_says_what_the_readers_discriminator_finds(folder: Path) -> None
     assert answer.screening.dropped_indices == (int(probabilities.argmax()),)
     assert answer.text == reader.generate(ask(PASSAGES)).text
     assert Discern(FusionInDecoder(folder, threshold=1.0)).screen("capital of france", PASSAGES).dropped_indices == ()
-
-
-def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tmp_path: Path) -> None:
-    for file in folder.iterdir():
-        if file.name != HEAD:
-            (tmp_path / file.name).write_bytes(file.read_bytes())
-    bare = load_generator(f"fid:{tmp_path},max_tokens=5")
-    assert isinstance(bare, FusionInDecoder)
-    reply_text = bare.generate(discern_prompt("capital of france", PASSAGES)).text
-    assert reply_text == bare.generate(ask(PASSAGES)).text
-    with pytest.raises(ModelError, match="trained discriminator"):
-        bare.perturbation_probabilities("q", PASSAGES)
 
 
 def test_what_cannot_be_read_is_said(folder: Path, reader: FusionInDecoder, tmp_path: Path) -> None:

@@ -59,36 +59,6 @@ def test_paraphrases_are_as_close_as_a_sentence_encoder_would_put_them_and_other
     assert similarity[:4, 4:].mean() < 0.4
 
 
-def test_a_worked_example():
-    # Bags {red, car}, {red, bus}, {tree}: first cosines .5, 0, 0; rows (1, .5, 0), (.5, 1, 0), (0, 0, 1).
-    similarity = cosines(["red car", "red bus", "tree"])
-    assert np.allclose(similarity, [[1, 1 / 1.25, 0], [1 / 1.25, 1, 0], [0, 0, 1]], atol=1e-6)
-    # Counts are damped: a word three times weighs 1 + ln 3.
-    weight = 1 + np.log(3)
-    first = weight / np.hypot(weight, 1)
-    expected = 2 * first / (1 + first**2)
-    assert cosines(["red red red car", "red"])[0, 1] == pytest.approx(expected, abs=1e-6)
-
-
-def test_scripts_without_spaces_and_emoji_are_compared():
-    similarity = cosines(
-        [
-            "日本の首都は東京です",
-            "東京は日本の首都です",
-            "今日は天気がいい",
-            "🎉🎉 🎈",
-            "🎉 🎈",
-            "กรุงเทพมหานคร",
-            "กรุงเทพ",
-        ]
-    )
-    assert similarity[0, 1] > 0.7
-    assert similarity[0, 2] < 0.5
-    assert similarity[3, 4] > 0.9
-    assert similarity[5, 6] > 0.7
-    assert similarity[0, 3] == 0
-
-
 def test_sizes_from_none_to_a_thousand_and_long_texts():
     assert ENCODER.encode([]).shape == (0, 1)
     assert ENCODER.encode(["paris"]).tolist() == [[1.0]]

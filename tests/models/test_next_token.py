@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from tiny_language_model import save_language_model
-from unpoison.errors import OptionError
-from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt, answer_prompt
-from unpoison.models.protocols import Models
-from unpoison.models.requests import next_token
 from unpoison.models.transformers import TransformersGenerator
-from unpoison.runtime.driver import run
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -53,11 +48,3 @@ def test_a_growing_reply_gives_what_a_fresh_reading_gives(model: TransformersGen
         model._so_far = kept
         assert np.allclose(grown, fresh, atol=1e-4), "the kept state changes nothing"
         assert np.allclose(grown, alone, atol=1e-4), "padding changes nothing"
-
-
-def test_the_driver_accounts_for_it_and_refuses_others(model: TransformersGenerator) -> None:
-    logs, calls = run(next_token(PROMPTS, []), Models(generator=model))
-    assert logs.shape[0] == 3
-    assert [(call.kind, call.items) for call in calls] == [("next token", 3)]
-    with pytest.raises(OptionError, match="does not say how likely the next token is"):
-        run(next_token(PROMPTS, []), Models(generator=ExtractiveReader()))

@@ -41,24 +41,6 @@ def test_the_encoder_agrees_with_its_checkpoint(encoder_folder):
     assert encoder.encode([]).shape[0] == 0
 
 
-@pytest.mark.parametrize(
-    "said", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
-)
-def test_the_first_token_is_taken_where_the_model_says_so(encoder_folder, tmp_path, said):
-    folder = copied(encoder_folder, tmp_path)
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
-    first, mean = OnnxEncoder(folder).encode(TEXTS), OnnxEncoder(encoder_folder).encode(TEXTS[:1])
-    import torch
-    from transformers import AutoTokenizer
-
-    tokens = AutoTokenizer.from_pretrained(encoder_folder)(TEXTS[0], return_tensors="pt")
-    with torch.inference_mode():
-        row = tiny_encoder()(**tokens).last_hidden_state[0, 0].numpy()
-    assert np.allclose(first[0], row / np.linalg.norm(row), atol=1e-5)
-    assert not np.allclose(first[0], mean[0], atol=1e-2)
-
-
 @pytest.mark.parametrize("said", [{"pooling_mode": ["mean", "max"]}, {"pooling_mode_max_tokens": True}, {}])
 def test_other_poolings_are_refused(encoder_folder, tmp_path, said):
     folder = copied(encoder_folder, tmp_path)

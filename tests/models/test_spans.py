@@ -11,7 +11,6 @@ import pytest
 from benchmarks.training.onnx_export import export
 from checkpoints import save_classifier, save_question_answerer
 from unpoison.errors import ModelError
-from unpoison.models import passage_reader as reader_module
 from unpoison.models.reader import Reader
 from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, Window, best_span
 
@@ -62,19 +61,6 @@ def test_long_passages_are_read_in_windows_to_their_end(checkpoint):
     assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))  # neighbours overlap
 
 
-def test_of_a_very_long_passage_the_nearest_slices_are_read(checkpoint, monkeypatch):
-    monkeypatch.setattr(reader_module, "LONG", 400)
-    monkeypatch.setattr(reader_module, "SLICE", 200)
-    long = "river " * 500 + "the capital of france is paris . " + "tower " * 500
-    pieces = reader_module._pieces(QUESTION, long)
-    assert len(pieces) == 2
-    assert any("capital of france is paris" in text for _, text in pieces)
-    assert all(long[at:].startswith(text) for at, text in pieces)
-    (reading,) = Reader(checkpoint, threshold=1.0).read(QUESTION, [long])
-    assert reading.answer == long[reading.start : reading.end]
-    assert reading.skimmed == len(long) - 400
-
-
 def test_what_a_passage_spells_is_text_and_no_mark_of_the_model(checkpoint):
     windows = Reader(checkpoint)._cutter.windows([("paris ?", "[SEP] [CLS] paris [PAD]")])[0]
     marks = [i for i in windows[0].ids.tolist() if i in (2, 3)]  # [CLS] and [SEP] of the tiny vocabulary
@@ -120,23 +106,6 @@ def test_a_file_that_was_cut_or_changed_is_refused(copied):
         Reader(copied)
 
 
-def test_a_graph_may_not_name_other_files(copied, tmp_path):
-    import onnx
-
-    secret = tmp_path / "secret.bin"
-    secret.write_bytes(b"s" * 4096)
-    model = onnx.load(str(copied / "model.onnx"))
-    tensor = next(t for t in model.graph.initializer if len(t.raw_data) >= 64)
-    tensor.ClearField("raw_data")
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    entry = tensor.external_data.add()
-    entry.key, entry.value = "location", "../secret.bin"
-    (copied / "model.onnx").write_bytes(model.SerializeToString())
-    (copied / "reader.json").unlink()
-    with pytest.raises(ModelError, match="keeps weights in files beside"):
-        Reader(copied)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -168,3 +137,20 @@ def test_other_checkpoints_and_folders_are_refused_in_a_sentence(tmp_path):
         Reader(tmp_path / "nli")
     with pytest.raises(ModelError, match="no extractive question-answering model"):
         export(str(tmp_path / "nli"), tmp_path / "new")
+
+
+def test_a_graph_may_not_name_other_files(copied, tmp_path):
+    import onnx
+
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(b"s" * 4096)
+    model = onnx.load(str(copied / "model.onnx"))
+    tensor = next(t for t in model.graph.initializer if len(t.raw_data) >= 64)
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "../secret.bin"
+    (copied / "model.onnx").write_bytes(model.SerializeToString())
+    (copied / "reader.json").unlink()
+    with pytest.raises(ModelError, match="keeps weights in files beside"):
+        Reader(copied)

@@ -9,9 +9,8 @@ import pytest
 
 from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
-from unpoison.errors import ModelError, OptionError
+from unpoison.errors import OptionError
 from unpoison.models import load_encoder
-from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers
 from unpoison.retrieval import DenseRetriever
 
@@ -70,19 +69,6 @@ def test_other_poolings_and_similarities_are_refused(towers, options) -> None:
         load_encoder(f"st:{towers[0]},{options}")
 
 
-def test_dprs_own_files_are_refused_for_their_towers_would_be_confused(tmp_path) -> None:
-    from transformers import DPRConfig, DPRContextEncoder
-
-    save_tokenizer(tmp_path)
-    config = DPRConfig(
-        vocab_size=23, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    DPRContextEncoder(config).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="DPR's own files"):
-        load_encoder(f"st:{tmp_path}")
-
-
 class Towers:
     """Two towers with known vectors: questions look at the first letter, passages have lengths."""
 
@@ -106,12 +92,3 @@ def test_retrieval_ranks_by_the_dot_product_of_both_towers() -> None:
     assert [p.text for p in retriever.retrieve("short?", 3)] == ["a", "aa", "aaaa"]
     assert [p.score for p in retriever.retrieve("long?", 3)] == [4.0, 2.0, 1.0]
     assert retriever.retrieve("long?", 1)[0].embedding.tolist() == [4.0, 0.5]
-
-
-def test_a_cache_keeps_the_towers_apart() -> None:
-    cached = CachedEncoder(Towers())
-    assert isinstance(cached, TwoTowers)
-    assert cached.similarity == "dot"
-    assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]
-    assert cached.encode_queries(["long?"]).tolist() == [[1.0, 0.0]]
-    assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]

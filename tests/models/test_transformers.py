@@ -125,15 +125,6 @@ def test_a_text_longer_than_the_context_is_read_in_windows(tmp_path: Path) -> No
             assert row[token - 1] == pytest.approx(float(logits[ids[token]]), abs=1e-5)
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 2, 9, 10, 11, 25, 100])
-def test_windows_score_every_token_but_the_first_once(tokens: int) -> None:
-    windows = list(_windows(tokens, 10))
-    scored = [token for start, stop, fresh in windows for token in range(fresh, stop)]
-    assert scored == list(range(1, tokens))
-    assert all(stop - start <= 10 for start, stop, _ in windows)
-    assert all(fresh - start >= 5 for start, _, fresh in windows[1:])
-
-
 def test_weights_that_could_run_code_are_refused(folder: Path, tmp_path: Path) -> None:
     for file in folder.iterdir():
         if file.suffix != ".safetensors":

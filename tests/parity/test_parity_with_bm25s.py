@@ -33,17 +33,6 @@ def scores(queries: list[str], documents: list[str]) -> np.ndarray:
     return np.array([index.get_scores(query) if query else np.zeros(len(documents)) for query in tokens])
 
 
-def test_stop_words() -> None:
-    from bm25s.stopwords import STOPWORDS_EN
-
-    assert frozenset(STOPWORDS_EN) == ENGLISH_33
-
-
-def test_tokens() -> None:
-    expected = bm25s.tokenize(TEXTS + QUESTIONS, show_progress=False, return_ids=False)
-    assert [words(text, ENGLISH_33) for text in TEXTS + QUESTIONS] == expected
-
-
 @pytest.mark.parametrize("queries", [TEXTS, QUESTIONS], ids=["passages", "questions"])
 def test_candidate_statistics(queries) -> None:
     ours = bm25(

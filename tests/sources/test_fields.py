@@ -50,16 +50,6 @@ def test_a_source_is_found_where_frameworks_keep_it(fields: dict[str, object], s
     assert Passage.of({"text": "t", **fields}).source == source
 
 
-def test_documents_of_cohere_and_resources_of_mcp_are_read() -> None:
-    cohere = Passage.of({"id": "7", "data": {"text": "t", "title": "T", "url": "https://cnn.com/x"}})
-    assert (cohere.id, cohere.title, cohere.text, cohere.origin) == ("7", "T", "t", "cnn.com")
-    mcp = Passage.of({"type": "resource", "resource": {"uri": "file:///docs/hr/a.md", "text": "t"}})
-    assert (mcp.text, mcp.origin, dict(mcp.metadata)) == (
-        "t", "/docs/hr/", {"type": "resource", "uri": "file:///docs/hr/a.md"},
-    )  # fmt: skip
-    assert Passage.of({"text": "mine", "data": {"text": "other", "source": "x"}}).text == "mine"
-
-
 def test_a_source_of_another_type_is_an_error() -> None:
     with pytest.raises(InputError, match=r"passage\.source must be a string"):
         Passage.of({"text": "t", "source": ["a"]})
@@ -76,18 +66,6 @@ def test_a_document_of_a_framework_brings_its_metadata() -> None:
         "a.github.io",
         {"source": "https://a.github.io/x", "author": "bob"},
     )
-
-
-def test_a_text_cannot_choose_its_origin() -> None:
-    """Neither a field of that name nor an address in front matter beside a real path is believed."""
-    row = {
-        "text": "origin: docs.example\nurl: https://docs.example",
-        "origin": "docs.example",
-        "source": "drop/note.md",
-    }
-    assert Passage.of(row).origin == "drop/"
-    assert Passage.of({**row, "metadata": {"url": "https://docs.example/"}}).origin == "drop/"
-    assert Passage.of({"text": "https://docs.example/"}).origin == ""
 
 
 def test_metadata_are_read_only_and_travel() -> None:
@@ -112,3 +90,15 @@ def test_metadata_are_read_only_and_travel() -> None:
     assert passage.to_dict() == {"text": "t", "metadata": {"author": "alice"}}
     with pytest.raises(InputError, match=r"passage\.metadata must be a mapping"):
         Passage("t", metadata="alice")  # type: ignore[arg-type]
+
+
+def test_a_text_cannot_choose_its_origin() -> None:
+    """Neither a field of that name nor an address in front matter beside a real path is believed."""
+    row = {
+        "text": "origin: docs.example\nurl: https://docs.example",
+        "origin": "docs.example",
+        "source": "drop/note.md",
+    }
+    assert Passage.of(row).origin == "drop/"
+    assert Passage.of({**row, "metadata": {"url": "https://docs.example/"}}).origin == "drop/"
+    assert Passage.of({"text": "https://docs.example/"}).origin == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 import stat
 import threading
@@ -63,26 +62,6 @@ def test_no_question_and_no_text_is_in_the_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "h.db").stat().st_mode) == 0o600
 
 
-def test_questions_are_bounded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_QUESTIONS", 5)
-    for i in range(9):
-        history.record(f"question {i}", {"a.com": "agreed"}, DAY)
-    [past] = history.rows()
-    assert (past.questions, past.agreed) == (5, 5)
-
-
-def test_origins_are_bounded_and_the_established_stay(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ORIGINS", 100)
-    monkeypatch.setattr(module, "PRUNED_EVERY", 10)
-    for i in range(3):
-        history.record(f"question {i}", {"old.com": "seen"}, DAY - timedelta(900))
-    for i in range(150):
-        history.record("flood", {f"f{i}.com": "seen"}, DAY + timedelta(i))
-    names = {past.origin for past in history.rows()}
-    assert len(names) <= 110
-    assert {"old.com", "f149.com"} <= names and "f0.com" not in names
-
-
 def test_threads_lose_no_count(history: History) -> None:
     def work(number: int) -> None:
         for i in range(25):
@@ -94,25 +73,6 @@ def test_threads_lose_no_count(history: History) -> None:
     for thread in threads:
         thread.join()
     assert [(past.questions, past.agreed) for past in history.rows()] == [(150, 150), (150, 0)]
-
-
-def _write(path: Path, number: int) -> None:
-    module.BUSY = 60.0  # in a process of its own: no count is lost because the machine is busy
-    history = History(path)
-    for i in range(25):
-        history.record(f"question t{number} i{i}", {"a.com": "agreed"}, DAY)
-
-
-def test_processes_that_make_the_file_together_lose_no_count(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_write, args=(tmp_path / "h.db", number)) for number in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * 4
-    [past] = History(tmp_path / "h.db").rows()
-    assert (past.questions, past.agreed, past.days) == (100, 100, 1)
 
 
 def test_a_locked_file_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +88,15 @@ def test_a_locked_file_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pyt
     other.close()
     history.record("r", {"a.com": "seen"}, DAY)
     assert history.past(["a.com"])["a.com"].questions == 2
+
+
+def test_origins_are_bounded_and_the_established_stay(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ORIGINS", 100)
+    monkeypatch.setattr(module, "PRUNED_EVERY", 10)
+    for i in range(3):
+        history.record(f"question {i}", {"old.com": "seen"}, DAY - timedelta(900))
+    for i in range(150):
+        history.record("flood", {f"f{i}.com": "seen"}, DAY + timedelta(i))
+    names = {past.origin for past in history.rows()}
+    assert len(names) <= 110
+    assert {"old.com", "f149.com"} <= names and "f0.com" not in names

@@ -193,11 +193,3 @@ def test_every_text_has_an_origin_of_visible_characters(source: str, rule: str) 
     assert len(origin) <= MAX_ORIGIN_CHARS
     assert not any(unicodedata.category(character)[0] == "C" for character in origin)
     assert origin == origin_of(source, rule)
-
-
-@given(st.lists(PIECES, max_size=14).map("".join))
-def test_a_file_is_never_equal_to_a_domain(source: str) -> None:
-    """Whatever follows a folder, the origin keeps its slash; whatever follows a host does not give it another's."""
-    folder, page = origin_of(f"/{source}/x"), origin_of(f"https://evil.com/{source}")
-    assert folder == "" or folder.endswith("/") or source.startswith(("/", "\\"))
-    assert page == "evil.com"

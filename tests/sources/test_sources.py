@@ -96,22 +96,6 @@ def test_an_origin_stays_fresh_for_as_long_as_the_policy_says() -> None:
     assert later.history.past(["cnn.com"])["cnn.com"].first_day == DAY
 
 
-def test_nobodys_page_on_a_host_where_users_write_is_open() -> None:
-    """However often the host was seen: the next page there may be anybody's."""
-    sources = at(policy={"known": ["youtube.com/@acme"], "hosts": ["forum.example/user/*"]})
-    for i in range(50):
-        sources.record(f"question {i}", {"youtube.com": "agreed", "forum.example": "seen", "youtube.com/@bob": "seen"})
-    addresses = {
-        "https://www.youtube.com/watch?v=1": "open",
-        "https://www.youtube.com/@acme/videos": "known",
-        "https://www.youtube.com/@bob": "seen",
-        "https://forum.example/topic/7": "open",
-        "https://forum.example/user/eve": "fresh",
-    }
-    found = sources.standings("who?", pages(*addresses))
-    assert {address: standing.level for address, standing in zip(addresses, found)} == addresses
-
-
 def test_a_history_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no database, " * 100)
@@ -131,17 +115,6 @@ def test_a_history_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
         [note] = sources.notes
         assert note.startswith("screening goes on without history: ") and says in note
         assert not Sources(None, path).informed
-
-
-def test_a_pickled_copy_knows_the_same(tmp_path: Path) -> None:
-    for history in (None, tmp_path / "h.db"):
-        sources = Sources({"trusted": ["docs.example"]}, history)
-        sources.record("a question", {"cnn.com": "agreed"})
-        copy = pickle.loads(pickle.dumps(sources))  # noqa: S301
-        assert copy.trust("docs.example") == 1.0
-        assert copy.trust("cnn.com") == sources.trust("cnn.com") == pytest.approx(0.2)
-        assert copy.trust("cnn.com", "question, a") == FRESH
-        assert [row.past for row in copy.rows()] == [row.past for row in sources.rows()]
 
 
 def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:

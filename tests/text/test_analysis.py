@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,14 +16,12 @@ from unpoison.text.analysis import (
     SENTENCE_END,
     SHAPES,
     STOP,
-    Analysis,
     Words,
     analysis,
     clear,
     each,
     word_hash,
 )
-from unpoison.utils.lru_cache import LRUCache
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 
@@ -120,36 +116,5 @@ def test_no_part_is_made_twice_and_the_order_is_the_callers() -> None:
     assert seen[3:] == [["b"]]
 
 
-def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: LRUCache[str, Analysis] = LRUCache(module._kept._size, 200_000, 8)
-    monkeypatch.setattr(module, "_kept", kept)
-    for i in range(40):
-        known = analysis(f"text {i} " * 100)
-        assert len(known.words.word) == 200
-        assert len(kept) <= 8
-        assert sum(kept._sizes.values()) == kept._held <= 200_000
-    assert len(words("word " * 100_000).word) == 100_000
-    assert kept._held <= 200_000
-
-
 def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(1000), np.zeros(4000)[::2]
-
-
-def test_threads_get_the_same() -> None:
-    clear()
-    texts = [f"{TEXT} {i}" for i in range(50)]
-    wanted = module._words_of(texts)
-    wrong: list[int] = []
-
-    def work() -> None:
-        for i, text in enumerate(texts):
-            if not same(words(text), wanted[i]):
-                wrong.append(i)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong

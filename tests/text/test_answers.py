@@ -244,11 +244,6 @@ def test_a_list_and_one_of_its_items_can_both_be_right():
     assert relation("which colours", "red and blue", "blue and red").same > 0.5
 
 
-def test_what_the_question_says_tells_no_answer_apart():
-    assert relation("what is the name of season 6 of american horror story", "American Horror Story: Roanoke",
-                    "Roanoke").same > 0.5  # fmt: skip
-
-
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
     judged = relation(question, left, right)
@@ -259,11 +254,3 @@ def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
 
 SOME = "5 3.10 1/0 - + $ € ' : 10:30 pm to and of out a half million two twenty not more before bc 1999 march "
 SOME += "3/4/2020 1914-1918 km / h ^ 2 999 ( , Bob II square degrees c us yes no between x"
-PIECES = st.lists(st.sampled_from(SOME.split()), max_size=8)
-
-
-@given(PIECES, PIECES, st.sampled_from(["", " "]), st.sampled_from(["who", "when", "how many", "is it"]))
-def test_quantities_in_any_order_are_read(left, right, between, question):
-    one, two = between.join(left), between.join(right)
-    assert relation(question, one, two) == relation(question, two, one)
-    assert relation(question, one, one) == SAME

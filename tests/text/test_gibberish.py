@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.text.analysis import TOGETHER
-from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, gibberish_of, network
+from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, network
 from unpoison.text.gibberish_tokens import tokens
 
 MADE = (
@@ -111,14 +110,6 @@ def test_nothing_added_elsewhere_clears_it() -> None:
     short = gibberish(f"{MADE[0]} {BEFORE}").probability
     for added in (AFTER, AFTER * 50, *HARMLESS.values()):
         assert gibberish(f"{MADE[0]} {BEFORE} {added}").probability >= short
-
-
-def test_the_same_alone_and_in_company() -> None:
-    texts = [*HARMLESS.values(), "", *MADE, " ", "word", f"{BEFORE} {MADE[0]}", "x" * TOGETHER, *MADE]
-    alone = [gibberish(text).probability for text in texts]
-    assert gibberish_of(texts).tolist() == alone
-    assert gibberish_of(texts[::-1]).tolist() == alone[::-1]
-    assert gibberish_of([]).shape == (0,)
 
 
 def test_numbers_are_whole_and_their_sums_exact() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.near_duplicates import MIN_SHARED_WORDS, SHARED, FoldedText, _candidates, near_copies
+from unpoison.text.near_duplicates import near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
@@ -72,12 +72,6 @@ def test_equal_texts_and_further_versions_stand_in_one_frame() -> None:
     assert fillings_of(MUSEUM, oslo, MUSEUM, paris) == [{0: "Stockholm", 1: "Oslo", 2: "Stockholm", 3: "Paris"}]
 
 
-def test_a_crowd_of_copies_is_one_frame() -> None:
-    texts = [MUSEUM.replace("1990", str(1000 + i)) for i in range(400)]
-    (frame,) = near_copies(texts)
-    assert frame.fillings == {i: str(1000 + i) for i in range(400)}
-
-
 @given(
     st.lists(
         st.lists(
@@ -94,19 +88,3 @@ def test_frames_are_sound(drawn: list[list[str]]) -> None:
         assert list(frame.fillings) == sorted(frame.fillings)
         assert all(0 <= i < len(texts) and filling for i, filling in frame.fillings.items())
         assert frame.slots >= 1
-
-
-def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:
-    """Every two that share enough words, all compared with all."""
-    return {
-        (i, j)
-        for i, left in enumerate(sets)
-        for j, right in enumerate(sets)
-        if i < j and len(left & right) >= max(MIN_SHARED_WORDS, SHARED * max(len(left), len(right)))
-    }
-
-
-@given(st.lists(st.text(alphabet="\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352 ", max_size=9), max_size=7))
-def test_no_pair_of_few_texts_is_overlooked(texts: list[str]) -> None:
-    read = [FoldedText(text) for text in texts]
-    assert set(_candidates(read)) == plainly([set(one.words) for one in read])

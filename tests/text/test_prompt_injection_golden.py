@@ -17,7 +17,7 @@ from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.training.train_injections import BITS, quantised, without_answers
+from benchmarks.training.train_injections import BITS, quantised
 
 pytestmark = pytest.mark.needs("sklearn")
 
@@ -49,15 +49,6 @@ def test_every_weight_is_what_it_was() -> None:
     assert weights.weight.dtype == np.int8
     assert sha256(weights.weight.tobytes()).hexdigest() == DIGEST
     assert (weights.unit, weights.bias) == pytest.approx((0.0413931801433032, -7.030171460857616), rel=1e-12)
-
-
-def test_the_weights_are_as_the_fit_writes_them() -> None:
-    weights = load_weights()
-    assert weights.weight.shape == (2**BITS,)
-    assert weights.weight[0] == 0  # what hashes to 0 does not count
-    assert int(weights.weight.min()) == -127
-    assert int(weights.weight.max()) == 127
-    np.testing.assert_array_equal(without_answers(weights).weight, weights.weight)
 
 
 def test_the_fit_puts_its_threshold_where_it_is_used() -> None:

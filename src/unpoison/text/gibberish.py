@@ -13,7 +13,7 @@ Only words in Latin letters are judged. A stretch without enough of them says no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -118,33 +118,15 @@ def network() -> Weights:
         return weights({name: arrays[name] for name in arrays.files})
 
 
+_SCALARS = ("divisor", "deep_divisor", "top_bias", "top_divisor")
+_TYPES = {"words": np.uint64, "triples": np.uint8, **dict.fromkeys(("deep", "deep_bias", "top"), np.float64)}
+
+
 def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
     """The network from the arrays of its file."""
-
-    def small(name: str) -> NDArray[np.float32]:
-        return np.asarray(arrays[name], dtype=np.float32)
-
-    def large(name: str) -> NDArray[np.float64]:
-        return np.asarray(arrays[name], dtype=np.float64)
-
-    return Weights(
-        words=np.asarray(arrays["words"], dtype=np.uint64),
-        known=small("known"),
-        first=small("first"),
-        last=small("last"),
-        shape=small("shape"),
-        build=small("build"),
-        near=small("near"),
-        near_bias=small("near_bias"),
-        divisor=float(large("divisor")),
-        deep=large("deep"),
-        deep_bias=large("deep_bias"),
-        deep_divisor=float(large("deep_divisor")),
-        top=large("top"),
-        top_bias=float(large("top_bias")),
-        top_divisor=float(large("top_divisor")),
-        triples=np.asarray(arrays["triples"], dtype=np.uint8),
-    )
+    names = [field.name for field in fields(Weights)]
+    values = {name: np.asarray(arrays[name], _TYPES.get(name, np.float32)) for name in names if name not in _SCALARS}
+    return Weights(**values, **{name: float(np.asarray(arrays[name], np.float64)) for name in _SCALARS})
 
 
 def frequent_words(words: Sequence[str]) -> list[bool]:
