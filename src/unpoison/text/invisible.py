@@ -110,7 +110,9 @@ SPACELESS = re.compile(rf"[{UNSPACED}]")
 BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
 """Inside words, but not beside a script without spaces, where they show where a line may break."""
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-PARTED = re.compile(rf"[^\s{CHOICE}{IGNORED}]++(?:[{CHOICE}{IGNORED}]++[^\s{CHOICE}{IGNORED}]++)++")
+PARTED = re.compile(
+    rf"(?<![^\s{CHOICE}{IGNORED}])[^\s{CHOICE}{IGNORED}]++(?:[{CHOICE}{IGNORED}]++[^\s{CHOICE}{IGNORED}]++)++"
+)
 """A run without white space that has such characters inside."""
 LONG_RUN, MEAN_PIECE = 40, 4
 MARKS = ".,;:!?()[]'\"\u2018\u2019\u201c\u201d"
