@@ -11,7 +11,6 @@ import os
 import platform
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -116,11 +115,6 @@ def _add(name: str, question: str) -> None:
 for group in COMMANDS.values():
     for name, question in group.items():
         _add(name, question)
-
-GOING = ("batch", "play", "keys", "mcp", "questions", "arena", "beliefs", "data", "verify")
-for name in GOING:
-    if find_spec(f"unpoison.cli.{name}"):
-        _add(name, "")
 
 
 def _show_version(wanted: bool) -> None:

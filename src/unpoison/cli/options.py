@@ -1,4 +1,4 @@
-"""Options: those that several commands share, how help shows them, and `--config`, a file that sets them.
+"""Options: those that several commands share, and how help shows them.
 
 Imports nothing that takes time.
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ import typer
 from typer.core import TyperCommand
 
 from unpoison.core import registry
-from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.errors import OptionError
 
 __all__ = [
     "AsJson",
@@ -44,7 +43,6 @@ __all__ = [
     "argument",
     "from_here",
     "option",
-    "read_settings",
 ]
 
 
@@ -96,63 +94,6 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-
-
-MAX_FILE_BYTES = 1024 * 1024
-"""Bytes of a file; settings are a page."""
-
-SCALAR = (str, int, float, bool)
-
-
-def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | None:
-    """The callback of an eager `--config`: what the file sets becomes the default of the options of this command.
-
-    Args:
-        context: The command's.
-        parameter: The option itself, which the file cannot set.
-        path: The file, None for none.
-
-    Raises:
-        InputError: The file cannot be read, or is no TOML.
-        UnknownNameError: A key that is no option; the message has the nearest.
-        OptionError: A value that no option takes, such as a table.
-    """
-    if path is None:
-        return None
-    options = {p.name: p for p in context.command.params if p.name not in (parameter.name, "help")}
-    names = {_long(p): name for name, p in options.items()}
-    settings: dict[str, Any] = {}
-    for key, value in _table(path).items():
-        option = key.replace("_", "-")
-        if option not in names:
-            raise UnknownNameError(f"setting of {path.name}", key, names)
-        values = value if isinstance(value, list) else [value]
-        if not all(isinstance(member, SCALAR) for member in values):
-            raise OptionError(f"{path.name}: {key} must be a text, a number, true or false, or a list of them")
-        multiple = getattr(options[names[option]], "multiple", False)
-        if isinstance(value, list) and not multiple:
-            raise OptionError(f"{path.name}: {key} takes one value, got {clip(value)}")
-        settings[names[option]] = values if multiple else value
-    context.default_map = {**(context.default_map or {}), **settings}
-    return path
-
-
-def _long(parameter: Any) -> str:
-    """`max-body` of the option --max-body."""
-    return str(max(parameter.opts, key=len)).lstrip("-").replace("_", "-")
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-        if len(content) > MAX_FILE_BYTES:
-            raise InputError(f"{path} has more than {MAX_FILE_BYTES:,} bytes; settings are one short file")
-        return tomllib.loads(content.decode())
-    except OSError as error:
-        raise InputError(f"the settings {path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"the settings {path} are no TOML: {error}") from None
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:
