@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from platform import python_version
 
 import pytest
 
 from service_doubles import POISONED, Marked, Serving
-from unpoison import Guard, __version__
-from unpoison.defenses.guard.crafted import Crafted
 from unpoison.models import ExtractiveReader
 from unpoison.scan.audit_log import AuditLog
 
@@ -90,24 +87,3 @@ def test_a_log_that_stays_broken_says_so_now_and_then_and_that_it_is_written_aga
     said = [(r.message, r.fields.get("missing")) for r in caplog.records if "audit log" in r.message]
     assert said == [("audit log not written", 1), ("audit log not written", 20), ("audit log written again", 19)]
     log.close()
-
-
-def test_version_calibration_and_client_are_told(
-    serving: Serving, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "unpoison.service")
-    with AuditLog(tmp_path / "audit.jsonl") as log:
-        client = serving({"guard": Guard()}, audit=log)
-        reply = client.post(
-            "/v1/screen", json={"query": "where is it", "passages": ["It is in Oslo.", "In Oslo.", "a"]}
-        )
-        assert client.get("/v1/defenses").json()["version"] == __version__
-        assert (
-            f'unpoison_build_info{{python="{python_version()}",version="{__version__}"}} 1.0'
-            in client.get("/metrics").text
-        )
-    calibration = reply.json()["screening"]["calibration"]
-    assert calibration == Crafted.load().calibration
-    assert len(calibration) == 12
-    assert json.loads((tmp_path / "audit.jsonl").read_text())["calibration"] == calibration
-    assert next(record.fields["client"] for record in caplog.records if record.message == "request") == "testclient"

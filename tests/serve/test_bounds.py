@@ -14,7 +14,7 @@ from unpoison import Guard, Passage, Query
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
-from unpoison.serve.bounds import MAX_WINDOWS, cut, merge_screenings, rounds
+from unpoison.serve.bounds import MAX_WINDOWS, merge_screenings, rounds
 from unpoison.types import Contest, Rival
 
 LONG = "clean " * 3334  # 20,004 characters
@@ -54,11 +54,6 @@ def test_what_is_too_long_to_judge_is_dropped_with_its_reason(client: TestClient
     assert "too long" in found["verdicts"][1]["reason"]
 
 
-def test_reply_says_what_was_judged_in_windows(client: TestClient) -> None:
-    found = client.post("/v1/screen", json=body(passages=["clean", LONG])).json()["screening"]
-    assert found["notes"] == ["noted", "passages[1] was judged in windows"]
-
-
 def test_guard_gives_the_probability_of_the_worst_window(serving: Serving) -> None:
     innocent = "The harbour lay quiet that year, and few ships came in before the ice had gone from the bay. " * 2
     poison = (
@@ -72,15 +67,6 @@ def test_guard_gives_the_probability_of_the_worst_window(serving: Serving) -> No
     cut_short = client.post("/v1/screen", json={**sent, "passages": [*sent["passages"][:2], innocent[:200]]}).json()
     assert found["probability"][2] > cut_short["screening"]["probability"][2] + 0.1
     assert len(found["probability"]) == 3
-
-
-def test_what_is_too_long_to_judge_has_the_probability_of_poison() -> None:
-    passages = (Passage("The river is long and wide."), Passage("The river is long and wide. " * 20))
-    (judged,) = rounds(passages, 60)
-    screening = merge_screenings(Query("q"), passages, [Guard().screen("q", judged)], 60)
-    assert screening.evidence["probability"][1] == 1.0
-    assert screening.evidence["probability"][0] < 1.0
-    assert screening.kept_indices == (0,)
 
 
 @pytest.mark.parametrize(("length", "stays"), [(300, True), (301, False)])
@@ -109,14 +95,6 @@ def test_windows_cover_the_text_and_are_few() -> None:
     assert [r[0].text for r in rounds((Passage("short"), Passage(text)), 300)] == ["short"] * MAX_WINDOWS
     assert len(rounds((Passage("x" * 10**6),), 1)) == 1, "what is dropped for its length costs nothing more"
     assert rounds((), 300) == [()]
-
-
-def test_short_passages_are_screened_once_and_come_back_untouched() -> None:
-    passages = (Passage("clean"), Passage("poison"))
-    assert rounds(passages, 300) == [passages]
-    assert cut(passages, 300) == passages
-    screening = Marked().screen("q", passages)
-    assert merge_screenings(Query("q"), passages, [screening], 300) is screening
 
 
 def test_what_is_contested_in_any_window_is_told_once() -> None:

@@ -127,7 +127,7 @@ JSON_VALUES = st.recursive(
 FIELDS = ("query", "passages", "documents", "texts", "embedding", "defense", "model", "top_n", "return_text")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(ROUTES), st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES))
 def test_any_json_gets_a_reply(client: TestClient, path: str, value: dict[str, Any]) -> None:
     response = client.post(path, json=value)

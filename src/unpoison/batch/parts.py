@@ -203,7 +203,7 @@ class PartWork:
         """All that decides the output of a given row, as text."""
         it = self.screener
         code = own_code(it.defense)
-        settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.injection_model]
+        settings: list[object] = [__version__, it.defense, it.encoder, it.generator, it.nli, it.injection_model]
         if it.sources is not None:
             settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)

@@ -113,9 +113,15 @@ def screen(
             raise OptionError(
                 "--html, --encoder-cache and --calibrate need one process; leave out --workers and --engine"
             )
-        models = {"encoder": encoder, "generator": generator, "nli": nli, "injection_model": injection_model}
-        policy = None if sources is None else str(sources)
-        screener = Screener(defense, **models, sources=policy, learn=learn)
+        screener = Screener(
+            defense=defense,
+            encoder=encoder,
+            generator=generator,
+            nli=nli,
+            injection_model=injection_model,
+            sources=None if sources is None else str(sources),
+            learn=learn,
+        )
         raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=workers, limit=limit))
     chosen = load_defense(
         defense,
