@@ -15,7 +15,7 @@ from unpoison import Defense, Screening
 from unpoison.cli.demo_cases import plant
 from unpoison.core import registry
 from unpoison.core.reason_words import WORDS
-from unpoison.defenses.injections import POLICIES, InjectionPolicy
+from unpoison.core.verdicts import ACTIONS, Action
 from unpoison.io.rows import load_sample
 
 MARK = "zebra"
@@ -60,9 +60,9 @@ def test_reasons_on_the_sample_under_attack(defense: Defense, count: int) -> Non
         check_answered(defense, row.query, passages)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ACTIONS)
 @pytest.mark.parametrize("given", [SHARKS, *(INPUTS[name] for name in ("one", "two", "all equal", "emoji"))])
-def test_no_passage_chooses_the_words(defense: Defense, given: list[str], policy: InjectionPolicy) -> None:
+def test_no_passage_chooses_the_words(defense: Defense, given: list[str], policy: Action) -> None:
     defense.prompt_injection = policy
     check(defense.screen(QUERY, [*given, *HOSTILE]))
     check(defense.screen(QUERY, HOSTILE))

@@ -20,7 +20,7 @@ def test_an_option_string_makes_the_object() -> None:
 def test_booleans_and_objects() -> None:
     generator = load_generator("extractive")
     defense = registry.create(
-        "defenses", "trustrag:clustering=false,stages=1", generator=generator, nli=None, unknown="left out"
+        "defenses", "trustrag-ablation:clustering=false,stages=1", generator=generator, nli=None, unknown="left out"
     )
     assert isinstance(defense, TrustRag)
     assert (defense.clustering, defense.stages, defense.models.generator) == (False, 1, generator)
@@ -39,7 +39,7 @@ def test_booleans_and_objects() -> None:
         ("guard:threshold=high", OptionError, "guard:threshold must be a number or none, got 'high'"),
         ("guard:damage=x", OptionError, "guard:damage must be a number, got 'x'"),
         ("grada:start=warm", OptionError, "grada:start must be uniform or query, got 'warm'"),
-        ("trustrag:clustering=maybe", OptionError, "trustrag:clustering must be true or false"),
+        ("trustrag-ablation:clustering=maybe", OptionError, "trustrag-ablation:clustering must be true or false"),
         ("grada:keep", OptionError, "'keep' in 'grada:keep' is no option"),
         ("grada:keep=1,keep=2", OptionError, "keep is given twice"),
         ("perplexity", OptionError, "perplexity needs threshold"),

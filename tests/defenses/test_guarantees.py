@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from unpoison import Guard, Radar, Vote
+from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.base import Defense
 from unpoison.defenses.madam import Madam
 from unpoison.defenses.reliabilityrag import ReliabilityRag
@@ -133,7 +134,7 @@ def test_the_searches_find_a_guarantee_that_is_one_too_many() -> None:
 def test_guard_that_compares_could_not_carry_a_guarantee() -> None:
     """What it drops depends on the other passages; judged alone, a verdict does not."""
     texts = ["Paris won the race.", "Pa\u200bris", "Lyon won", *["who won the race? Berlin won the race"] * 4]
-    alone = Guard(alone=True)
+    alone = GuardAblation(independent=True)
     for seed in range(40):
         rng = random.Random(seed)
         company = [rng.choice(POOL) for _ in range(rng.randint(0, 6))]
@@ -233,4 +234,4 @@ def test_guard_words_the_winner_from_its_form_only() -> None:
     assert (answer.text, answer.guarantee) == ("It is paris.", 0)
     assert generator.prompts[-1].passages == ("paris",)
     assert answer.details["winner"] == "Paris"
-    assert Guard(alone=True, generator=ScriptedGenerator("x")).answer(QUESTION, ["a"]).guarantee is None
+    assert GuardAblation(independent=True, generator=ScriptedGenerator("x")).answer(QUESTION, ["a"]).guarantee is None

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from unpoison import Grada, Guard, Passage, Query, Screening
-from unpoison.defenses import injections as injections_module
+from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.calibration import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
+from unpoison.screener import injections as injections_module
 from unpoison.text import analysis, gibberish
 
 QUERY = "where do the sharks play in san jose"
@@ -75,7 +76,6 @@ def test_damage_moves_the_threshold_and_threshold_overrules_it() -> None:
         ({"crafted": "burn"}, "crafted"),
         ({"hidden": "burn"}, "hidden"),
         ({"action": "burn"}, "action"),
-        ({"consult": "sometimes"}, "consult"),
         ({"nli": "lexical"}, "only a generator can read"),
     ],
 )
@@ -178,8 +178,8 @@ def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
     return (0.95, 0.04, 0.01) if same else (0.01, 0.01, 0.98)
 
 
-def consulting(**options: object) -> Guard:
-    return Guard(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge), **options)
+def consulting(**options: object) -> GuardAblation:
+    return GuardAblation(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge), **options)
 
 
 def test_a_fluent_lie_is_found_by_what_it_says() -> None:
@@ -221,7 +221,7 @@ def test_the_vote_is_the_same_for_asyncio() -> None:
 
 
 def test_a_passage_that_does_not_answer_is_not_held_to_be_a_liar() -> None:
-    guard = Guard(threshold=0.9, consult="always", generator=ScriptedGenerator(reader), nli=FakeNLI(judge))
+    guard = GuardAblation(threshold=0.9, consult="always", generator=ScriptedGenerator(reader), nli=FakeNLI(judge))
     assert guard.screen(QUERY, [*TRUTH, CLEAN[3], CLEAN[4]]).dropped == ()
 
 
@@ -229,7 +229,7 @@ def test_no_model_is_asked_where_nothing_is_ambiguous_or_the_user_says_never() -
     encoded: list[object] = []
     generator = ScriptedGenerator(lambda prompt: encoded.append(prompt) or "I don't know")
     Guard(generator=generator, nli=FakeNLI(judge)).screen(QUERY, CLEAN[3:])
-    Guard(consult="never", generator=generator, nli=FakeNLI(judge)).screen(QUERY, [*TRUTH, LIE])
+    GuardAblation(consult="never", generator=generator, nli=FakeNLI(judge)).screen(QUERY, [*TRUTH, LIE])
     Guard(generator=generator).screen(QUERY, [*TRUTH, LIE])
     assert encoded == []
 
@@ -347,10 +347,10 @@ def test_calibration_needs_enough_passages_and_guards_screenings() -> None:
 
 
 def test_another_threshold_is_another_guard() -> None:
-    guard = Guard(gibberish="keep", alone=True)
+    guard = GuardAblation(gibberish="keep", independent=True)
     strict = guard.with_threshold(0.0)
     for probe, threshold in ((strict, 0.0), (guard.with_threshold(1.0), 1.0)):
-        made = Guard(gibberish="keep", alone=True, threshold=threshold)
+        made = GuardAblation(gibberish="keep", independent=True, threshold=threshold)
         assert probe.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict() == made.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict()
     assert guard.threshold == Guard().threshold
     with pytest.raises(OptionError, match="threshold"):

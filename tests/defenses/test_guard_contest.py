@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Grada, Guard, Screening
+from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_READ_PASSAGES, MAX_SHOWN_CHARS, ReadAnswers, contests
 from unpoison.errors import ModelError
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -156,7 +157,7 @@ def test_a_language_model_is_not_asked_for_it() -> None:
 
 
 def test_answers_that_were_read_anyway_are_compared() -> None:
-    guard = Guard(
+    guard = GuardAblation(
         generator=ScriptedGenerator(Scripted().reply_of), nli=FakeNLI(lambda *_: (0.1, 0.8, 0.1)),
         threshold=1.0, consult="always",
     )  # fmt: skip

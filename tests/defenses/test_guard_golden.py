@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from unpoison import Guard
+from unpoison.bench.ablations import GuardAblation
 from unpoison.bench.attacks.base import Target
 from unpoison.core.registry import create
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -75,7 +76,7 @@ def test_a_contradiction_and_the_wording_count_together() -> None:
         return "entailment" if ("Gothenburg" in premise) == ("Gothenburg" in hypothesis) else (0.1, 0.2, 0.7)
 
     plain = Guard(prompt_injection="keep", threshold=1.0).screen(question, texts).evidence["probability"]
-    guard = Guard(
+    guard = GuardAblation(
         prompt_injection="keep", threshold=1.0, consult="always", generator=ScriptedGenerator(reply), nli=FakeNLI(judge)
     )
     both = guard.screen(question, texts).evidence["probability"]

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
+from unpoison.bench.ablations import GuardAblation
 from unpoison.core.reasons import Reason
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
-from unpoison.defenses.injections import BUILT_IN, RESIDUE, Injection, WithoutInjections, without_injections
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
+from unpoison.screener.injections import BUILT_IN, RESIDUE, Injection, WithoutInjections, without_injections
 from unpoison.text.canonical import canonical
 from unpoison.text.prompt_injection import THRESHOLD, injection
 from unpoison.types import Span
@@ -223,7 +224,7 @@ def test_every_prompt_has_the_redacted_texts() -> None:
 
 def test_readers_and_comparisons_see_the_rest_only() -> None:
     generator = ScriptedGenerator(lambda prompt: "The Sharks play at the SAP Center.")
-    guard = Guard(action="redact", consult="always", generator=generator, nli=FakeNLI(lambda *pair: "neutral"))
+    guard = GuardAblation(action="redact", consult="always", generator=generator, nli=FakeNLI(lambda *pair: "neutral"))
     guard.answer(QUERY, planted(ORDER))
     assert len(generator.prompts) > 1
     assert not any("Ignore" in str(prompt) for prompt in generator.prompts)

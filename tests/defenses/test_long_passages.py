@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from unpoison import Grada, Guard, TrustRag
-from unpoison.defenses.admission import LONG
 from unpoison.integrations.screener import DocumentScreener, passage
+from unpoison.screener.admission import LONG
 from unpoison.serve import Bounds
 from unpoison.serve.bounds import merge_screenings, rounds
 from unpoison.types import Passage, Query, as_passages

@@ -1,58 +1,64 @@
-"""The options that every defense takes: named in signature and help text, and checked as if each class listed them."""
+"""The options that every defense takes for the shell: stated once, found by option strings and type checkers."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, Unpack, get_type_hints
+from typing import Unpack
 
 import pytest
 
-from unpoison import Defense, Radar, Vanilla, Vote
+from unpoison import Grada, Guard, Limits, RagDefender, TrustRag, Vanilla
 from unpoison.core import registry
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import Defense, ShellOptions
+from unpoison.defenses.loading import load_defense
+from unpoison.errors import OptionError
 
-DEFENSES = registry.names("defenses")
+MAX_OWN_OPTIONS = 10
 
 
-@pytest.mark.parametrize("name", DEFENSES)
-def test_every_defense_names_each_common_option(name: str) -> None:
+@pytest.mark.parametrize("name", registry.names("defenses"))
+def test_every_defense_takes_the_options_of_the_shell_with_the_defaults_of_the_base(name: str) -> None:
     defense = registry.find("defenses", name)
-    parameters, defaults = inspect.signature(defense).parameters, inspect.signature(Defense).parameters
-    assert not [parameter for parameter in parameters.values() if parameter.kind is parameter.VAR_KEYWORD]
-    hints = get_type_hints(defense.__init__)
-    for option, hint in get_type_hints(CommonOptions).items():
-        assert parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
-        assert name == "guard" or parameters[option].default == defaults[option].default
-        assert hints[option] == hint
-        assert f"        {option}: " in (defense.__doc__ or "")
-    assert "CommonOptions" not in (defense.__doc__ or "")
+    base, found = inspect.signature(Defense.__init__).parameters, registry.parameters(defense)
+    for option in ShellOptions.__annotations__:
+        if option not in inspect.signature(defense).parameters:  # one that it states itself may differ
+            assert found[option].default == base[option].default
 
 
-def test_an_option_that_a_defense_does_not_name_is_refused() -> None:
-    assert "nli" in inspect.signature(Defense).parameters
-    with pytest.raises(TypeError, match=r"^Vanilla\.__init__\(\) got an unexpected keyword argument 'nli'$"):
-        Vanilla(nli="lexical")  # type: ignore[call-arg]
+@pytest.mark.parametrize("name", registry.names("defenses"))
+def test_a_product_class_has_few_options_of_its_own(name: str) -> None:
+    own = set(inspect.signature(registry.find("defenses", name)).parameters) - {"shell", *ShellOptions.__annotations__}
+    assert len(own) <= MAX_OWN_OPTIONS
 
 
-def test_a_defense_keeps_its_own_words_for_a_common_option() -> None:
-    for defense, words in ((Vote, "Then sources vote"), (Radar, "a conclusion that is repeated")):
-        help_text = defense.__doc__ or ""
-        assert words in help_text
-        assert help_text.count("        sources: ") == help_text.count("        limits: ") == 1
+def test_option_strings_find_them() -> None:
+    defense = load_defense("vanilla:prompt_injection=drop,keep=2,trust_embeddings=false")
+    assert (defense.prompt_injection, defense.trust_embeddings) == ("drop", False)
+    described = {option.name: option.described for option in registry.options(Grada)}
+    assert described["prompt_injection"] == "prompt_injection=keep (drop | redact | flag | keep)"
+    assert "limits" not in described
+    with pytest.raises(OptionError, match="it has: keep, generator, trust_embeddings"):
+        load_defense("vanilla:kept=2")
 
 
-def test_common_options_reach_the_base() -> None:
-    assert Vanilla(prompt_injection="drop").prompt_injection == "drop"
-    assert Vanilla().prompt_injection == "keep"
+def test_they_reach_the_base_constructor() -> None:
+    limits = Limits(deadline=3.0)
+    for defense in (Grada, Guard, RagDefender, TrustRag, Vanilla):
+        made = defense(limits=limits, prompt_injection="flag", sources={"known": ["https://docs.example/**"]})
+        assert (made.limits, made.prompt_injection) == (limits, "flag")
+        assert made.sources is not None
 
 
 def test_a_defense_of_somebody_elses_has_them_too() -> None:
-    def init(self: Any, keep: int = 2, **common: Any) -> None:
-        Vanilla.__init__(self, keep, **common)
+    class Own(Vanilla):
+        name = "own"
 
-    init.__annotations__["common"] = Unpack[CommonOptions]  # as it stands without postponed annotations
-    own: Any = type("Own", (Vanilla,), {"__init__": init})
-    assert list(inspect.signature(own).parameters) == ["keep", *get_type_hints(CommonOptions)]
-    assert own(prompt_injection="flag").prompt_injection == "flag"
-    with pytest.raises(TypeError, match="'encoder'"):
-        own(encoder="lexical")
+        def __init__(self, least: int = 2, **shell: Unpack[ShellOptions]) -> None:
+            super().__init__(least, **shell)
+
+    assert list(registry.parameters(Own)) == ["least", *ShellOptions.__annotations__]
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        Grada(colour="red")  # type: ignore[call-arg]

@@ -5,6 +5,7 @@ import pytest
 
 from unpoison import Passage, RagDefender, TrustRag
 from unpoison.algorithms.clusters import agglomerative
+from unpoison.bench.ablations import RagDefenderAblation
 from unpoison.errors import InputError, OptionError
 
 POISON = "The Sharks play every home game at Levi's Stadium in Santa Clara."
@@ -79,8 +80,8 @@ def test_a_pair_is_left_alone_unless_in_reference_mode(hops: str) -> None:
 
 def test_each_stage_alone() -> None:
     given = with_similarity(FIVE)
-    grouping = RagDefender("multi", stages="grouping").screen("q", given)
-    identifying = RagDefender(stages="identifying").screen("q", given)
+    grouping = RagDefenderAblation("multi", stages="grouping").screen("q", given)
+    identifying = RagDefenderAblation(stages="identifying").screen("q", given)
     assert len(grouping.dropped) == 3
     assert int(identifying.evidence["estimate"]) == 2
     assert len(identifying.dropped) == 2
@@ -89,7 +90,7 @@ def test_each_stage_alone() -> None:
 def test_grouping_alone_drops_the_blamed_cluster() -> None:
     vectors = [[1, 0], [1, 0.01], [1, 0.02], [0, 1]]
     given = [Passage(f"unrelated{i} words{i} here{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
-    assert RagDefender(stages="grouping").screen("q", given).dropped_indices == (3,)
+    assert RagDefenderAblation(stages="grouping").screen("q", given).dropped_indices == (3,)
 
 
 @pytest.mark.parametrize("clustering", ["kmeans", "dbscan"])
@@ -97,7 +98,7 @@ def test_grouping_alone_drops_the_blamed_cluster() -> None:
 def test_the_ablations_clusterings(clustering: str) -> None:
     vectors = [[1, 0], [1, 0.01], [1, 0.02], [0, 1], [0.01, 1]]
     given = [Passage(f"unrelated{i} words{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
-    screening = RagDefender(clustering=clustering).screen("q", given)
+    screening = RagDefenderAblation(clustering=clustering).screen("q", given)
     assert len(screening.kept) + len(screening.dropped) == 5
 
 
@@ -137,7 +138,7 @@ def test_a_passage_alone_is_kept_and_compared_with_nobody() -> None:
 
 def test_two_equal_passages_are_too_few_to_be_copies() -> None:
     pair = [Passage("text", embedding=np.ones(2)) for _ in range(2)]
-    assert RagDefender(copies="one").screen("q", pair).kept_indices == (0, 1)
+    assert RagDefender().screen("q", pair).kept_indices == (0, 1)
 
 
 SPREAD = [[1, 0, 0], [0.99, 0.14, 0], [0.98, 0.2, 0], [0, 0.1, 0.99], [0, 0, 1]]
@@ -176,28 +177,27 @@ def test_a_passage_votes_with_more_than_half_of_the_terms(held: int, estimate: i
 def test_the_ablations_clusterings_find_the_same_two_groups() -> None:
     texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
     for options in ({"clustering": "kmeans"}, {"clustering": "dbscan", "eps": 0.3, "min_samples": 2}, {}):
-        screening = RagDefender(stages="grouping", **options).screen("q", spread(texts))
+        screening = RagDefenderAblation(stages="grouping", **options).screen("q", spread(texts))
         assert screening.dropped_indices == (3, 4), options
     for linkage in ("average", "complete", "single"):
-        screening = RagDefender(stages="grouping", linkage=linkage).screen("q", spread(texts))
+        screening = RagDefenderAblation(stages="grouping", linkage=linkage).screen("q", spread(texts))
         assert screening.dropped_indices == (3, 4), linkage
 
 
 @pytest.mark.needs("sklearn")
 def test_a_point_of_no_dbscan_cluster_is_on_the_side_of_the_blamed() -> None:
     texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
-    screening = RagDefender(clustering="dbscan", eps=0.3, min_samples=3).screen("q", spread(texts))
+    screening = RagDefenderAblation(clustering="dbscan", eps=0.3, min_samples=3).screen("q", spread(texts))
     assert screening.evidence["clusters"].tolist() == [0, 0, 0, -1, -1]
     assert int(screening.evidence["estimate"]) == 2
 
 
-def test_five_copies_are_kept_and_told_or_one_is() -> None:
+def test_five_copies_are_kept_and_told() -> None:
     copies = [Passage(POISON, embedding=np.ones(3)) for _ in range(5)]
     for defense in (RagDefender, TrustRag):
         kept = defense().screen("q", copies)
         assert len(kept.kept) == 5
-        assert "copies=one" in kept.evidence.notes[0]
-        assert defense(copies="one").screen("q", copies).kept_indices == (0,)
+        assert "nothing tells them apart" in kept.evidence.notes[0]
 
 
 @pytest.mark.needs("sklearn")
@@ -219,11 +219,11 @@ def test_dbscan_does_not_drop_everything() -> None:
     """One cluster and widespread terms blamed every passage of a clean set."""
     vectors = np.eye(5) * 0.01 + 1
     given = [Passage(POISON, embedding=vector) for vector in vectors]
-    screening = RagDefender(clustering="dbscan").screen("q", given)
+    screening = RagDefenderAblation(clustering="dbscan").screen("q", given)
     assert screening.dropped == ()
     assert "one group" in screening.evidence.notes[0]
-    assert RagDefender(clustering="dbscan", mode="reference").screen("q", given).kept == ()
-    strict = RagDefender(clustering="dbscan", eps=0.001, min_samples=2).screen("q", given)
+    assert RagDefenderAblation(clustering="dbscan", mode="reference").screen("q", given).kept == ()
+    strict = RagDefenderAblation(clustering="dbscan", eps=0.001, min_samples=2).screen("q", given)
     assert set(strict.evidence["clusters"].tolist()) == {-1}
     for options in ({"eps": -1}, {"min_samples": 0}):
         with pytest.raises(OptionError, match=next(iter(options))):

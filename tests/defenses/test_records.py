@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison import Guard, Passage
+from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.defenses.guard.records import ALIKE, MOST_TEXTS, words_of_form
 from unpoison.text.analysis import words_of
@@ -57,7 +58,7 @@ def test_records_of_one_form_are_kept(question: str, texts: list[str], k: int) -
 
 def test_the_record_that_answers_is_suspicious_by_itself() -> None:
     """Otherwise the test above shows nothing."""
-    assert 0 in Guard(alone=True).screen(FACT, FACTS).dropped_indices
+    assert 0 in GuardAblation(independent=True).screen(FACT, FACTS).dropped_indices
 
 
 def test_records_beside_a_few_pages_are_kept() -> None:
@@ -143,6 +144,6 @@ def test_many_records_are_compared_with_some() -> None:
 
 
 def test_alone_no_text_is_excused_by_others() -> None:
-    guard = Guard(alone=True)
+    guard = GuardAblation(independent=True)
     alone = [float(guard.screen(FACT, [text]).evidence["probability"][0]) for text in FACTS]
     assert guard.screen(FACT, FACTS).evidence["probability"].tolist() == pytest.approx(alone)

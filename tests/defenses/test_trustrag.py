@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, TrustRag
+from unpoison.bench.ablations import TrustRagAblation
 from unpoison.defenses.trustrag import group_filter, reference_filter
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
@@ -90,19 +91,19 @@ class TestWithoutRouge:
 
     def test_the_denser_of_two_loose_clusters_goes_whatever_it_says(self, mode: str) -> None:
         loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
-        screening = TrustRag(mode=mode, ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
+        screening = TrustRagAblation(mode=mode, ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
         assert screening.kept_indices == (3, 4)
         assert "the denser cluster" in screening.verdicts[0].reason
 
     def test_a_lone_passage_is_no_denser_cluster(self, mode: str) -> None:
         vectors = np.array([[1, 0, 0, 0], [0, 1, 0.5, 0.5], [0, 0.5, 1, 0.5], [0, 0.5, 0.5, 1], [0, 0.8, 0.8, 0.1]])
         given = passages([ALIKE[0], *UNLIKE, "Clouds form."], vectors)
-        assert TrustRag(mode=mode, ngram=False).screen("q", given).kept_indices == (0,)
+        assert TrustRagAblation(mode=mode, ngram=False).screen("q", given).kept_indices == (0,)
 
     @pytest.mark.parametrize("apart", [0.01, 0.1])  # as dense as the other one, or less
     def test_two_dense_clusters_leave_nothing(self, mode: str, apart: float) -> None:
         vectors = np.array([[1, 0.01, 0], [1, -0.01, 0], [0, 1, apart], [0, 1, -apart]])
-        assert TrustRag(mode=mode, ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
+        assert TrustRagAblation(mode=mode, ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
 
 
 class TestReference:
@@ -207,7 +208,7 @@ class TestAnswer:
 
     def tasks(self, **options: object) -> list[str]:
         generator = ScriptedGenerator(lambda prompt: f"reply to {prompt.task}")
-        answer = TrustRag(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
+        answer = TrustRagAblation(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
         assert answer.text == f"reply to {generator.prompts[-1].task}"
         return [prompt.task for prompt in generator.prompts]
 
@@ -223,7 +224,7 @@ class TestAnswer:
 
     def test_without_clustering_all_passages_reach_the_consolidation(self) -> None:
         generator = ScriptedGenerator(lambda prompt: "text")
-        TrustRag(generator, clustering=False).answer("where", self.given)
+        TrustRagAblation(generator, clustering=False).answer("where", self.given)
         assert len(generator.prompts[1].passages) == 5
 
     def test_self_assessment_sees_both_sources(self) -> None:
@@ -243,7 +244,7 @@ class TestAnswer:
         """The paper's Tables 2 and 10 depend on it: with stage 1 alone at 100 % it reports an accuracy of 67."""
         generator = ScriptedGenerator(lambda prompt: prompt.task)
         poisoned = passages([*ALIKE, ALIKE[0]], np.array([[1, 0.01, 0], [1, 0, 0.01], [1, 0.01, 0.01], [1, 0.3, -0.3]]))
-        answer = TrustRag(generator, **options).answer("where", poisoned)  # type: ignore[arg-type]
+        answer = TrustRagAblation(generator, **options).answer("where", poisoned)  # type: ignore[arg-type]
         assert [prompt.task for prompt in generator.prompts] == ["answer-alone"]
         assert generator.prompts[0].passages == ()
         assert not answer.abstained
@@ -251,7 +252,7 @@ class TestAnswer:
     def test_each_ablation_asks_something_else(self) -> None:
         def decision(**options: object) -> Prompt:
             generator = ScriptedGenerator(lambda prompt: prompt.task)
-            TrustRag(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
+            TrustRagAblation(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
             return generator.prompts[-1]
 
         whole, unknowing = decision(), decision(internal_knowledge=False)

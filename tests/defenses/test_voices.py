@@ -16,10 +16,11 @@ from unpoison.defenses.madam import Madam
 from unpoison.defenses.radar_static import one_voice_agreement
 from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
 from unpoison.defenses.robustrag import RobustRag
-from unpoison.defenses.voices import Hearing, Voice, select_passages, those_that_count, voices_of, votes_of
+from unpoison.defenses.voices import Voice, those_that_count, voices_of, votes_of
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
+from unpoison.screener.admission import Selection, select_passages
 from unpoison.types import Answer
 
 KNOWN = {"known": ["a.example", "b.example", "c.example", "d.example"]}
@@ -50,13 +51,13 @@ def test_without_sources_every_passage_is_its_own() -> None:
     voices = voices_of(None, QUESTION, lies(["evil"] * 3))
     assert [voice.name for voice in voices] == ["0", "1", "2"]
     assert {voice.weight for voice in voices} == {1.0}
-    assert select_passages(None, lies(["evil"] * 3)) == Hearing((0, 1, 2))
+    assert select_passages(None, lies(["evil"] * 3)) == Selection((0, 1, 2))
 
 
 def test_who_is_heard() -> None:
     passages = [page("evil", "x"), page("a", "y"), page("b", "y"), page("a", "y", 2), page("a", "z"), Passage("y")]
     heard = select_passages(Sources({"blocked": ["evil.example"]}), passages)
-    assert heard == Hearing((1, 2, 4, 5), (0,), {3: 1})
+    assert heard == Selection((1, 2, 4, 5), (0,), {3: 1})
 
 
 def test_who_counts_and_with_what_weight() -> None:

@@ -29,7 +29,8 @@ from unpoison.models.requests import (
     judge,
     likelihood,
 )
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.driver import arun, run
+from unpoison.runtime.limits import Limits
 from unpoison.types import Reply
 
 
@@ -365,7 +366,8 @@ def test_cancellation_reaches_the_calls_and_closes_the_flow() -> None:
 def test_an_abandoned_call_does_not_keep_the_interpreter(tmp_path: Any) -> None:
     program = """
 import threading
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
+from unpoison.runtime.limits import Limits
 from unpoison.errors import DeadlineError
 from unpoison.models import FunctionGenerator
 from unpoison.models.protocols import Models

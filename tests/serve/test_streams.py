@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from service_doubles import Marked, Serving, body, later, problem
-from unpoison.defenses.streaming import Event
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
+from unpoison.screener.streaming import Event
 from unpoison.serve import Bounds, routes
 from unpoison.types import Reply
 

@@ -10,8 +10,7 @@ from typing import Any
 from unpoison.core import registry
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason
-from unpoison.defenses.admission import Admitted
-from unpoison.defenses.base import Defense, SourcesOption, abstention
+from unpoison.defenses.base import Defense
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
 from unpoison.models.functions import GeneratorFunction
@@ -19,7 +18,7 @@ from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieve_passages
 from unpoison.runtime.driver import arun, run
-from unpoison.sources import Sources
+from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.types import Answer, Call, Evidence, Screening
 from unpoison.utils.checks import at_least, flag
 
@@ -162,7 +161,7 @@ class Rag:
         screening = Screening.decided(
             self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=Evidence(notes=notes)
         )
-        return replace(abstention(screening), calls=calls)
+        return replace(Answer.abstention(screening), calls=calls)
 
     def _find_passages(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
         """The query with its embedding, and the passages."""
@@ -208,12 +207,7 @@ class _Best(Defense):
     def __init__(self, defense: Defense, k: int) -> None:
         if defense.answers_itself:
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
-        self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
-        self.sources, self.learn = defense.sources, defense.learn
-        vars(self)["name"] = defense.name  # this one's, not the class's
-
-    def admit(self, query: object, passages: Any) -> Flow[Admitted]:
-        return self.defense.admit(query, passages)
+        vars(self).update(vars(defense), defense=defense, k=k, name=defense.name, mode=defense.mode)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         screening = yield from self.defense.screening(query, passages)

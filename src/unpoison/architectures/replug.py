@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.defenses.base import abstention, make_answer
+from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.robustrag_decoding import MAX_PASSAGES, token_model
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
@@ -45,7 +44,7 @@ class Replug(Vanilla):
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of the reply, at least 1.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -64,9 +63,9 @@ class Replug(Vanilla):
         temperature: float = 1.0,
         keep: int | None = None,
         max_tokens: int = 50,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(keep, generator=generator, **common)
+        super().__init__(keep, generator=generator, **shell)
         loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.models = replace(self.models, encoder=loaded or LexicalEncoder())
         self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)
@@ -78,7 +77,7 @@ class Replug(Vanilla):
         screening = yield from self.screening(query, passages)
         kept = tuple(passages[i] for i in screening.kept_indices)
         if passages and not kept:
-            return abstention(screening)
+            return Answer.abstention(screening)
         if len(kept) > MAX_PASSAGES:
             raise InputError(f"{self.name} reads at most {MAX_PASSAGES} passages at the same time, got {len(kept)}")
         shares = np.ones(1)

@@ -15,8 +15,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.base import abstention, make_answer
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
@@ -71,7 +70,7 @@ class SelfRag(Vanilla):
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -92,9 +91,9 @@ class SelfRag(Vanilla):
         utility: float = 0.5,
         keep: int | None = None,
         max_tokens: int = 100,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(keep, generator=generator, **common)
+        super().__init__(keep, generator=generator, **shell)
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
         self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
         self.support = at_least("support", support, 0.0, 100.0, whole=False)
@@ -106,7 +105,7 @@ class SelfRag(Vanilla):
         screening = yield from self.screening(query, passages)
         texts = [passages[i].reading for i in screening.kept_indices]
         if passages and not texts:
-            return abstention(screening)
+            return Answer.abstention(screening)
         if not texts:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)], "answer")
             return make_answer(reply, screening)

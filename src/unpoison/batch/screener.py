@@ -11,7 +11,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.rows import Row, with_results
-from unpoison.runtime.driver import Limits
+from unpoison.runtime.limits import Limits
 
 __all__ = ["RowResults", "Screener"]
 

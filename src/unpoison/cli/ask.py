@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
     from unpoison.io.rows import Row
     from unpoison.models.protocols import Generator
-    from unpoison.runtime.driver import Limits
+    from unpoison.runtime.limits import Limits
     from unpoison.types import Answer
 
 __all__ = ["EXAMPLES", "ask"]
@@ -150,7 +150,7 @@ def ask(
     from unpoison.io.output import Writer
     from unpoison.io.rows import answer_fields, with_results
     from unpoison.models.loading import best_reader, can_write
-    from unpoison.runtime.driver import Limits
+    from unpoison.runtime.limits import Limits
 
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()

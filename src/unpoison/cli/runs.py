@@ -36,7 +36,7 @@ from unpoison.io.output import check_writable
 from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.files import check_suffix, write_text
-from unpoison.runtime.driver import Limits
+from unpoison.runtime.limits import Limits
 
 __all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
 

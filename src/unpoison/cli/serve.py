@@ -235,7 +235,7 @@ class Settings:
         from unpoison.defenses.loading import load_defense
         from unpoison.errors import OptionError
         from unpoison.models.loading import load_encoder, load_generator, load_nli
-        from unpoison.runtime.driver import Limits
+        from unpoison.runtime.limits import Limits
         from unpoison.sources import Sources
 
         bounds, store = self.bounds, os.environ.get(BELIEFS)
@@ -260,8 +260,6 @@ class Settings:
 
 def _arguments(spec: str) -> frozenset[str]:
     """The arguments of the class that an option string names."""
-    import inspect
-
     from unpoison.core import registry
 
-    return frozenset(inspect.signature(registry.find("defenses", registry.parse(spec)[0])).parameters)
+    return frozenset(registry.parameters(registry.find("defenses", registry.parse(spec)[0])))

@@ -122,6 +122,16 @@ class Answer:
         """What the guarantee comes to, as a sentence for the user."""
         return guarantee_sentence(self.guarantee, len(self.screening.passages), self.guarantee_unit)
 
+    @classmethod
+    def abstention(cls, screening: Screening, details: Mapping[str, Any] | None = None) -> Self:
+        """The answer when there is nothing trustworthy to answer from; no model is asked."""
+        return cls("I don't know.", screening, abstained=True, details=dict(details or {}))
+
+    def with_notes(self, *notes: str) -> Self:
+        """The same answer with more notes in the evidence of its screening."""
+        evidence = replace(self.screening.evidence, notes=(*self.screening.evidence.notes, *notes))
+        return replace(self, screening=replace(self.screening, evidence=evidence))
+
     def to_dict(self) -> dict[str, Any]:
         """What output rows carry beside the screening; of the details what JSON has."""
         out = ("screening",) if self.guarantee is not None else ("screening", "guarantee_unit")

@@ -63,11 +63,10 @@ DOOR = {
         "has {size} windows and {most} are judged: too long to trust", "is too long to be judged, so it is not trusted"
     ),
     "past_best": Words("{clauses}; past the {keep} best that are kept", USEFUL),
-    "copies.first": Words("the best ranked of equal passages", "stands for all its copies"),
     "copies.copy": Words("a copy of passage {passage}", "is a copy of another text"),
     "copies.all_equal": Words(
         "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here "
-        "where five near-copies go (copies=one keeps the best ranked)",
+        "where five near-copies go",
         "all texts are alike: nothing tells them apart",
     ),
     "nothing.retrieved": Words("retrieval rank {rank}", "nothing was checked: it was taken as the search returned it"),

@@ -8,6 +8,7 @@ stands: `my_module:MyDefense`, `my_module:MyDefense:option=value`.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import sys
@@ -33,6 +34,7 @@ __all__ = [
     "names",
     "options",
     "own_code",
+    "parameters",
     "parse",
     "read_options",
     "split_options",
@@ -62,6 +64,11 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "paraphrase": "unpoison.defenses.paraphrase:Paraphrasing",
         "rerank": "unpoison.defenses.rerank:Rerank",
         "hlatr": "unpoison.defenses.rerank:Hlatr",
+    },
+    "ablations": {
+        "guard-ablation": "unpoison.bench.ablations:GuardAblation",
+        "ragdefender-ablation": "unpoison.bench.ablations:RagDefenderAblation",
+        "trustrag-ablation": "unpoison.bench.ablations:TrustRagAblation",
     },
     "attacks": {
         "published": "unpoison.bench.attacks.published:Published",
@@ -130,6 +137,8 @@ def find(kind: str, name: str) -> Any:
         UnknownNameError: No such name; the message suggests the nearest.
     """
     target = BUILT_IN.get(kind, {}).get(name)
+    if target is None and kind == "defenses":
+        target = BUILT_IN["ablations"].get(name)
     if target is not None:
         return _attribute(target)
     if ":" in name:
@@ -212,6 +221,37 @@ def _has_name_here(name: str) -> bool:
     return any(name in BUILT_IN[kind] or name in _third_party(kind) for kind in BUILT_IN)
 
 
+def parameters(target: Any) -> dict[str, inspect.Parameter]:
+    """The arguments of a class or function by name, their annotations resolved.
+
+    What a class takes as `**rest` it passes on to the class that it derives from: of that class's arguments those that
+    `Unpack[TypedDict]` names, or else all.
+    """
+    hints = _hints(target.__init__ if isinstance(target, type) else target)
+    own: dict[str, inspect.Parameter] = {}
+    passed_on: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(target).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            own[name] = parameter.replace(annotation=hints.get(name, type(parameter.default)))
+        elif isinstance(target, type):
+            inherited, named = parameters(target.__mro__[1]), get_args(hints.get(name))
+            passed_on = {key: inherited[key] for key in (named[0].__annotations__ if named else inherited)}
+    return {**own, **{name: parameter for name, parameter in passed_on.items() if name not in own}}
+
+
+class _Names(dict[str, Any]):
+    """The names that annotations are made of; one that only type checkers import is an `object`, no simple type."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, object)
+
+
+def _hints(target: Any) -> dict[str, Any]:
+    """The annotations of a function or class, resolved."""
+    names = getattr(target, "__globals__", None) or vars(sys.modules[target.__module__])
+    return get_type_hints(target, localns=_Names(names))
+
+
 def options(target: Any) -> list[Option]:
     """The options of a class or function that a string can set: its arguments of simple types.
 
@@ -222,13 +262,10 @@ def options(target: Any) -> list[Option]:
 
 @cache
 def _options(target: Any) -> tuple[Option, ...]:
-    hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
-    parameters = inspect.signature(target).parameters.values()
-    hints = {p.name: type(p.default) for p in parameters if type(p.default) in (int, float, bool, str)} | hints
     return tuple(
-        Option(parameter.name, hints[parameter.name], parameter.default)
-        for parameter in parameters
-        if parameter.name in hints and _simple(hints[parameter.name]) and not parameter.name.endswith("_key")
+        Option(name, parameter.annotation, parameter.default)
+        for name, parameter in parameters(target).items()
+        if _simple(parameter.annotation) and not name.endswith("_key")
     )
 
 
@@ -244,7 +281,7 @@ def create(kind: str, spec: str, **given: Any) -> Any:
     name, texts = parse(spec)
     target = find(kind, name)
     existing = {option.name: option for option in options(target)}
-    accepted = inspect.signature(target).parameters
+    accepted = parameters(target)
     arguments = {key: value for key, value in given.items() if value is not None and key in accepted}
     arguments |= read_options(target, texts, name)
     required = (key for key, option in existing.items() if option.default is inspect.Parameter.empty)

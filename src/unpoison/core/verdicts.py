@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from unpoison.text.alignment import Region, Regions
 
 __all__ = [
+    "ACTIONS",
+    "Action",
     "Claim",
     "Contest",
     "Evidence",
@@ -40,6 +42,11 @@ __all__ = [
     "unmistakable",
     "without",
 ]
+
+Action = Literal["drop", "redact", "flag", "keep"]
+"""Drop the passage; keep it without what was found; keep it and say so; or do not look."""
+
+ACTIONS = ("drop", "redact", "flag", "keep")
 
 MAX_REASON_CHARS = 400
 """Characters of the reason of a span that stands for several."""

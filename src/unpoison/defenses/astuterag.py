@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, Unpack
 
-from unpoison.defenses.base import AnsweringDefense, make_answer, note_unfinished
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import (
     consolidate_sources_prompt,
@@ -43,7 +42,7 @@ class AstuteRag(AnsweringDefense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
             each source, with all its passages. What is of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -62,9 +61,9 @@ class AstuteRag(AnsweringDefense):
         merged: bool = True,
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, **common)
+        super().__init__(generator=generator, **shell)
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, make_answer
+from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.options import CommonOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.checkpoints import sigmoid
@@ -49,9 +48,8 @@ class Discern(Defense):
         discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
         threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range, or another encoder than the discriminator's.
@@ -71,15 +69,14 @@ class Discern(Defense):
         discriminator: Discriminator | Path | str | None = None,
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
-        trust_embeddings: bool = True,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
         if isinstance(discriminator, (str, Path)):
             discriminator = Discriminator.load(discriminator)
         if discriminator is not None:
             encoder = encoder or discriminator.encoder
             self.needs = ()
-        super().__init__(generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, **common)
+        super().__init__(generator=generator, encoder=encoder, **shell)
         self.discriminator = discriminator
         self.threshold = within("threshold", threshold, 0.0, 1.0)
         used = getattr(self.models.encoder, "name", None)

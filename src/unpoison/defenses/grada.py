@@ -21,10 +21,9 @@ from unpoison.algorithms.centrality import pagerank
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.options import CommonOptions
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator
+from unpoison.models.protocols import CrossEncoder, Encoder
 from unpoison.models.requests import Flow, compare
 from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import ENGLISH_33, words
@@ -60,16 +59,13 @@ class Grada(Defense):
         keep: How many passages to keep (the paper's n), at least 1.
         start: `uniform`, or `query` to start from query similarity (Appendix C.2; it helps the attacker).
         similarity: What `hrsim` compares with: `bm25`, `encoder` or `cross-encoder`.
-        statistics: BM25 over a `single` passage, as in the published tables, or over all `candidates`.
         merge: Let passages whose ROUGE-L is at least this share one vote (Section 4.1's remark); None for one vote
             each. Copies are ranked behind everything that speaks for itself.
         encoder: For `ebd` and `similarity="encoder"`; passages that bring embeddings are not encoded.
         cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a
             list-aware one. Its scores are used as they are, negative ones as 0.
-        generator: For `answer`.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -79,7 +75,7 @@ class Grada(Defense):
     summary = "reranks by a similarity graph less the query's share; keeps a fixed number"
     calls = "1"
     source = "Zheng et al., 2025"
-    tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
+    client_options = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self,
@@ -90,20 +86,15 @@ class Grada(Defense):
         keep: int = 5,
         start: Literal["uniform", "query"] = "uniform",
         similarity: Literal["bm25", "encoder", "cross-encoder"] = "bm25",
-        statistics: Literal["single", "candidates"] = "single",
         merge: float | None = None,
         encoder: Encoder | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
-        generator: Generator | str | None = None,
-        trust_embeddings: bool = True,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",
             cross_encoder=cross_encoder,
-            generator=generator,
-            trust_embeddings=trust_embeddings,
-            **common,
+            **shell,
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)
@@ -112,7 +103,6 @@ class Grada(Defense):
         self.keep = at_least("keep", keep, 1)
         self.start = among("start", start, ("uniform", "query"))
         self.similarity = among("similarity", similarity, ("bm25", "encoder", "cross-encoder"))
-        self.statistics = among("statistics", statistics, ("single", "candidates"))
         self.merge = None if merge is None else within("merge", merge, 0.0, 1.0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -180,12 +170,8 @@ class Grada(Defense):
     def _by_bm25(self, query: str, texts: Sequence[str]) -> Similarities:
         """Mean of both directions between passages; one direction, passage against query, for the query."""
         tokens = [words(text, ENGLISH_33) for text in texts]
-        query_words = words(query, ENGLISH_33)
-        each_way = bm25(tokens, tokens, statistics=self.statistics)
-        if self.statistics == "single":
-            to_query = bm25(tokens, [query_words])[:, 0]
-        else:  # the statistics are the passages' own, so they must be the documents
-            to_query = bm25([query_words], tokens, statistics=self.statistics)[0]
+        each_way = bm25(tokens, tokens, statistics="single")
+        to_query = bm25(tokens, [words(query, ENGLISH_33)], statistics="single")[:, 0]
         return Similarities((each_way + each_way.T) / 2, to_query)
 
     def _edges(self, similar: Similarities) -> NDArray[np.float64]:

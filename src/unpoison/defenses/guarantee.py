@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unpoison.defenses.base import Defense, abstention, add_notes
+from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 from unpoison.types import Answer
 
@@ -26,7 +26,7 @@ def withhold_unproved(answer: Answer, wanted: int) -> Answer:
         return answer
     details = {**answer.details, "withheld": answer.text, "withheld_guarantee": answer.guarantee}
     empty = replace(
-        abstention(answer.screening, details),
+        Answer.abstention(answer.screening, details),
         calls=answer.calls,
         screened=answer.screened,
         belief=answer.belief,
@@ -43,7 +43,7 @@ def withhold_unproved(answer: Answer, wanted: int) -> Answer:
     most = max(0, (count - 1) // 2)
     if answer.guarantee is not None and wanted > most:  # who owns half of the votes owns the result
         proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
-    return add_notes(empty, f"an answer was withheld: it has to withstand {passages}, and {proved}")
+    return empty.with_notes(f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 
 def need_proof(defense: Defense, option: str) -> None:

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
-from unpoison.defenses.base import AnsweringDefense, make_answer, note_unfinished
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.errors import InputError, clip
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt, rationale_prompt
 from unpoison.models.protocols import Generator
@@ -54,7 +53,7 @@ class InstructRag(AnsweringDefense):
         demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
             `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -74,9 +73,9 @@ class InstructRag(AnsweringDefense):
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
         demonstrations: Sequence[Demonstration] | Path | str | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, **common)
+        super().__init__(generator=generator, **shell)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
         given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations

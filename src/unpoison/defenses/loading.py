@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from unpoison.core import registry
@@ -20,7 +19,7 @@ def load_defense(spec: str, **given: Any) -> Defense:
         OptionError: An unknown option, a model that this defense does not take, or one that it needs.
     """
     name, _ = registry.parse(spec)
-    accepted = inspect.signature(registry.find("defenses", name)).parameters
+    accepted = registry.parameters(registry.find("defenses", name))
     for option in ("encoder", "nli", "injection_model", "beliefs", "sources"):
         if given.get(option) is not None and option not in accepted:
             raise OptionError(f"{name} takes no --{option.replace('_', '-')}; leave it out")

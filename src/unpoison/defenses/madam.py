@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import AnsweringDefense, make_answer
+from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.models.prompts import answer_alone_prompt, informative
@@ -40,7 +39,7 @@ class Madam(AnsweringDefense):
             read all its passages, and those that were never seen before leave where one that was answers. What is of a
             blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -51,12 +50,12 @@ class Madam(AnsweringDefense):
     calls = "k + 1 in each round, at most rounds (k + 1)"
     source = "Wang et al., 2025"
     keeps_for = "madam.agents"
-    tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
+    client_options = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self, generator: Generator | str | None = None, *, rounds: int = 3, **common: Unpack[CommonOptions]
+        self, generator: Generator | str | None = None, *, rounds: int = 3, **shell: Unpack[ShellOptions]
     ) -> None:
-        super().__init__(generator=generator, **common)
+        super().__init__(generator=generator, **shell)
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:

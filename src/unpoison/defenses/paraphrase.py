@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
-from unpoison.defenses.base import AnsweringDefense, make_answer
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.models.baseline_prompts import paraphrases_prompt
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import Generator
@@ -37,7 +36,7 @@ class Paraphrasing(AnsweringDefense):
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -55,9 +54,9 @@ class Paraphrasing(AnsweringDefense):
         *,
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, retriever=retriever, **common)
+        super().__init__(generator=generator, retriever=retriever, **shell)
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.errors import InputError
-from unpoison.models.protocols import Generator, LogProbabilities
+from unpoison.models.protocols import LogProbabilities
 from unpoison.models.requests import Flow, likelihood
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
@@ -32,9 +31,8 @@ class Perplexity(Defense):
         window: Judge the worst stretch of this many tokens instead of the whole passage; None for the whole.
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
-        generator: For `answer`.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -53,10 +51,9 @@ class Perplexity(Defense):
         window: int | None = None,
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
-        generator: Generator | str | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(language_model=language_model, generator=generator, **common)
+        super().__init__(language_model=language_model, **shell)
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
@@ -69,7 +66,6 @@ class Perplexity(Defense):
         *,
         quantile: float = 0.95,
         window: int | None = None,
-        generator: Generator | str | None = None,
     ) -> Self:
         """Make one whose threshold is a quantile of the perplexities of known clean texts.
 
@@ -80,7 +76,7 @@ class Perplexity(Defense):
             raise InputError("clean holds no text to calibrate on; pass a few hundred passages that you trust")
         values = [perplexity(scores, window) for scores in language_model.logprobs(clean)]
         threshold = float(np.quantile(values, within("quantile", quantile, 0.0, 1.0)))
-        return cls(max(threshold, 1.0), window=window, language_model=language_model, generator=generator)
+        return cls(max(threshold, 1.0), window=window, language_model=language_model)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         scores = yield from likelihood([p.reading for p in passages])

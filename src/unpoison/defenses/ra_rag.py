@@ -17,9 +17,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import alike
 from unpoison.models.prompts import answer_prompt, informative
@@ -77,7 +76,7 @@ class RaRag(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
             folders, and nothing is known of any. What is of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -97,9 +96,9 @@ class RaRag(Defense):
         reliability: Mapping[str, float] | None = None,
         kappa: int = 4,
         support: float = 0.5,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, nli=nli, **common)
+        super().__init__(generator=generator, nli=nli, **shell)
         given = {} if reliability is None else reliability
         self.reliability = {name: within(f"reliability of {name}", rate, 0.0, 1.0) for name, rate in given.items()}
         self.kappa = at_least("kappa", kappa, 1)
@@ -120,7 +119,7 @@ class RaRag(Defense):
             "reliability": {name: witness.reliability for name, witness in witnesses.items()},
         }
         if outcome.text is None:
-            return abstention(screening, details)
+            return Answer.abstention(screening, details)
         return Answer(outcome.text, screening, details=details)
 
     def _witnesses(self, query: Query, passages: Sequence[Passage]) -> Flow[dict[str, _Witness]]:

@@ -27,11 +27,9 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.beliefs import open_beliefs
 from unpoison.beliefs.store import BeliefStore, belief_key, check_key
 from unpoison.core.answers import Belief, BeliefUpdate, Weights
-from unpoison.defenses.base import abstention, add_notes, make_answer
+from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
-from unpoison.defenses.streaming import Event, whole
 from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
@@ -39,6 +37,7 @@ from unpoison.models.prompts import informative
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.runtime.driver import arun, run
+from unpoison.screener.streaming import Event, whole
 from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.threads import on_thread
@@ -137,13 +136,13 @@ class RememberingRadar(StaticRadar):
         answers, details = [*reading.informative, belief.answer], {"atomic_answers": reading.answers}
         previous = Answer(belief.answer, recalled.screening, details=details)
         if belief.cut:
-            previous = add_notes(previous, "the previous answer was cut when it was remembered")
+            previous = previous.with_notes("the previous answer was cut when it was remembered")
         if recalled.trusted == [len(reading.informative)]:
             return previous  # there is nothing to synthesize
         if not recalled.trusted and self.fallback == "previous":
-            return add_notes(previous, "the previous answer is repeated")
+            return previous.with_notes("the previous answer is repeated")
         if not recalled.trusted and self.fallback == "abstain":
-            return abstention(recalled.screening, details)
+            return Answer.abstention(recalled.screening, details)
         question = reading.query.reading
         prompt = (
             self._synthesis(question, [answers[i] for i in recalled.trusted])
@@ -229,13 +228,12 @@ class Radar(RememberingRadar):
         on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
             passages is one answer with one rank, two sources support each other once, by their trust, and those that
             were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
-    As every defense it also takes `prompt_injection` and `injection_model` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -256,15 +254,13 @@ class Radar(RememberingRadar):
         fallback: Literal["previous", "abstain", "all", "memory"] = "previous",
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
-        trust_embeddings: bool = True,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",
             generator=generator,
             nli=answer_judge(nli, generator),
-            trust_embeddings=trust_embeddings,
-            **common,
+            **shell,
         )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
@@ -298,8 +294,8 @@ class Radar(RememberingRadar):
         """
         if self.beliefs is None:
             return super().answer(query, passages)
-        self._require_generator()
-        entry, _ = run(self.admit(query, passages), self.models, self.limits)
+        self.shell.require_generator()
+        entry, _ = run(self.shell.admit(query, passages), self.models, self.limits)
         steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
@@ -310,8 +306,8 @@ class Radar(RememberingRadar):
         """`answer` for asyncio; the store is asked on a thread."""
         if self.beliefs is None:
             return await super().aanswer(query, passages)
-        self._require_generator()
-        entry, _ = await arun(self.admit(query, passages), self.models, self.limits)
+        self.shell.require_generator()
+        entry, _ = await arun(self.shell.admit(query, passages), self.models, self.limits)
         steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
@@ -335,7 +331,7 @@ class Radar(RememberingRadar):
         for _ in range(ATTEMPTS):
             if isinstance(belief, StoreError):
                 answer, spent = yield self._answer(reading, self.final)
-                return add_notes(replace(answer, calls=calls + spent), f"answered without memory, for {belief}")
+                return replace(answer, calls=calls + spent).with_notes(f"answered without memory, for {belief}")
             answer, spent = yield self.conclude(reading, belief)
             calls += spent
             change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
@@ -344,7 +340,7 @@ class Radar(RememberingRadar):
             version = "" if belief is None else belief.version
             written = yield partial(self._store_reply, partial(store.put, belief_name, change.belief, expected=version))
             if isinstance(written, StoreError):
-                return add_notes(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
+                return replace(answer, calls=calls).with_notes(f"the answer was not remembered, for {written}")
             if written:
                 return replace(answer, calls=calls, belief=replace(change, saved=True))
             belief = yield partial(self._store_reply, partial(store.get, belief_name))

@@ -22,7 +22,7 @@ from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, pow
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, abstention, make_answer
+from unpoison.defenses.base import Defense, make_answer
 from unpoison.defenses.isolation import read_alone, statements
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, voices_of
 from unpoison.models.prompts import (
@@ -148,7 +148,7 @@ class StaticRadar(Defense):
         trusted = [i for i in screening.kept_indices if i not in reading.repeated]
         details = {"atomic_answers": reading.answers}
         if reading.passages and not trusted and self.fallback not in ("all", "memory"):
-            return abstention(screening, details)
+            return Answer.abstention(screening, details)
         if trusted and final == "answers":
             prompt = self._synthesis(reading.query.reading, [reading.answers[i] for i in trusted])
         elif trusted:

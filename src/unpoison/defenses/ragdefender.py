@@ -16,21 +16,20 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans
+from unpoison.algorithms.clusters import agglomerative
 from unpoison.algorithms.concentration import concentration, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense
+from unpoison.defenses.base import EQUAL, Defense, ShellOptions
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.options import CommonOptions
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.text.tokens import ENGLISH_318, words
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["RagDefender"]
+__all__ = ["Grouping", "Matrix", "RagDefender", "Vectors"]
 
 Vectors = NDArray[np.float32]
 Matrix = NDArray[np.float64]
@@ -55,22 +54,13 @@ class RagDefender(Defense):
         exponent: The weight of a pair is its similarity to this power (the paper's p), at least 0.
         rule: How `multi` counts: `reference`, the rule that produced the published numbers, or `paper`, Eq. 3 as
             printed, which can never flag a majority.
-        clustering: `agglomerative`, or for the paper's ablation `kmeans` and `dbscan` (extra `[reference]`).
-        linkage: Of `agglomerative`: `ward`, `average`, `complete` or `single`.
-        eps: Of `dbscan`: up to this Euclidean distance two passages are neighbours, at least 1e-6; the paper has none.
-        min_samples: Of `dbscan`: the neighbours, itself included, that make a passage the core of a cluster.
-        stages: `both`, or one alone as in the paper's Table 8: `grouping` drops the group that stage 1 blames,
-            `identifying` runs stage 2 with N_adv = half of the passages.
         mode: `paper`: a term votes where it is a token of the passage, and fewer than 3 passages, or passages that
             are all equal, are left alone. `reference` does as the released code: a term votes where its lower-case
             form occurs in the original text, capitals unfolded, and the small and equal sets are not spared.
-        copies: Of passages that are all equal, which no method can tell apart, `keep` all, or the best ranked `one`.
         keep_at_least: Never keep fewer than this many passages.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
-        generator: For `answer`.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -88,31 +78,17 @@ class RagDefender(Defense):
         terms: int = 5,
         exponent: float = 2.0,
         rule: Literal["reference", "paper"] = "reference",
-        clustering: Literal["agglomerative", "kmeans", "dbscan"] = "agglomerative",
-        linkage: Literal["ward", "average", "complete", "single"] = "ward",
-        eps: float = 0.5,
-        min_samples: int = 5,
-        stages: Literal["both", "grouping", "identifying"] = "both",
         mode: Literal["paper", "reference"] = "paper",
-        copies: Literal["keep", "one"] = "keep",
         keep_at_least: int = 0,
         encoder: Encoder | str | None = None,
-        generator: Generator | str | None = None,
-        trust_embeddings: bool = True,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
+        super().__init__(encoder=encoder or "lexical", **shell)
         self.hops = among("hops", hops, ("single", "multi"))
         self.terms = at_least("terms", terms, 1, 10_000)
         self.exponent = at_least("exponent", exponent, 0.0, 100.0, whole=False)
         self.rule = among("rule", rule, ("reference", "paper"))
-        self.clustering = among("clustering", clustering, ("agglomerative", "kmeans", "dbscan"))
-        self.linkage = among("linkage", linkage, ("ward", "average", "complete", "single"))
-        self.eps = at_least("eps", eps, 1e-6, whole=False)
-        self.min_samples = at_least("min_samples", min_samples, 1)
-        self.stages = among("stages", stages, ("both", "grouping", "identifying"))
         self.mode = among("mode", mode, ("paper", "reference"))
-        self.copies = among("copies", copies, ("keep", "one"))
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -120,26 +96,27 @@ class RagDefender(Defense):
         vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         similarity = cosine(vectors)
         spared = self._spare_reason(vectors)
-        if spared and self.copies == "one" and _equal(vectors):
-            return self.best_kept(query, passages)
         if spared:
-            group = Grouping(0, _nobody(passages), {}, (spared,))
+            group = Grouping(0, np.zeros(len(passages), bool), {}, (str(spared),))
             return self._build_screening(query, passages, similarity, [], np.zeros(len(passages)), group, spared)
-
-        if self.stages == "identifying":
-            group = Grouping(len(passages) // 2, _nobody(passages), {})
-        elif self.hops == "single":
-            group = self._by_clusters(vectors, similarity, passages)
-        else:
-            group = self._by_concentration(similarity)
-
+        group = self.grouping(vectors, similarity, passages)
         frequency, _ = top_pair_frequency(similarity, group.estimate, self.exponent)
-        # With one suspect the best pair ties by construction: the better-ranked passage goes, as in both references.
-        # In a single injection it usually is the poison.
-        ranked = best_first(frequency)[: group.estimate]
-        suspected = np.flatnonzero(group.suspects) if self.stages == "grouping" else ranked
-        suspected = suspected[: max(0, len(passages) - self.keep_at_least)]
-        return self._build_screening(query, passages, similarity, suspected.tolist(), frequency, group)
+        suspected = self.identify(group, frequency)[: max(0, len(passages) - self.keep_at_least)]
+        return self._build_screening(query, passages, similarity, suspected, frequency, group)
+
+    def grouping(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:
+        """Stage 1 (Section 4.1)."""
+        if self.hops == "single":
+            return self._by_clusters(vectors, similarity, passages)
+        return self._by_concentration(similarity)
+
+    def identify(self, group: Grouping, frequency: Matrix) -> list[int]:
+        """Stage 2 (Section 4.2): the passages that occur most among the most similar pairs, the worst first.
+
+        With one suspect the best pair ties by construction: the better-ranked passage goes, as in both references. In a
+        single injection it usually is the poison.
+        """
+        return best_first(frequency)[: group.estimate].tolist()
 
     def _spare_reason(self, vectors: Vectors) -> Reason | None:
         """Why nothing can be told apart, if so."""
@@ -152,7 +129,7 @@ class RagDefender(Defense):
 
     def _by_clusters(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:
         """Eq. 1 and 2: the smaller of two clusters is adversarial, or the larger if the heavy terms are widespread."""
-        labels = self._clusters(vectors)
+        labels = self.clusters(vectors)
         sizes = np.unique(labels, return_counts=True)[1]
         smaller = len(labels) - int(sizes.max())
         tokens = [words(p.reading, ENGLISH_318) for p in passages]
@@ -168,10 +145,9 @@ class RagDefender(Defense):
         evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": terms_held}
         return Grouping(count, suspects, evidence, notes)
 
-    def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
-        if self.clustering == "agglomerative":
-            return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
-        return kmeans(vectors) if self.clustering == "kmeans" else dbscan(vectors, self.eps, self.min_samples)
+    def clusters(self, vectors: Vectors) -> NDArray[np.int64]:
+        """The cluster of each passage, shape (k,)."""
+        return agglomerative(vectors, "ward", split_equal=self.mode == "reference")
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
         """How many of the heaviest terms the passage holds."""
@@ -242,10 +218,6 @@ class RagDefender(Defense):
 
 def _equal(vectors: Vectors) -> bool:
     return len(vectors) > 2 and bool((vectors == vectors[0]).all())
-
-
-def _nobody(passages: tuple[Passage, ...]) -> NDArray[np.bool_]:
-    return np.zeros(len(passages), bool)
 
 
 def _group_of_size(labels: NDArray[np.int64], count: int, similarity: Matrix) -> NDArray[np.bool_]:

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.independent_set import maximum_independent_set
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, abstention, make_answer
+from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
@@ -59,7 +58,7 @@ class ReliabilityRag(Defense):
             sources, those that were never seen before only where nobody else answers, and with it go all passages that
             contradict none of it. What is of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -78,9 +77,9 @@ class ReliabilityRag(Defense):
         *,
         contradiction: float = 0.5,
         fallback: Fallback = "all",
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, nli=answer_judge(nli, generator), **common)
+        super().__init__(generator=generator, nli=answer_judge(nli, generator), **shell)
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 
@@ -94,7 +93,7 @@ class ReliabilityRag(Defense):
         details = {"atomic_answers": reading.answers}
         texts = [passages[i].reading for i in reading.shown]
         if passages and not texts and self.fallback == "abstain":
-            return abstention(reading.screening, details)
+            return Answer.abstention(reading.screening, details)
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "final answer", reading.screening)
         return make_answer(reply, reading.screening, details)
@@ -161,7 +160,7 @@ class SampledReliabilityRag(ReliabilityRag):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
             passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -183,9 +182,9 @@ class SampledReliabilityRag(ReliabilityRag):
         seed: int = 0,
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, **common)
+        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, **shell)
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)

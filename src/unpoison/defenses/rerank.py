@@ -10,11 +10,10 @@ from typing import Unpack
 
 from unpoison.algorithms.ranking import best_first
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.models.classifiers import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
-from unpoison.models.protocols import CrossEncoder, Generator
+from unpoison.models.protocols import CrossEncoder
 from unpoison.models.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
@@ -31,9 +30,8 @@ class Rerank(Defense):
         model: The name or the folder of a reranker's checkpoint.
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
-        generator: For `answer`.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -53,12 +51,11 @@ class Rerank(Defense):
         *,
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
-        generator: Generator | str | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(cross_encoder=scorer, generator=generator, **common)
+        super().__init__(cross_encoder=scorer, **shell)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -94,9 +91,8 @@ class Hlatr(Rerank):
         head: The folder of a head that was trained on that checkpoint; None for the checkpoint's own scores.
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
-        generator: For `answer`.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -116,8 +112,7 @@ class Hlatr(Rerank):
         head: str | None = None,
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
-        generator: Generator | str | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
-        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, **common)
+        super().__init__(keep=keep, cross_encoder=scorer, **shell)

@@ -32,9 +32,8 @@ from itertools import chain, combinations, product
 from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import AnsweringDefense, Defense, abstention, add_notes, make_answer
+from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError
 from unpoison.models.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
@@ -94,7 +93,7 @@ class RobustRag(AnsweringDefense):
             keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
             of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -118,9 +117,9 @@ class RobustRag(AnsweringDefense):
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, **common)
+        super().__init__(generator=generator, **shell)
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
@@ -143,13 +142,13 @@ class RobustRag(AnsweringDefense):
         if len(weights) < self.least:
             short = min(self.least - len(weights) - 1, len(passages))
             return self._with_proof(
-                abstention(screening, details), short, f"fewer than {self.least} {self._unit} answer"
+                Answer.abstention(screening, details), short, f"fewer than {self.least} {self._unit} answer"
             )
         threshold = min(self.beta, self.alpha * len(weights))
         votes = self._votes(answers, weights, voices)
         details["keywords"] = hints = self._above(votes, threshold)
         if not hints and self.empty_hints == "abstain":
-            answer = abstention(screening, details)
+            answer = Answer.abstention(screening, details)
         else:
             (reply,) = yield from generate([self._final(query.reading, hints)], "final answer", screening)
             answer = make_answer(reply, screening, details)
@@ -182,7 +181,7 @@ class RobustRag(AnsweringDefense):
             return answer
         proof = f"{basis}, each passage read alone"
         proved = replace(answer, guarantee=guarantee, guarantee_unit=self._unit, proof=proof)
-        return add_notes(proved, proved.promise)
+        return proved.with_notes(proved.promise)
 
     def _withstood(
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import AnsweringDefense, Defense, abstention, add_notes, make_answer
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
 from unpoison.defenses.robustrag import Certificate, refuse_sources
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
@@ -78,7 +77,7 @@ class RobustRagDecoding(AnsweringDefense):
             passages, those that were never seen before only where nobody else answers. What is of a blocked source is
             dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -101,9 +100,9 @@ class RobustRagDecoding(AnsweringDefense):
         aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, **common)
+        super().__init__(generator=generator, **shell)
         self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)
@@ -118,7 +117,7 @@ class RobustRagDecoding(AnsweringDefense):
         reasons = [Reason.of(self._fate(i, decoded), refusal=p) for i, p in enumerate(decoded.refusal)]
         screening = self.all_kept(query, passages, reasons, *self.source_notes)
         if not decoded.retained:
-            answer = abstention(screening)
+            answer = Answer.abstention(screening)
         else:
             reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
             answer = make_answer(reply, screening, {"leads": list(decoded.leads)})
@@ -127,7 +126,7 @@ class RobustRagDecoding(AnsweringDefense):
         unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
         proof = f"every token of the reply leads by enough over {decoded.voters} {unit} that are read alone"
         proved = replace(answer, guarantee=self._withstood(decoded), guarantee_unit=unit, proof=proof)
-        return add_notes(proved, proved.promise)
+        return proved.with_notes(proved.promise)
 
     def _fate(self, i: int, decoded: _Decoded) -> str:
         if i in decoded.retained:

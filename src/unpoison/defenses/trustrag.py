@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 from unpoison.algorithms.clusters import two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import EQUAL, Defense, make_answer, note_unfinished
+from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
-from unpoison.defenses.options import CommonOptions
 from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.text.rouge import rouge_l
-from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
-from unpoison.utils.checks import among, at_least, flag, within
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["TrustRag", "group_filter", "reference_filter"]
+__all__ = ["Cluster", "Matrix", "TrustRag", "density"]
 
 Matrix = NDArray[np.float64]
 
@@ -56,17 +55,9 @@ class TrustRag(Defense):
         threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
             or 0.88), which were set for SimCSE: another encoder may want another value.
         overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
-        ngram: False decides without ROUGE (the ablation "w/o ROUGE"), in both modes: the denser cluster goes, whatever
-            the threshold, and the other one if it is dense as well.
-        copies: Of passages that are all equal, which `paper` cannot cluster, `keep` all, or the best ranked `one`.
-        clustering: False leaves stage 1 out (the ablation "w/o K-means").
-        conflict_resolution: False leaves consolidation out.
-        internal_knowledge: False does not ask what the model knows.
-        self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -85,17 +76,10 @@ class TrustRag(Defense):
         mode: Literal["paper", "reference"] = "paper",
         threshold: float | None = None,
         overlap: float = 0.25,
-        ngram: bool = True,
-        copies: Literal["keep", "one"] = "keep",
-        clustering: bool = True,
-        conflict_resolution: bool = True,
-        internal_knowledge: bool = True,
-        self_assessment: bool = True,
         encoder: Encoder | str | None = None,
-        trust_embeddings: bool = True,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, **common)
+        super().__init__(encoder=encoder or "lexical", generator=generator, **shell)
         self.stages = at_least("stages", stages, 1, 2)
         self.mode = among("mode", mode, ("paper", "reference"))
         if mode == "reference":
@@ -103,66 +87,42 @@ class TrustRag(Defense):
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)
-        self.copies = among("copies", copies, ("keep", "one"))
-        self.ngram = flag("ngram", ngram)
-        self.clustering = flag("clustering", clustering)
-        self.conflict_resolution = flag("conflict_resolution", conflict_resolution)
-        self.internal_knowledge = flag("internal_knowledge", internal_knowledge)
-        self.self_assessment = flag("self_assessment", self_assessment)
 
     # Stage 1: clean retrieval.
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """K-means with two clusters, then n-gram preservation (Section 3.2)."""
-        if not self.clustering:
-            return self._keep_all(query, passages, Reason.of("trustrag.no_clustering"))
         least = 3 if self.mode == "paper" else 2
         if len(passages) < least:
             return self._keep_all(query, passages, Reason.of("trustrag.too_few", least=least))
         vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self.best_kept(query, passages) if self.copies == "one" else self._keep_all(query, passages, EQUAL)
-
-        labels = two_means(_standardise(vectors))
-        similarity = cosine(vectors)
-        texts = [p.reading for p in passages]
-        groups = [np.flatnonzero(labels == label) for label in (0, 1)]
-        if not self.ngram:
-            kept, why = self._drop_clusters(self._denser(groups, similarity), similarity)
-        elif self.mode == "reference":
-            overlaps = rouge_l(texts)
-            kept, why = reference_filter(labels, similarity, overlaps, self.threshold, self.overlap)
-        else:
-            kept, why = self._drop_clusters(
-                [self._judge_cluster(group, similarity, texts) for group in groups], similarity
-            )
+            return self._keep_all(query, passages, EQUAL)
+        labels, similarity = two_means(_standardise(vectors)), cosine(vectors)
+        kept, why = self.preserve(labels, similarity, [p.reading for p in passages])
         return self._build_screening(query, passages, labels, similarity, kept, why)
+
+    def preserve(
+        self, labels: NDArray[np.int64], similarity: Matrix, texts: list[str]
+    ) -> tuple[list[int], list[Reason]]:
+        """N-gram preservation: which positions are kept, and why, for every passage."""
+        if self.mode == "reference":
+            return reference_filter(labels, similarity, rouge_l(texts), self.threshold, self.overlap)
+        groups = [np.flatnonzero(labels == label) for label in (0, 1)]
+        return self.drop_clusters([self._judge_cluster(group, similarity, texts) for group in groups], similarity)
 
     def _judge_cluster(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
         """A cluster is malicious if it is dense and its members share their wording.
 
         A poison that sits with clean passages shares little with them, so a mixture is preserved for stage 2.
         """
-        density = _density(members, similarity)
-        if not density >= self.threshold:
-            return Cluster(members, density, float("nan"), malicious=False)
-        overlap = _density(np.arange(len(members)), rouge_l([texts[i] for i in members]))
-        return Cluster(members, density, overlap, malicious=overlap > self.overlap)
+        closeness = density(members, similarity)
+        if not closeness >= self.threshold:
+            return Cluster(members, closeness, float("nan"), malicious=False)
+        overlap = density(np.arange(len(members)), rouge_l([texts[i] for i in members]))
+        return Cluster(members, closeness, overlap, malicious=overlap > self.overlap)
 
-    def _denser(self, groups: list[NDArray[np.intp]], similarity: Matrix) -> list[Cluster]:
-        """Without ROUGE the denser cluster counts as malicious; a lone passage has no density, so it never is.
-
-        The paper's Table 6 retains half of the clean passages where nothing was planted, so the threshold is not asked;
-        and it finds 91 % where all five passages are poison, so the other cluster goes too where it is dense.
-        """
-        densities = [_density(group, similarity) for group in groups]
-        highest = np.nanmax(densities) if not np.isnan(densities).all() else np.inf
-        return [
-            Cluster(group, density, float("nan"), malicious=density >= min(highest, self.threshold))
-            for group, density in zip(groups, densities, strict=True)
-        ]
-
-    def _drop_clusters(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
+    def drop_clusters(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
         """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
         k = len(similarity)
         why, kept = [Reason("")] * k, np.ones(k, bool)
@@ -170,12 +130,8 @@ class TrustRag(Defense):
             size = len(cluster.members)
             dense = cluster.density >= self.threshold
             described = {"size": size, "density": cluster.density, "overlap": cluster.overlap}
-            if cluster.malicious and not self.ngram:
-                code = "trustrag.dense" if dense else "trustrag.denser"
-                reason = Reason.of(code, size=size, density=cluster.density)
-                kept[cluster.members] = False
-            elif cluster.malicious:
-                reason = Reason.of("trustrag.too_alike", **described)
+            if cluster.malicious:
+                reason = self.malicious_reason(cluster)
                 kept[cluster.members] = False
             elif size == 1 and rival.malicious:
                 closeness = float(similarity[np.ix_(cluster.members, rival.members)].mean())
@@ -191,6 +147,11 @@ class TrustRag(Defense):
             for i in cluster.members:
                 why[i] = reason
         return np.flatnonzero(kept).tolist(), why
+
+    def malicious_reason(self, cluster: Cluster) -> Reason:
+        """Why the members of a malicious cluster go."""
+        size = len(cluster.members)
+        return Reason.of("trustrag.too_alike", size=size, density=cluster.density, overlap=cluster.overlap)
 
     def _build_screening(
         self,
@@ -220,32 +181,16 @@ class TrustRag(Defense):
         """Internal knowledge beside stage 1, then consolidation, then self-assessment (Section 3.3)."""
         if self.stages == 1:
             return (yield from super().answering(query, passages))
-
-        internal: str | None = None
-        details: dict[str, str] = {}
-        steps: dict[str, Reply] = {}
-        if self.internal_knowledge:
-            asking = generate(
-                [knowledge_prompt(query.reading, reference=self.mode == "reference")], "internal knowledge"
-            )
-            screening, (memory,) = yield from together(self.screening(query, passages), asking)
-            steps["internal knowledge"] = memory
-            internal = details["internal_knowledge"] = memory.text
-        else:
-            screening = yield from self.screening(query, passages)
-        if not screening.kept and internal is None:
-            return (yield from self.answer_from(query, screening))
-
-        texts = screening.texts
-        external = "\n\n".join(texts)
-        if self.conflict_resolution:
-            prompt = consolidation_prompt(query.reading, internal, texts, reference=self.mode == "reference")
-            (consolidated,) = yield from generate([prompt], "consolidation")
-            steps["consolidation"] = consolidated
-            external = details["consolidated_information"] = consolidated.text
-        prompt = decision_prompt(query.reading, external, internal, assess=self.self_assessment)
+        reference = self.mode == "reference"
+        asking = generate([knowledge_prompt(query.reading, reference=reference)], "internal knowledge")
+        screening, (memory,) = yield from together(self.screening(query, passages), asking)
+        prompt = consolidation_prompt(query.reading, memory.text, screening.texts, reference=reference)
+        (consolidated,) = yield from generate([prompt], "consolidation")
+        prompt = decision_prompt(query.reading, consolidated.text, memory.text, assess=True)
         (reply,) = yield from generate([prompt], "final answer", screening)
-        return note_unfinished(make_answer(reply, screening, details), steps)
+        details = {"internal_knowledge": memory.text, "consolidated_information": consolidated.text}
+        answer = make_answer(reply, screening, details)
+        return note_unfinished(answer, {"internal knowledge": memory, "consolidation": consolidated})
 
     def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
@@ -267,7 +212,7 @@ def _standardise(vectors: NDArray[np.float32]) -> Matrix:
     return np.asarray(scaled / np.where(length > 0, length, 1))
 
 
-def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
+def density(members: NDArray[np.intp], similarity: Matrix) -> float:
     """The mean over all pairs of different members; NaN without a pair."""
     n, inner = len(members), similarity[np.ix_(members, members)]
     return float((inner.sum() - np.trace(inner)) / (n * (n - 1))) if n > 1 else float("nan")
@@ -312,7 +257,7 @@ def _with_a_singleton(
     released code is the second passage's, whatever the vectors: the better ranked one is dropped.
     """
     alone, group = (first, second) if len(first) == 1 else (second, first)
-    if len(group) == 1 or not _density(group, similarity) > threshold:
+    if len(group) == 1 or not density(group, similarity) > threshold:
         return group.tolist(), Reason.of("trustrag.lone_dropped")
     if similarity[group[0], alone[0]] > threshold:
         return [], Reason.of("trustrag.lone_like_dense")
@@ -328,10 +273,10 @@ def _with_two_groups(
     overlap: float,
 ) -> tuple[list[int], list[Reason]]:
     k = len(similarity)
-    looser, denser = sorted((second, first), key=lambda group: _density(group, similarity))
-    if _density(looser, similarity) > threshold:
+    looser, denser = sorted((second, first), key=lambda group: density(group, similarity))
+    if density(looser, similarity) > threshold:
         return [], [Reason.of("trustrag.both_dense")] * k
-    surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
+    surviving = [looser] if density(denser, similarity) >= threshold else [first, second]
     kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
     note = Reason.of("trustrag.dense_or_shared")
     return _add_reasons(kept, note, k)

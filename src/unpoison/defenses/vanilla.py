@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from unpoison.core.reasons import Reason
-from unpoison.defenses.base import Defense, make_answer
-from unpoison.defenses.options import CommonOptions
+from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.models.prompts import answer_alone_prompt
-from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
@@ -21,21 +19,18 @@ class Vanilla(Defense):
 
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
-        generator: For `answer`.
 
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
     """
 
     name = "vanilla"
     summary = "no defense: the best passages in retrieval order"
     calls = "1"
     source = "every paper's baseline"
-    tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
+    client_options = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
-    def __init__(
-        self, keep: int | None = None, *, generator: Generator | str | None = None, **common: Unpack[CommonOptions]
-    ) -> None:
-        super().__init__(generator=generator, **common)
+    def __init__(self, keep: int | None = None, **shell: Unpack[ShellOptions]) -> None:
+        super().__init__(**shell)
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -60,19 +55,13 @@ class Vanilla(Defense):
 class NoRag(Defense):
     """Trust nothing: the model answers from memory.
 
-    Args:
-        generator: For `answer`.
-
-    As every defense it also takes `prompt_injection`, `injection_model`, `sources` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
     """
 
     name = "no-rag"
     summary = "no retrieval: the model answers from memory"
     calls = "1"
     source = "every paper's baseline"
-
-    def __init__(self, *, generator: Generator | str | None = None, **common: Unpack[CommonOptions]) -> None:
-        super().__init__(generator=generator, **common)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

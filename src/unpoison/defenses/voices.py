@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.sources import Sources
-from unpoison.types import Answer, Passage, Screening
+from unpoison.core.passages import Passage
+
+if TYPE_CHECKING:
+    from unpoison.sources.sources import Sources
 
 __all__ = [
-    "Hearing",
     "Voice",
     "by_turns",
     "of_one_voice",
-    "outcomes_of",
     "ranks_of",
-    "select_passages",
     "texts_by_voice",
     "those_that_count",
     "voices_of",
@@ -64,36 +63,6 @@ class Voice(NamedTuple):
     def most(self) -> float:
         """The most that its source can weigh in a vote, whatever it writes."""
         return self.trust if self.level in COUNTING else 1.0
-
-
-class Hearing(NamedTuple):
-    """Which passages a defense hears at all.
-
-    Attributes:
-        read: Their positions, rising.
-        blocked: Those whose source is blocked.
-        copies: Those that repeat another of their source word for word, and which.
-    """
-
-    read: tuple[int, ...]
-    blocked: tuple[int, ...] = ()
-    copies: Mapping[int, int] = {}
-
-
-def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Hearing:
-    """Who is heard: nobody who is blocked, and what a source repeats word for word once."""
-    if sources is None:
-        return Hearing(tuple(range(len(passages))))
-    first: dict[tuple[str, str | None, str], int] = {}
-    blocked, copies = [], {}
-    for i, passage in enumerate(passages):
-        if sources.blocks(passage):
-            blocked.append(i)
-            continue
-        place = first.setdefault((sources.origin(passage), passage.title, passage.text), i)
-        if place != i:
-            copies[i] = place
-    return Hearing(tuple(first.values()), tuple(blocked), copies)
 
 
 def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage]) -> list[Voice]:
@@ -169,27 +138,3 @@ def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K
         for thing in said[i]:
             votes[thing][voices[i].name] = voices[i].weight
     return votes
-
-
-Outcome = Literal["seen", "agreed", "contested", "dropped"]
-
-
-def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Outcome]:
-    """What came of each origin's passages.
-
-    Where two or more sources agreed on an answer and nobody disputed it, who said so `agreed` and who said otherwise
-    `contested` it. A source all of whose passages were dropped was `dropped`. All others were `seen`: a disputed answer
-    speaks for nobody.
-    """
-    screening = result.screening if isinstance(result, Answer) else result
-    origins = [sources.origin(passage) for passage in screening.passages]
-    kept = {origins[i] for i in screening.kept_indices}
-    outcomes: dict[str, Outcome] = {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
-    if isinstance(result, Answer) and result.status == "agreed":
-        lead, *others = result.claims
-        said_otherwise = {origin for claim in others for origin in claim.origins if claim.weight}
-        for origin in outcomes.keys() & said_otherwise:
-            outcomes[origin] = "contested"
-        for origin in outcomes.keys() & set(lead.origins):
-            outcomes[origin] = "agreed"
-    return outcomes

@@ -10,7 +10,7 @@ again (`same="written"`: an answer of the same form, `text.answer_forms`; `same=
 w).
 
 **Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
-from its own text (`passages`), injections by its own text (`defenses.injections`), it is read in a prompt of its own
+from its own text (`passages`), injections by its own text (`screener.injections`), it is read in a prompt of its own
 (`defenses.isolation`), `informative` and `text.forms.form` look at its own answer. Caches return what would be made
 anew; equal prompts are asked once, with equal replies. (2) So m changes take at most m votes from any class and give at
 most m to any. With `copies="once"` a class has as many votes as there can be passages among its voters of which no two
@@ -42,9 +42,8 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 
 from unpoison.core.reasons import Reason, quotable
-from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import read_apart
-from unpoison.defenses.options import CommonOptions
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots, count_by_source
 from unpoison.errors import InputError, OptionError
@@ -88,7 +87,7 @@ class Vote(Defense):
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
             says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
 
-    As every defense it also takes `prompt_injection`, `injection_model` and `limits` (`CommonOptions`).
+    As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -100,7 +99,7 @@ class Vote(Defense):
     calls = "k"
     certifies = True
     source = "this package, after Xiang et al., 2024"
-    tightens = {"least": "higher"}  # noqa: RUF012  nobody writes to it
+    client_options = {"least": "higher"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self,
@@ -111,9 +110,9 @@ class Vote(Defense):
         seconds: int = 4,
         copies: Literal["each", "once"] = "each",
         least: int = 1,
-        **common: Unpack[CommonOptions],
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(generator=generator, nli=nli, **common)
+        super().__init__(generator=generator, nli=nli, **shell)
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))
@@ -151,7 +150,7 @@ class Vote(Defense):
         ballots, result, voices = poll
         details = {"atomic_answers": list(ballots.answers), "votes": dict(result.votes)}
         if result.winner is None:
-            answer = abstention(screening, details)
+            answer = Answer.abstention(screening, details)
         else:
             answer = Answer(ballots.wording(result.winner, voices), screening, details=details)
         margin = min(result.margin, len(ballots.answers))

@@ -14,13 +14,13 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from unpoison.core import registry
 from unpoison.core.reasons import Reason
-from unpoison.defenses.admission import LONG, overlong
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Decision, Ingest
+from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among

@@ -16,7 +16,15 @@ from typing import Any, TypeVar, cast
 from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import OptionError, clip
 from unpoison.models.functions import FunctionGenerator, GeneratorFunction
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import (
+    CrossEncoder,
+    Encoder,
+    Generator,
+    InjectionClassifier,
+    LogProbabilities,
+    Models,
+    NLIModel,
+)
 
 __all__ = [
     "answer_judge",
@@ -28,6 +36,7 @@ __all__ = [
     "load_encoder",
     "load_generator",
     "load_injection_model",
+    "load_models",
     "load_nli",
     "weights_of",
 ]
@@ -153,6 +162,35 @@ def load_injection_model(spec: str) -> InjectionClassifier:
         graph = any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx"))
         spec = f"{'onnx' if graph else 'hf'}:{spec}"
     return _load("injection model", "injection_models", spec, INJECTION_MODELS)  # type: ignore[no-any-return]
+
+
+def load_models(**given: Any) -> Models:
+    """What a defense asks, each an object, a string of its form, or None.
+
+    Args:
+        given: By the names of `Models`; a generator may also be a function from messages to text.
+
+    Raises:
+        OptionError: No such form, or a language model without log-probabilities.
+        MissingExtraError: A form needs an extra that is not installed.
+    """
+    loaders = {
+        "encoder": load_encoder,
+        "nli": load_nli,
+        "cross_encoder": load_cross_encoder,
+        "language_model": load_generator,
+        "injection": load_injection_model,
+    }
+    models = {
+        name: loaders[name](value) if isinstance(value, str) and name in loaders else value
+        for name, value in given.items()
+    }
+    language_model = models.get("language_model")
+    if language_model is not None and not isinstance(language_model, LogProbabilities):
+        raise OptionError(
+            f"language_model {clip(given['language_model'])} gives no log-probabilities; use hf:NAME_OR_PATH"
+        )
+    return Models(**{**models, "generator": as_generator(given.get("generator"))})
 
 
 def best_reader() -> str:

@@ -21,7 +21,6 @@ from typing import Any, Literal, Self, TypeAlias
 
 import yaml
 
-from unpoison.core.registry import parse, read_options
 from unpoison.errors import OptionError, clip
 from unpoison.utils.checks import among, flag
 from unpoison.utils.fences import marker
@@ -109,6 +108,8 @@ class Style:
         """
         if isinstance(spec, cls):
             return spec
+        from unpoison.core.registry import parse, read_options
+
         name, texts = parse(str(spec))
         if name not in ("safe", "plain") or {"safe", "template"} & set(texts):
             raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {clip(spec)}")

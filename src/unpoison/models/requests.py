@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Generator as PyGenerator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.models.prompts import Prompt
-from unpoison.text.answers import Relation
 from unpoison.types import Query, Reply, Screening
 
 __all__ = [
@@ -48,6 +47,9 @@ __all__ = [
     "retrieve",
     "together",
 ]
+
+if TYPE_CHECKING:
+    from unpoison.text.answers import Relation
 
 T = TypeVar("T")
 

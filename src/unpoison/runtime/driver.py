@@ -13,16 +13,17 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from unpoison.errors import DeadlineError, ModelError, OptionError, UnpoisonError
+from unpoison.errors import DeadlineError, ModelError, UnpoisonError
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
 from unpoison.runtime.flows import as_requests, explain_error
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
+from unpoison.runtime.limits import Limits
 from unpoison.types import Call, Reply
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
@@ -33,42 +34,6 @@ T = TypeVar("T")
 
 _LEAVE = 1.0
 """Seconds that cancelled asynchronous calls have to end before they are left behind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The bounds of one answer.
-
-    Attributes:
-        in_flight: Model calls that may run at the same time.
-        deadline: Seconds for the whole answer, None for no bound. A computation on this machine (a local encoder or
-            NLI model) is not interrupted: `screen` and `answer` return late, or raise at the next call.
-        timeout: Seconds for one call, after which it counts as failed and may be retried; None for no bound but the
-            deadline. A local model that takes all prompts in one call may use the whole deadline.
-        retries: How often a call that may succeed later is tried again.
-        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a time.
-        longest_wait: No single wait is longer than this, whatever the server asks.
-    """
-
-    in_flight: int = 32
-    deadline: float | None = 120.0
-    timeout: float | None = 60.0
-    retries: int = 3
-    backoff: float = 0.5
-    longest_wait: float = 30.0
-
-    def __post_init__(self) -> None:
-        if self.in_flight < 1:
-            raise OptionError(f"in_flight must be at least 1, got {self.in_flight}")
-        if self.retries < 0:
-            raise OptionError(f"retries must be 0 or more, got {self.retries}")
-        for name in ("deadline", "timeout"):
-            seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
-                raise OptionError(f"{name} must be positive seconds or None, got {seconds}")
-        for name in ("backoff", "longest_wait"):
-            if not getattr(self, name) >= 0:
-                raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
 
 
 _DEFAULT_LIMITS = Limits()

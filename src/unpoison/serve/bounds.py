@@ -15,8 +15,8 @@ import numpy as np
 
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import spans_at
-from unpoison.defenses.admission import LONG
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.screener.admission import LONG
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 from unpoison.utils.checks import at_least
 

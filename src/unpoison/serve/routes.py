@@ -18,9 +18,9 @@ from starlette.responses import StreamingResponse
 
 from unpoison import __version__
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
-from unpoison.defenses.streaming import Event
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
+from unpoison.screener.streaming import Event
 from unpoison.serve.metrics import CONTENT_TYPE_LATEST
 from unpoison.serve.replies import Json, failure_reply
 from unpoison.serve.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest

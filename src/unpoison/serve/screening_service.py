@@ -13,11 +13,11 @@ from fastapi import Depends, Request
 
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
-from unpoison.defenses.streaming import Event
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
+from unpoison.screener.streaming import Event
 from unpoison.serve.bounds import Bounds, cut, merge_screenings, rounds
 from unpoison.serve.logs import Record, Sampler
 from unpoison.serve.metrics import Metrics

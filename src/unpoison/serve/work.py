@@ -22,8 +22,8 @@ from threading import Condition, Thread
 from typing import Any, TypeVar, cast
 
 from unpoison.defenses.base import Defense
-from unpoison.defenses.streaming import Event
 from unpoison.runtime.driver import arun, run
+from unpoison.screener.streaming import Event
 from unpoison.types import Answer, Call, Passage, Query, Screening
 from unpoison.utils.threads import STOP, settle
 from unpoison.utils.tracing import span

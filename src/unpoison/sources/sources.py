@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -21,6 +22,9 @@ from unpoison.utils.lru_cache import LRUCache
 __all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 
 T = TypeVar("T")
+
+READING = "unpoison.defenses.vote"
+"""What reads passages for `learn(method="agreement")`: a room above, loaded by name when it is asked to."""
 
 PAUSE = 10.0
 """Seconds until a history that was unavailable is tried again."""
@@ -226,11 +230,9 @@ class Sources:
             yield question_hash(read.question or ""), read.outcomes([self.origin(one) for one in read.passages])
 
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
-        from unpoison.defenses.vote import answers_by_origin  # reading is the business of a room above
-
         if generator is None:
             raise OptionError('method="agreement" reads passages: give a generator, such as "reader"')
-        read = list(answers_by_origin(rows, self, generator))
+        read = list(import_module(READING).answers_by_origin(rows, self, generator))
         for (question, _), found in zip(read, outcomes([answers for _, answers in read])):
             yield question_hash(question), found
 

@@ -23,8 +23,9 @@ from unpoison.models.loading import as_generator, can_write, load_encoder
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.driver import arun, run
 from unpoison.runtime.flows import as_flow, result_of
+from unpoison.runtime.limits import Limits
 from unpoison.text.normalisation import separate_words
 from unpoison.types import MAX_PASSAGES, Reply
 from unpoison.utils.checks import at_least, flag

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict, get_type_hints
 
 from unpoison.models.protocols import Encoder, Generator
-from unpoison.runtime.driver import Limits
+from unpoison.runtime.limits import Limits
 
 __all__ = ["DirectOptions", "ModelOptions", "RetrievalOptions", "SearchOptions", "WriterOptions", "state_options"]
 

@@ -21,7 +21,8 @@ from unpoison.io.journal import Journal, read_rows
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import run
+from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import parallel_map
 
 __all__ = [

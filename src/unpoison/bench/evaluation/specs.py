@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from unpoison.bench.attacks.base import Attack
@@ -44,7 +43,7 @@ def takes(kind: str, spec: str, option: str) -> bool:
     Raises:
         UnknownNameError: No such name.
     """
-    return option in inspect.signature(_class(kind, spec)).parameters
+    return option in registry.parameters(_class(kind, spec))
 
 
 def sees_context(spec: str) -> bool:

@@ -20,7 +20,7 @@ from unpoison.bench.evaluation.timelines import Timeline, add_time, craft_steps,
 from unpoison.errors import InputError, clip
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
-from unpoison.runtime.driver import Limits
+from unpoison.runtime.limits import Limits
 
 __all__ = ["ATTACKS", "StepRecord", "StreamResult", "StreamStudy", "run_stream", "run_study"]
 

@@ -10,29 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Clause, Reason, quotable
+from unpoison.core.verdicts import Action
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
 from unpoison.defenses.guard.votes import Opinion
-from unpoison.defenses.injections import MIN_WORDS, hidden_spans
+from unpoison.screener.injections import MIN_WORDS, hidden_spans
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import respell
 from unpoison.types import Passage, Span
 
-__all__ = ["ACTIONS", "REMARKABLE", "Action", "CheckScores", "Checks", "check_reason", "reasons"]
+__all__ = ["REMARKABLE", "CheckScores", "Checks", "check_reason", "reasons"]
 
 Matrix = NDArray[np.float64]
-
-Action = Literal["drop", "redact", "flag", "keep"]
-"""Drop the passage; keep it without what was found; keep it and say so; or do not look."""
-
-ACTIONS = ("drop", "redact", "flag", "keep")
 
 DEFAULT_DAMAGE = 0.02
 """At this damage a check of its own scale drops what is above its own threshold."""
@@ -69,13 +65,13 @@ class Checks:
         actions: What becomes of what `hidden`, `gibberish` and `crafted` find.
         model: Of `crafted`.
         threshold: Above which something is done, on the scale of `crafted`, in [0, 1].
-        company: Whether `crafted` may look at the other passages.
+        use_neighbors: Whether `crafted` may look at the other passages.
     """
 
     def __init__(
-        self, actions: Mapping[str, Action], model: Crafted, threshold: float, *, company: bool = True
+        self, actions: Mapping[str, Action], model: Crafted, threshold: float, *, use_neighbors: bool = True
     ) -> None:
-        self.actions, self.model, self.threshold, self.company = actions, model, threshold, company
+        self.actions, self.model, self.threshold, self.use_neighbors = actions, model, threshold, use_neighbors
         self._usual = _log_odds(model.threshold(DEFAULT_DAMAGE))
 
     def hidden(self, passages: Sequence[Passage]) -> dict[int, tuple[Span, ...]]:
@@ -120,7 +116,9 @@ class Checks:
         k, meanings = len(texts), list(strange.values())
         more = [meant.text for meant in meanings]
         readings = tuple(strange)
-        crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], readings=readings, company=self.company)
+        crafted = self.model.judge(
+            question, [*texts, *more], [*bodies, *more], readings=readings, use_neighbors=self.use_neighbors
+        )
         if not strange:
             return crafted
         at, plain = np.array(list(strange)), crafted.alone[k:]

@@ -171,7 +171,7 @@ class Crafted:
         bodies: Sequence[str] | None = None,
         *,
         readings: Sequence[int] = (),
-        company: bool = True,
+        use_neighbors: bool = True,
     ) -> Judgement:
         """Judge the texts of a question.
 
@@ -180,8 +180,8 @@ class Crafted:
             texts: The readings of k passages.
             bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
                 own, and not as a part of the whole: headlines state things head-on whoever writes them.
-            readings: The last texts are other readings of texts before them, of these; they are nobody's company.
-            company: Whether the texts before are each other's.
+            readings: The last texts are other readings of texts before them, of these; nothing is compared with them.
+            use_neighbors: Whether each text is compared with the others.
 
         Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
         """
@@ -191,7 +191,7 @@ class Crafted:
         bodies = [body or text for text, body in zip(texts, bodies, strict=True)]
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
-        k, known, among = len(texts), words_of(parts), len(texts) - len(readings) if company else 0
+        k, known, among = len(texts), words_of(parts), len(texts) - len(readings) if use_neighbors else 0
         wanted, spoken = QuestionTerms.of(words_of([question])[0]), TextWords.of(known)
         rows = np.column_stack([np.concatenate(each(parts, self.styles)), beside(wanted, spoken)])
         short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)

@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.reasons import Reason
-from unpoison.core.verdicts import without
-from unpoison.defenses.base import Defense, SourcesOption
+from unpoison.core.verdicts import ACTIONS, Action, without
+from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.claims import (
     MAX_READ,
     SHARE,
@@ -33,7 +33,7 @@ from unpoison.defenses.claims import (
     claims_of,
     read_statements,
 )
-from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, CheckScores, reasons
+from unpoison.defenses.guard.checks import Checks, CheckScores, reasons
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.redaction import Redaction, redact_passages
@@ -47,16 +47,13 @@ from unpoison.defenses.guard.sources import (
     verdicts_by_origin,
 )
 from unpoison.defenses.guard.votes import Opinion, ambiguous, answer_by_vote, compare_answers, majority_passage
-from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.errors import OptionError
-from unpoison.models.functions import GeneratorFunction
-from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
+from unpoison.models.protocols import Encoder, NLIModel
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
-from unpoison.utils.checks import among, flag, within
+from unpoison.utils.checks import among, within
 
 __all__ = ["Guard"]
 
@@ -90,35 +87,36 @@ class Guard(Defense):
         crafted: The same for what looks written for this question; None as `action`.
         action: For `gibberish` and `crafted`: `drop`, `redact`, `flag` or `keep`. With `redact` give a model
             `Screening.texts`.
-        consult: With `nli`, when to compare the passages' answers (`defenses.guard.votes`): where the checks are
-            `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
-            the notes say how many were made.
-        alone: Let no check compare passages, so that no planted passage can make an honest one suspicious
-            (`defenses.guard.votes`).
-        answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
-            by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
-        generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
-            every screening, for what is contested.
-        nli: Judges which answers contradict each other. Without it no answers are compared.
+        answer: `kept` answers from the kept passages. `guaranteed` compares no passages, so that none can make another
+            suspicious, then votes over what each says by itself, in the generator's words: `Answer.guarantee` says how
+            many planted passages that withstands (`defenses.guard.votes`).
+        nli: Judges which answers contradict each other, where the checks are in doubt; costs one call of the generator
+            for each passage that is still kept. Without it no answers are compared.
         encoder: Compares passages where answers are compared with `nli`; the checks use none.
-        injection_model: A classifier that finds prompt injections instead of the built-in one.
-        sources: Who says so: a policy and a history (`unpoison.Sources`, a path, a mapping). Then each source has one
-            voice, what contradicts sources that count goes, and what agrees with them stays, however it is written.
-        claims: Whether passages are read one by one for what they claim: `auto` with a reader, and with any other
-            generator where `sources` are given (one call for each passage); `always`; `never`.
         on_dispute: Where sources contradict each other, `show` both sides in one sentence, answer as the weightier one
             does (`majority`), or `abstain`.
-        limits: Bounds on the model calls.
+
+    As every defense it also takes the options of the shell (`ShellOptions`). With `sources` each source has one voice,
+    what contradicts sources that count goes, and what agrees with them stays, however it is written. What passages
+    claim is read by a reader always, by any other `generator` where `sources` are given (one call for each passage).
 
     Raises:
         OptionError: An option out of its range.
+
+    Attributes:
+        claims: When passages are read for what they claim: `auto` as above, `always`, `never` (`bench.ablations`).
+        consult: With `nli`, when answers are compared: where the checks are `ambiguous`, `always`, `never`.
+        independent: Whether no check compares passages.
     """
 
     name = "guard"
     summary = "drops what no honest text has and what is written for the question, at a stated damage"
     calls = "1"
     source = "this package"
-    tightens = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
+    client_options = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
+    claims: Literal["auto", "always", "never"] = "auto"
+    consult: Literal["ambiguous", "always", "never"] = "ambiguous"
+    independent: bool = False
 
     def __init__(
         self,
@@ -126,39 +124,24 @@ class Guard(Defense):
         damage: float = 0.02,
         threshold: float | None = None,
         hidden: Action = "redact",
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: Action = "redact",
         gibberish: Action | None = None,
         crafted: Action | None = None,
         action: Action = "drop",
-        consult: Literal["ambiguous", "always", "never"] = "ambiguous",
-        alone: bool = False,
         answer: Literal["kept", "guaranteed"] = "kept",
-        generator: Generator | GeneratorFunction | str | None = None,
         nli: NLIModel | str | None = None,
         encoder: Encoder | str | None = None,
-        injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
-        claims: Literal["auto", "always", "never"] = "auto",
         on_dispute: Literal["show", "majority", "abstain"] = "show",
-        limits: Limits | None = None,
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or ("lexical" if nli is not None else None),
-            generator=generator,
-            nli=nli,
-            prompt_injection=prompt_injection,
-            injection_model=injection_model,
-            sources=sources,
-            limits=limits,
-        )
-        self.claims = among("claims", claims, ("auto", "always", "never"))
+        shell["prompt_injection"] = prompt_injection
+        super().__init__(encoder=encoder or ("lexical" if nli is not None else None), nli=nli, **shell)
         self.on_dispute = among("on_dispute", on_dispute, ("show", "majority", "abstain"))
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
-        self.consult = among("consult", consult, ("ambiguous", "always", "never"))
         self.action = among("action", action, ACTIONS)
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
-        self.alone = flag("alone", alone) or self.certifies
+        self.independent = self.independent or self.certifies
         self.damage = damage
         bar = Crafted.load().threshold(damage)
         self.threshold = bar if threshold is None else within("threshold", threshold, 0.0, 1.0)
@@ -167,7 +150,7 @@ class Guard(Defense):
             "gibberish": self.action if gibberish is None else among("gibberish", gibberish, ACTIONS),
             "crafted": self.action if crafted is None else among("crafted", crafted, ACTIONS),
         }
-        self.checks = Checks(actions, Crafted.load(), self.threshold, company=not self.alone)
+        self.checks = Checks(actions, Crafted.load(), self.threshold, use_neighbors=not self.independent)
 
     def with_threshold(self, threshold: float) -> Self:
         """The same defense, whose checks act above another probability.
@@ -177,7 +160,7 @@ class Guard(Defense):
         """
         other, checks = copy(self), self.checks
         other.threshold = within("threshold", threshold, 0.0, 1.0)
-        other.checks = Checks(checks.actions, checks.model, other.threshold, company=checks.company)
+        other.checks = Checks(checks.actions, checks.model, other.threshold, use_neighbors=checks.use_neighbors)
         return other
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -196,7 +179,7 @@ class Guard(Defense):
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
         look, cut = self._run_checks(query, passages)
-        if self.alone:
+        if self.independent:
             return self._build_screening(query, cut, cut.probability, reasons(look, cut, passages), look.by_check), None
         voices = voices_of(self.sources, query.text, cut.passages)
         opinion = yield from self._opinion(query, look, cut, voices)

@@ -6,34 +6,22 @@ screening of the others into a screening of all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.defenses.injections import BUILT_IN, MAX_QUOTE_CHARS, Detector, InjectionPolicy, Injections, injections_in
-from unpoison.defenses.voices import Hearing, select_passages
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Action, Evidence, Span, Verdict, merge_spans
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
-from unpoison.sources import Sources
-from unpoison.types import (
-    Answer,
-    Evidence,
-    Passage,
-    Query,
-    Screening,
-    Span,
-    Verdict,
-    as_passages,
-    as_query,
-    merge_spans,
-)
+from unpoison.screener.injections import BUILT_IN, MAX_QUOTE_CHARS, Detector, Injections, injections_in
+from unpoison.screener.positions import Because, put_back
+from unpoison.sources.sources import Sources
 
-__all__ = ["LONG", "Admitted", "Because", "admit", "overlong", "put_back"]
+__all__ = ["LONG", "Admitted", "admit", "overlong"]
 
 LONG = 20_000
 """Characters of a passage beyond which one planted sentence hardly weighs: the service judges longer ones
@@ -43,6 +31,36 @@ MAX_NOTES = 10
 """Passages whose hiding is told one by one."""
 
 BLOCKED = Reason.of("sources.blocked")
+
+
+class Selection(NamedTuple):
+    """Which passages a defense reads at all.
+
+    Attributes:
+        read: Their positions, rising.
+        blocked: Those whose source is blocked.
+        copies: Those that repeat another of their source word for word, and which.
+    """
+
+    read: tuple[int, ...]
+    blocked: tuple[int, ...] = ()
+    copies: Mapping[int, int] = {}
+
+
+def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Selection:
+    """Drops passages of blocked sources, and exact duplicates of one source."""
+    if sources is None:
+        return Selection(tuple(range(len(passages))))
+    first: dict[tuple[str, str | None, str], int] = {}
+    blocked, copies = [], {}
+    for i, passage in enumerate(passages):
+        if sources.blocks(passage):
+            blocked.append(i)
+            continue
+        place = first.setdefault((sources.origin(passage), passage.title, passage.text), i)
+        if place != i:
+            copies[i] = place
+    return Selection(tuple(first.values()), tuple(blocked), copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +73,15 @@ class Admitted:
             trusted are out.
         given: The caller's query and passages.
         notes: What was hidden, and which embeddings are not used.
-        heard: Whose sources are heard.
-        injections: What the passages that are heard inject, where that is looked at.
+        selected: Which passages are read.
+        injections: What the passages that are selected inject, where that is looked at.
     """
 
     query: Query
     passages: tuple[Passage, ...]
     given: tuple[Query, tuple[Passage, ...]]
     notes: tuple[str, ...]
-    heard: Hearing
+    selected: Selection
     injections: Injections | None = None
 
     @property
@@ -75,9 +93,9 @@ class Admitted:
         """The caller's own question and passages in the defense's screening, and the notes."""
         query, passages = self.given
         if self.injections is not None:
-            screening = _with_injections(screening, self.injections, tuple(passages[i] for i in self.heard.read))
-        blocked = dict.fromkeys(self.heard.blocked, Because(BLOCKED))
-        screening = put_back(screening, passages, self.heard.read, blocked, self.heard.copies)
+            screening = _with_injections(screening, self.injections, tuple(passages[i] for i in self.selected.read))
+        blocked = dict.fromkeys(self.selected.blocked, Because(BLOCKED))
+        screening = put_back(screening, passages, self.selected.read, blocked, self.selected.copies)
         evidence = (
             replace(screening.evidence, notes=(*screening.evidence.notes, *self.notes))
             if self.notes
@@ -97,7 +115,7 @@ def admit(
     *,
     verbatim: bool = False,
     trust_embeddings: bool = True,
-    prompt_injection: InjectionPolicy = "keep",
+    prompt_injection: Action = "keep",
     detector: Detector = BUILT_IN,
     sources: Sources | None = None,
 ) -> Flow[Admitted]:
@@ -116,17 +134,17 @@ def admit(
         sources: Who is blocked, and who repeats himself.
     """
     question, given = as_query(query), as_passages(passages)
-    heard = select_passages(sources, given)
-    spoken = tuple(given[i] for i in heard.read)
+    selected = select_passages(sources, given)
+    spoken = tuple(given[i] for i in selected.read)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in spoken)
-        notes = (*_too_long(given), *_unheard(heard, len(given)))
-        return Admitted(replace(question, verbatim=True), whole, (question, given), notes, heard)
+        notes = (*_too_long(given), *_not_read(selected, len(given)))
+        return Admitted(replace(question, verbatim=True), whole, (question, given), notes, selected)
     notes = (
         *_hidden(question, given),
         *_too_long(given),
         *_cut(given, getattr(encoder, "longest", None)),
-        *_unheard(heard, len(given)),
+        *_not_read(selected, len(given)),
     )
     injections = None
     if prompt_injection != "keep":
@@ -149,7 +167,7 @@ def admit(
         alone = trust_embeddings and getattr(encoder, "per_set", False) and unused < sum(brought)
         instead = "they are compared by their words" if alone else "the texts were encoded here"
         notes = (*notes, f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}")
-    return Admitted(*read, (question, given), notes, heard, injections)
+    return Admitted(*read, (question, given), notes, selected, injections)
 
 
 def _with_injections(screening: Screening, injections: Injections, passages: tuple[Passage, ...]) -> Screening:
@@ -197,11 +215,11 @@ def _overlap(span: Span, other: Span) -> bool:
     return span.field == other.field and span.start < other.end and other.start < span.end
 
 
-def _unheard(heard: Hearing, k: int) -> tuple[str, ...]:
+def _not_read(selected: Selection, k: int) -> tuple[str, ...]:
     """How many passages are of blocked sources, and how many are repetitions, in sentences."""
-    notes = [f"not read, for a blocked source: {len(heard.blocked)} of {k} passages"] if heard.blocked else []
-    if heard.copies:
-        notes.append(f"not read again, as a source repeats itself: {len(heard.copies)} of {k} passages")
+    notes = [f"not read, for a blocked source: {len(selected.blocked)} of {k} passages"] if selected.blocked else []
+    if selected.copies:
+        notes.append(f"not read again, as a source repeats itself: {len(selected.copies)} of {k} passages")
     return tuple(notes)
 
 
@@ -247,124 +265,3 @@ def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
     if len(hiding) > MAX_NOTES:
         notes.append(f"{len(hiding) - MAX_NOTES} more passages hide something")
     return tuple(notes)
-
-
-ANSWERING = "answering"
-"""The positions of the passages that answered; where it is given, all flat arrays go by these passages alone."""
-
-_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
-
-
-class Because(NamedTuple):
-    """Why a passage was left out, and which parts of it are the reason."""
-
-    reason: Reason
-    spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The way from the positions of what was read to those of all.
-
-    Attributes:
-        read: Where each passage that was read stands, rising.
-        copies: Where copies stand, and of which passage they are one.
-        k: How many there are in all.
-    """
-
-    read: Sequence[int]
-    copies: Mapping[int, int]
-    k: int
-
-    def of(self, positions: Sequence[int]) -> tuple[int, ...]:
-        """The same passages and their copies, rising."""
-        here = {self.read[i] for i in positions}
-        return tuple(sorted(here | {copy for copy, first in self.copies.items() if first in here}))
-
-    def text(self, text: str) -> str:
-        """A sentence whose "passage 2, 3" count only what was read."""
-
-        def renumber(match: re.Match[str]) -> str:
-            numbers = [int(number) for number in match[1].split(", ")]
-            return "passage " + ", ".join(str(self.read[n]) if n < len(self.read) else str(n) for n in numbers)
-
-        return _NAMED.sub(renumber, text)
-
-    def reason(self, reason: Reason) -> Reason:
-        """A reason whose positions count only what was read."""
-        return reason.remap(lambda n: self.read[n] if n < len(self.read) else n, self.text)
-
-    def arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        if ANSWERING not in arrays:
-            return {name: self._array(name, array) for name, array in arrays.items()}
-        spread = {name: self._array(name, array) if array.ndim > 1 else array for name, array in arrays.items()}
-        return {**spread, ANSWERING: np.array(self.read, int)[arrays[ANSWERING]]}
-
-    def _array(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """An array by passage in the positions of all passages."""
-        if not array.ndim or any(size != len(self.read) for size in array.shape):
-            return array
-        whole = np.zeros((self.k,) * array.ndim, array.dtype)
-        if name == "speaker":  # its values are positions too
-            whole, array = np.arange(self.k), np.array(self.read, int)[array]
-        elif name == "clusters":
-            whole -= 1
-        elif name == "probability":
-            whole += 1
-        number = {place: i for i, place in enumerate(self.read)}
-        source = number | {copy: number[first] for copy, first in self.copies.items() if first in number}
-        at = sorted(source)
-        whole[np.ix_(*[at] * array.ndim)] = array[np.ix_(*[[source[i] for i in at]] * array.ndim)]
-        return whole
-
-
-def put_back(
-    screening: Screening,
-    passages: tuple[Passage, ...],
-    read: Sequence[int],
-    dropped: Mapping[int, Because],
-    copies: Mapping[int, int] | None = None,
-) -> Screening:
-    """The screening of the passages that were read as a screening of all.
-
-    Positions in reasons, notes, claims, contests and arrays become those of all passages. What was left out gets the
-    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1. A copy shares the fate of its
-    first, and stands behind it.
-
-    Args:
-        screening: Of the passages that were read.
-        passages: All of them.
-        read: The positions of what was read, rising.
-        dropped: What was left out and goes, by position.
-        copies: What was left out for being a copy, and of which position; every position is in one of the three.
-    """
-    if len(read) == len(passages):
-        return screening
-    places = _Places(read, copies or {}, len(passages))
-    lowest = min([0.0, *(v.score for v in screening.verdicts)])
-    verdicts = {i: Verdict(i, False, lowest, None, why.reason, why.spans) for i, why in dropped.items()}
-    for v in screening.verdicts:
-        verdicts[read[v.index]] = replace(v, index=read[v.index], reason=places.reason(v.reason))
-    for copy, first in places.copies.items():
-        verdicts[copy] = replace(verdicts[first], index=copy, reason=Reason.of("copies.copy", passage=first))
-    order = [copy for i in screening.kept_indices for copy in _with_copies(read[i], places.copies)]
-    ranks = {i: rank for rank, i in enumerate(order)}
-    return replace(
-        screening,
-        passages=passages,
-        verdicts=tuple(replace(verdicts[i], rank=ranks.get(i)) for i in range(len(passages))),
-        evidence=replace(
-            screening.evidence,
-            arrays=places.arrays(screening.evidence.arrays),
-            notes=tuple(places.text(note) for note in screening.evidence.notes),
-        ),
-        contested=tuple(
-            replace(contest, rivals=tuple(replace(r, passages=places.of(r.passages)) for r in contest.rivals))
-            for contest in screening.contested
-        ),
-        claims=tuple(replace(claim, passages=places.of(claim.passages)) for claim in screening.claims),
-    )
-
-
-def _with_copies(first: int, copies: Mapping[int, int]) -> list[int]:
-    return [first, *(copy for copy, of in copies.items() if of == first)]

@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from unpoison.core.answers import Answer
+from unpoison.core.screenings import Screening
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits, arun
-from unpoison.types import Answer, Screening
+from unpoison.runtime.driver import arun
+from unpoison.runtime.limits import Limits
 
 __all__ = ["Event", "stream_events", "whole"]
 

@@ -10,29 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.core.verdicts import Span, merge_spans, spans_of, without
+from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
 from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unsupported_language
 from unpoison.text.sentences import around, sentences
-from unpoison.types import Passage
 
 __all__ = [
     "BUILT_IN",
     "CLASSIFIER",
     "MAX_QUOTE_CHARS",
-    "POLICIES",
     "THRESHOLD",
     "Detector",
     "Injection",
-    "InjectionPolicy",
     "Injections",
     "WithoutInjections",
     "harmless",
@@ -222,10 +220,6 @@ def _says_something(passage: Passage) -> bool:
     return sum(any(map(str.isalnum, word)) for word in passage.reading.split()) >= MIN_WORDS
 
 
-InjectionPolicy = Literal["redact", "drop", "flag", "keep"]
-
-POLICIES = ("redact", "drop", "flag", "keep")
-
 MAX_NAMED = 10
 """Passages of one language that are named, where it cannot be judged."""
 
@@ -244,7 +238,7 @@ class Injections(NamedTuple):
         notes: What could not be judged.
     """
 
-    policy: InjectionPolicy
+    policy: Action
     probability: NDArray[np.float64]
     quotes: Mapping[int, str]
     passages: tuple[Passage, ...]
@@ -253,7 +247,7 @@ class Injections(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def injections_in(passages: Sequence[Passage], policy: InjectionPolicy, detector: Detector) -> Flow[Injections]:
+def injections_in(passages: Sequence[Passage], policy: Action, detector: Detector) -> Flow[Injections]:
     """Judge each passage by itself. O(n log n) time in the length of the texts.
 
     Args:

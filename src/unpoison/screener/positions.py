@@ -1,0 +1,138 @@
+"""The screening of the passages that a defense read, as one of all that the caller passed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.passages import Passage
+from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Span, Verdict
+
+__all__ = ["Because", "put_back"]
+
+ANSWERING = "answering"
+"""The positions of the passages that answered; where it is given, all flat arrays go by these passages alone."""
+
+_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
+
+
+class Because(NamedTuple):
+    """Why a passage was left out, and which parts of it are the reason."""
+
+    reason: Reason
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The way from the positions of what was read to those of all.
+
+    Attributes:
+        read: Where each passage that was read stands, rising.
+        copies: Where copies stand, and of which passage they are one.
+        k: How many there are in all.
+    """
+
+    read: Sequence[int]
+    copies: Mapping[int, int]
+    k: int
+
+    def of(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """The same passages and their copies, rising."""
+        here = {self.read[i] for i in positions}
+        return tuple(sorted(here | {copy for copy, first in self.copies.items() if first in here}))
+
+    def text(self, text: str) -> str:
+        """A sentence whose "passage 2, 3" count only what was read."""
+
+        def renumber(match: re.Match[str]) -> str:
+            numbers = [int(number) for number in match[1].split(", ")]
+            return "passage " + ", ".join(str(self.read[n]) if n < len(self.read) else str(n) for n in numbers)
+
+        return _NAMED.sub(renumber, text)
+
+    def reason(self, reason: Reason) -> Reason:
+        """A reason whose positions count only what was read."""
+        return reason.remap(lambda n: self.read[n] if n < len(self.read) else n, self.text)
+
+    def arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        if ANSWERING not in arrays:
+            return {name: self._array(name, array) for name, array in arrays.items()}
+        spread = {name: self._array(name, array) if array.ndim > 1 else array for name, array in arrays.items()}
+        return {**spread, ANSWERING: np.array(self.read, int)[arrays[ANSWERING]]}
+
+    def _array(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """An array by passage in the positions of all passages."""
+        if not array.ndim or any(size != len(self.read) for size in array.shape):
+            return array
+        whole = np.zeros((self.k,) * array.ndim, array.dtype)
+        if name == "speaker":  # its values are positions too
+            whole, array = np.arange(self.k), np.array(self.read, int)[array]
+        elif name == "clusters":
+            whole -= 1
+        elif name == "probability":
+            whole += 1
+        number = {place: i for i, place in enumerate(self.read)}
+        source = number | {copy: number[first] for copy, first in self.copies.items() if first in number}
+        at = sorted(source)
+        whole[np.ix_(*[at] * array.ndim)] = array[np.ix_(*[[source[i] for i in at]] * array.ndim)]
+        return whole
+
+
+def put_back(
+    screening: Screening,
+    passages: tuple[Passage, ...],
+    read: Sequence[int],
+    dropped: Mapping[int, Because],
+    copies: Mapping[int, int] | None = None,
+) -> Screening:
+    """The screening of the passages that were read as a screening of all.
+
+    Positions in reasons, notes, claims, contests and arrays become those of all passages. What was left out gets the
+    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1. A copy shares the fate of its
+    first, and stands behind it.
+
+    Args:
+        screening: Of the passages that were read.
+        passages: All of them.
+        read: The positions of what was read, rising.
+        dropped: What was left out and goes, by position.
+        copies: What was left out for being a copy, and of which position; every position is in one of the three.
+    """
+    if len(read) == len(passages):
+        return screening
+    places = _Places(read, copies or {}, len(passages))
+    lowest = min([0.0, *(v.score for v in screening.verdicts)])
+    verdicts = {i: Verdict(i, False, lowest, None, why.reason, why.spans) for i, why in dropped.items()}
+    for v in screening.verdicts:
+        verdicts[read[v.index]] = replace(v, index=read[v.index], reason=places.reason(v.reason))
+    for copy, first in places.copies.items():
+        verdicts[copy] = replace(verdicts[first], index=copy, reason=Reason.of("copies.copy", passage=first))
+    order = [copy for i in screening.kept_indices for copy in _with_copies(read[i], places.copies)]
+    ranks = {i: rank for rank, i in enumerate(order)}
+    return replace(
+        screening,
+        passages=passages,
+        verdicts=tuple(replace(verdicts[i], rank=ranks.get(i)) for i in range(len(passages))),
+        evidence=replace(
+            screening.evidence,
+            arrays=places.arrays(screening.evidence.arrays),
+            notes=tuple(places.text(note) for note in screening.evidence.notes),
+        ),
+        contested=tuple(
+            replace(contest, rivals=tuple(replace(r, passages=places.of(r.passages)) for r in contest.rivals))
+            for contest in screening.contested
+        ),
+        claims=tuple(replace(claim, passages=places.of(claim.passages)) for claim in screening.claims),
+    )
+
+
+def _with_copies(first: int, copies: Mapping[int, int]) -> list[int]:
+    return [first, *(copy for copy, of in copies.items() if of == first)]

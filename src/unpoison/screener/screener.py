@@ -1,0 +1,163 @@
+"""Runs a defense inside its shell: admission, injections, sources, limits, streaming, traces and learning.
+
+A defense is a flow from a question and passages to a screening. What callers pass in, and what becomes of their own
+passages around that flow, is the same for every defense and stands in this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query, as_passages, as_query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Action
+from unpoison.errors import OptionError
+from unpoison.models.protocols import Models
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import arun, run
+from unpoison.runtime.flows import as_flow, result_of
+from unpoison.runtime.limits import Limits
+from unpoison.screener.admission import Admitted, admit
+from unpoison.screener.injections import BUILT_IN, CLASSIFIER
+from unpoison.screener.learning import outcomes_of
+from unpoison.screener.streaming import Event, stream_events
+from unpoison.sources.sources import Sources
+from unpoison.utils.tracing import Mark, span
+
+__all__ = ["Screenable", "Screener"]
+
+
+class Screenable(Protocol):
+    """What the shell needs of a defense: two flows, its models, and the options of the shell."""
+
+    models: Models
+    limits: Limits
+    sources: Sources | None
+    learn: bool
+    trust_embeddings: bool
+    prompt_injection: Action
+    certifies: bool
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def verbatim(self) -> bool: ...
+
+    def screening(self, query: Query, passages: tuple[Passage, ...], /) -> Flow[Screening]: ...
+
+    def answering(self, query: Query, passages: tuple[Passage, ...], /) -> Flow[Answer]: ...
+
+
+class Screener:
+    """One defense in its shell; the methods are documented at `Defense`, which passes them on."""
+
+    def __init__(self, defense: Screenable) -> None:
+        self.defense = defense
+
+    def admit(self, query: str | Query, passages: Iterable[Any]) -> Flow[Admitted]:
+        """What the defense reads of what the caller passes."""
+        defense = self.defense
+        return admit(
+            query,
+            passages,
+            defense.models.encoder,
+            verbatim=defense.verbatim,
+            trust_embeddings=defense.trust_embeddings,
+            prompt_injection=defense.prompt_injection,
+            detector=BUILT_IN if defense.models.injection is None else CLASSIFIER,
+            sources=defense.sources,
+        )
+
+    def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
+        """The defense's screening of what is admitted, as one of all that the caller passed."""
+        entry = yield from self.admit(query, passages)
+        return entry.screening((yield from self._screening(entry)))
+
+    def answer_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
+        """The same for the defense's answer; where nothing is admitted it abstains."""
+        return (yield from self._answer_admitted((yield from self.admit(query, passages))))
+
+    def _screening(self, entry: Admitted) -> Flow[Screening]:
+        screening = yield from as_flow(self.defense.screening(entry.query, entry.passages), self.defense, "screening")
+        return result_of(screening, Screening, self.defense, "screening")
+
+    def _answer_admitted(self, entry: Admitted) -> Flow[Answer]:
+        if entry.refused:
+            answer = Answer.abstention((yield from self._screening(entry)))
+            if self.defense.certifies:
+                answer = replace(answer, guarantee=0, proof="no passage was let in: nothing was read")
+            return entry.answer(answer)
+        answer = yield from as_flow(self.defense.answering(entry.query, entry.passages), self.defense, "answering")
+        return entry.answer(result_of(answer, Answer, self.defense, "answering"))
+
+    def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
+        with span("screen", defense=self.defense.name) as mark:
+            screening, _ = run(self.screen_flow(query, passages), self.defense.models, self.defense.limits)
+            _trace_counts(screening, mark)
+        self.remember(screening)
+        return screening
+
+    async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
+        with span("screen", defense=self.defense.name) as mark:
+            screening, _ = await arun(self.screen_flow(query, passages), self.defense.models, self.defense.limits)
+            _trace_counts(screening, mark)
+        self.remember(screening)
+        return screening
+
+    def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
+        self.require_generator()
+        with span("answer", defense=self.defense.name) as mark:
+            answer, calls = run(self.answer_flow(query, passages), self.defense.models, self.defense.limits)
+            _trace_counts(answer.screening, mark)
+        self.remember(answer)
+        return replace(answer, calls=calls)
+
+    async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
+        self.require_generator()
+        with span("answer", defense=self.defense.name) as mark:
+            answer, calls = await arun(self.answer_flow(query, passages), self.defense.models, self.defense.limits)
+            _trace_counts(answer.screening, mark)
+        self.remember(answer)
+        return replace(answer, calls=calls)
+
+    def stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
+        self.require_generator()
+        asked, given = as_query(query), as_passages(passages)  # what cannot be used is said at once
+        entries = list[Admitted]()
+
+        def answer_flow() -> Flow[Answer]:
+            entries.append((yield from self.admit(asked, given)))
+            return (yield from self._answer_admitted(entries[0]))
+
+        def of_all(screening: Screening) -> Screening:
+            return entries[0].screening(screening)
+
+        return stream_events(answer_flow(), self.defense.models, self.defense.limits, of_all)
+
+    def remember(self, result: Screening | Answer) -> None:
+        """Write what came of each source into the history, where that is wanted (`learn`)."""
+        if self.defense.learn and self.defense.sources is not None:
+            screening = result.screening if isinstance(result, Answer) else result
+            self.defense.sources.record(screening.query, outcomes_of(result, self.defense.sources))
+
+    def require_generator(self) -> None:
+        """Refuse to answer without one.
+
+        Raises:
+            OptionError: The defense has no generator.
+        """
+        if self.defense.models.generator is None:
+            raise OptionError(
+                f"{type(self.defense).__name__} was given no generator, so it can screen but not answer; "
+                "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
+            )
+
+
+def _trace_counts(screening: Screening, mark: Mark) -> None:
+    """Tell the trace what became of the passages."""
+    mark("passages", len(screening.passages))
+    mark("dropped", len(screening.dropped_indices))
