@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_choosing_a_filter_changes_the_list(browser: str, html: Path, tmp_path: 
 
 def test_hostile_text_is_shown_and_does_not_run(browser: str, html: Path, tmp_path: Path) -> None:
     document = opened(browser, html, tmp_path, "#defense=vanilla&search=onerror&open")
-    assert "<title>unpoison: poisoning test</title>" in document
+    assert "<title>unpoison: evaluation</title>" in document
     assert not re.search(r"<img", document)
     first = shown(document)[0]
     assert HOSTILE in unescape(first)
@@ -121,7 +121,7 @@ def test_half_a_run_opens_and_says_so(browser: str, tmp_path: Path) -> None:
 
 
 BROAD = (
-    "[...document.querySelectorAll('table, svg, pre, .key, li')].filter((node) => "
+    "[...document.querySelectorAll('table, svg, pre, li')].filter((node) => "
     "node.getBoundingClientRect().right > innerWidth + 1 || (node.tagName === 'TABLE' && "
     "node.parentElement.scrollWidth > node.parentElement.clientWidth + 1)).length"
 )
@@ -132,7 +132,6 @@ def test_nothing_is_broader_than_the_page(browser: str, html: Path, tmp_path: Pa
     with tab_with(browser, html.as_uri(), tmp_path) as tab:
         tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        assert tab.evaluate("document.querySelectorAll('details.part[open]').length") == 0
         tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert tab.evaluate(BROAD) == 0
@@ -140,18 +139,3 @@ def test_nothing_is_broader_than_the_page(browser: str, html: Path, tmp_path: Pa
         assert not tab.complaints
         dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (dark == "rgb(20, 24, 28)") is (scheme == "dark")
-
-
-def test_a_link_unfolds_its_part_and_printing_leaves_folded_parts_out(browser: str, html: Path, tmp_path: Path) -> None:
-    with tab_with(browser, html.as_uri(), tmp_path) as tab:
-        tab.evaluate("document.querySelector('nav a[href=\"#results\"]').click()")
-        tab.wait_for("document.getElementById('results').closest('details').open")
-        tab.call("Emulation.setEmulatedMedia", media="print")
-        shown = "[...document.querySelectorAll('.part')].filter((p) => getComputedStyle(p).display !== 'none').length"
-        assert tab.evaluate(shown) == 1
-        assert tab.evaluate("getComputedStyle(document.querySelector('.signed')).display") == "grid"
-        tab.call("Emulation.setDeviceMetricsOverride", width=600, height=900, deviceScaleFactor=1, mobile=False)
-        for selector, name, value in ((".scroll", "overflowX", "visible"), (".scroll tr", "display", "table-row")):
-            style = f"getComputedStyle(document.querySelector('details[open] {selector}')).{name}"
-            assert tab.evaluate(style) == value  # a table on paper is a table, and none of it is cut off
-        assert b64decode(tab.call("Page.printToPDF")["data"]).startswith(b"%PDF")

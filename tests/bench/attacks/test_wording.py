@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.evaluation.specs import attack_name, wording
+from unpoison.bench.evaluation.specs import wording
 from unpoison.core import registry
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -46,5 +46,3 @@ def test_an_attack_plants_whose_words_it_says(name: str) -> None:
 
 def test_only_texts_of_an_attacks_authors_go_without_a_label() -> None:
     assert [name for name in NAMES if not wording(name)] == ["published"]
-    assert attack_name("authchain") == "authchain (our wording)"
-    assert attack_name("published:attack=tan") == "published:attack=tan"

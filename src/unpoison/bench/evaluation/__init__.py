@@ -7,66 +7,35 @@ for summary in summarise(run.cells):
 
 from __future__ import annotations
 
-from unpoison.algorithms.intervals import Difference, Estimate, mcnemar_exact, paired_bootstrap, wilson
-from unpoison.bench.evaluation.contexts import Candidate, Context, clean_contexts, context_from_labels
+from unpoison.algorithms.intervals import Estimate, wilson
+from unpoison.bench.evaluation.contexts import Context, clean_contexts, context_from_labels
 from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.bench.evaluation.examples import Example, LabelledPassage, Loaded, Problem
+from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.injection import (
-    middle,
-    poison_candidates,
-    pool,
-    prepend,
-    replace_at,
-    replace_last,
-    retrieve,
-    retrieve_corpus,
-)
-from unpoison.bench.evaluation.matchers import MATCHERS, Matcher, matcher
-from unpoison.bench.evaluation.records import Cell, Record, Tally, auroc, tally
+from unpoison.bench.evaluation.injection import poison_candidates, prepend, replace_at
+from unpoison.bench.evaluation.matchers import matcher
+from unpoison.bench.evaluation.records import Tally, auroc, tally
 from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.runs import Run, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.summary import Comparison, Summary, compare, summarise
+from unpoison.bench.evaluation.summary import summarise
 
 __all__ = [
-    "MATCHERS",
-    "Candidate",
-    "Cell",
-    "Comparison",
     "Context",
-    "Difference",
     "Estimate",
     "Example",
     "Grid",
-    "LabelledPassage",
-    "Loaded",
-    "Matcher",
-    "Problem",
-    "Record",
-    "Run",
     "Runner",
     "Scenario",
-    "Summary",
     "Tally",
     "auroc",
     "clean_contexts",
-    "compare",
     "context_from_labels",
     "load",
     "load_passages",
     "matcher",
-    "mcnemar_exact",
-    "middle",
-    "open_run",
-    "paired_bootstrap",
     "poison_candidates",
-    "pool",
     "prepend",
     "replace_at",
-    "replace_last",
-    "retrieve",
-    "retrieve_corpus",
     "summarise",
     "tally",
     "wilson",

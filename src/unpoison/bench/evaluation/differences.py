@@ -23,7 +23,6 @@ __all__ = [
     "REFERENCE",
     "Differences",
     "codes",
-    "in_words",
     "injection_difference",
     "measurable",
     "same_model",
@@ -83,14 +82,6 @@ def shortfalls(variant: str, spec: str, *, over_time: bool = False) -> tuple[str
     """In what a variant is not what it is named after."""
     return (SHORT_OF_CODE[over_time],) if variant == REFERENCE and parse(spec)[0] == "radar" else ()
 
-
-_MODEL_NAMES = {
-    "extractive": "the extractive reader",
-    "reader": "the small reader",
-    "reader-base": "the larger reader",
-    "lexical": "the lexical model",
-    "bm25": "BM25",
-}
 
 _SAME = {
     "contriever": re.compile(r"facebook/contriever(?:-msmarco)?$"),
@@ -187,11 +178,6 @@ def injection_difference(source: str, attack: str) -> str:
     theirs = wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "in our words"})
     differs = theirs.get("replayed", "") if options.get("replay") else theirs["differs"]
     return f"injection: {differs}" if differs else ""
-
-
-def in_words(model: str) -> str:
-    """An option string as a reader calls the model."""
-    return _MODEL_NAMES.get(model, model)
 
 
 def same_model(ours: str, theirs: str) -> bool:

@@ -11,7 +11,6 @@ from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models.loading import can_write
 
 __all__ = [
-    "attack_name",
     "check_spec",
     "make_attack",
     "sees_context",
@@ -96,12 +95,6 @@ def wording(spec: str) -> str:
     """
     attack, options = _crafting(spec)
     return f"the words of {options['replay']}'s code" if options.get("replay") else WORDINGS[attack.wording]
-
-
-def attack_name(spec: str) -> str:
-    """An attack with the label of its wording, where it has one."""
-    label = wording(spec)
-    return f"{spec} ({label})" if label else spec
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

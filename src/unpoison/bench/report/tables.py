@@ -104,7 +104,7 @@ def summary_tables(report: Report, *, short: bool = False) -> list[Table]:
         rows = []
         for i, summary in enumerate(group):
             cells = [(MEASURES[name], of_rows[i]) for _, name, of_rows in columns]
-            figures = [figure(cell and cell[kind.name], kind, short=short) for kind, cell in cells]
+            figures = [figure(cell[kind.name] if cell else None, kind, short=short) for kind, cell in cells]
             rows.append((summary.scenario.defense, *([] if short else [_questions(summary)]), *figures))
         names = ["defense", *([] if short else ["n"])]
         hints = ["the option string", "questions measured; failed ones stay in the denominator of answers"][
