@@ -69,13 +69,19 @@ def variants(spec: str, *, over_time: bool = False) -> dict[str, str]:
         `paper` and `reference`; only "" for a defense that has no variants, or where the option string names one.
     """
     name, options = parse(spec)
-    if name not in _REFERENCE or {"mode", "rule"} & set(options):
+    method = _method(spec)
+    if method not in _REFERENCE or {"mode", "rule"} & set(options):
         return {"": spec}
-    as_printed = {"rule": "paper"} if name == "ragdefender" and options.get("hops") == "multi" else {}
+    as_printed = {"rule": "paper"} if method == "ragdefender" and options.get("hops") == "multi" else {}
     return {
         PAPER: format_spec(name, {**options, **as_printed}),
-        REFERENCE: format_spec(name, {**options, **_REFERENCE[name], **(_OVER_TIME if over_time else {})}),
+        REFERENCE: format_spec(name, {**options, **_REFERENCE[method], **(_OVER_TIME if over_time else {})}),
     }
+
+
+def _method(spec: str) -> str:
+    """The name of a defense, or of the method that is ablated: `trustrag` of `trustrag-ablation:ngram=false`."""
+    return parse(spec)[0].removesuffix("-ablation")
 
 
 def shortfalls(variant: str, spec: str, *, over_time: bool = False) -> tuple[str, ...]:
@@ -133,7 +139,7 @@ def has_gradient(encoder: str) -> bool:
 
 def available(row: Mapping[str, Any]) -> bool:
     """Whether the row's defense is in this package and needs no checkpoint of somebody else."""
-    return "defense" in row and parse(row["defense"])[0] in names("defenses")
+    return "defense" in row and _method(row["defense"]) in names("defenses")
 
 
 def measurable(row: Mapping[str, Any], generator: str | None) -> str:
@@ -144,7 +150,7 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
         return ""
     if generator is None:
         return "needs a generator (-g)"
-    name, architecture = parse(row["defense"])[0], row.get("architecture")
+    name, architecture = _method(row["defense"]), row.get("architecture")
     if architecture == "replug" and not generator.startswith("hf:"):
         return "needs a generator with next-token probabilities, -g hf:NAME"
     reads = name == "discern" and generator.startswith("fid:")
@@ -155,7 +161,7 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
 
 def prompt_difference(row: Mapping[str, Any]) -> str:
     """In what the prompts behind a row's replies are not the paper's; "" for those of the released code itself."""
-    name, options = parse(row["defense"])
+    name, options = _method(row["defense"]), parse(row["defense"])[1]
     style = Style.of(row.get("style", "safe"))
     differs = "in our words"
     if name == "trustrag" and options.get("stages") != "1":
