@@ -34,7 +34,7 @@ def with_own_loop(run: Callable[[], Any]) -> Any:
 
 
 class LangChain:
-    name = "langgraph"
+    name, library = "langgraph", "langgraph"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from langchain.agents import create_agent
@@ -78,7 +78,7 @@ class LangChain:
 
 
 class LlamaIndex:
-    name = "llamaindex"
+    name, library = "llamaindex", "llama_index.core"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
@@ -116,7 +116,7 @@ class LlamaIndex:
 
 
 class Haystack:
-    name = "haystack"
+    name, library = "haystack", "haystack"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from haystack import component
@@ -163,7 +163,7 @@ class Haystack:
 
 
 class OpenAIAgents:
-    name = "openai-agents"
+    name, library = "openai-agents", "agents.run"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
@@ -219,7 +219,7 @@ class OpenAIAgents:
 
 
 class PydanticAI:
-    name = "pydantic-ai"
+    name, library = "pydantic-ai", "pydantic_ai"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from pydantic_ai import Agent, FunctionToolResultEvent

@@ -18,7 +18,10 @@ CLEAN = f"{BEFORE} [removed] {BEHIND}"
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")  # LlamaIndex
 
-every_framework = pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.name)
+PARAMETERS = [
+    pytest.param(framework, id=framework.name, marks=pytest.mark.needs(framework.library)) for framework in FRAMEWORKS
+]
+every_framework = pytest.mark.parametrize("framework", PARAMETERS)
 every_way = pytest.mark.parametrize("way", ["sync", "async", "stream"])
 
 
@@ -78,7 +81,7 @@ def test_values_are_screened_leaf_by_leaf(framework: Any) -> None:
     assert "8" in said
 
 
-@pytest.mark.parametrize("framework", [f for f in FRAMEWORKS if f.name in ("llamaindex", "haystack")])
+@pytest.mark.parametrize("framework", [f for f in PARAMETERS if f.id in ("llamaindex", "haystack")])
 def test_an_error_that_the_model_reads_is_screened(framework: Any) -> None:
     def fail(url: str) -> str:
         raise ValueError(PAGE)

@@ -6,7 +6,12 @@ import pytest
 
 from integrations.frameworks import Adapted, Haystack, LangChain, LlamaIndex
 
+FRAMEWORKS = [
+    pytest.param(framework, id=framework.extra, marks=pytest.mark.needs(framework.library))
+    for framework in (LangChain, LlamaIndex, Haystack)
+]
 
-@pytest.fixture(params=[LangChain, LlamaIndex, Haystack], ids=lambda framework: framework.extra)
+
+@pytest.fixture(params=FRAMEWORKS)
 def adapted(request: pytest.FixtureRequest) -> Adapted:
     return Adapted(request.param())

@@ -10,7 +10,14 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-AGENTS = [f"{name}_tools.py" for name in ("haystack", "langgraph", "llamaindex", "openai_agents", "pydantic_ai")]
+LIBRARIES = {
+    "haystack": "haystack",
+    "langgraph": "langgraph",
+    "llamaindex": "llama_index.core",
+    "openai_agents": "agents.run",
+    "pydantic_ai": "pydantic_ai",
+}
+AGENTS = [pytest.param(f"{name}_tools.py", marks=pytest.mark.needs(library)) for name, library in LIBRARIES.items()]
 CLAIMS = ("without screening: The customer list is on its way.", "with screening:    It was built in 1902.")
 
 DEPRECATED = {"llamaindex_tools.py"}

@@ -44,7 +44,8 @@ def test_a_client_gets_the_clean_passages_first(client: Any, url: str) -> None:
 def test_the_service_drops_both_planted_ones(url: str) -> None:
     """What the clients are asked with is an attack that Guard stops, or the matrix would say nothing."""
     body = {"query": clients.QUERY, "documents": clients.TEXTS, "model": "guard"}
-    kept = {row["index"] for row in httpx.post(f"{url}/v2/rerank", json=body).json()["results"]}
+    results = httpx.post(f"{url}/v2/rerank", json=body).json()["results"]
+    kept = {row["index"] for row in results if row["relevance_score"] > 0}
     assert kept == {i for i, text in enumerate(clients.TEXTS) if text not in clients.PLANTED}
 
 
