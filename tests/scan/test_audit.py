@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.scan import audit as module
-from unpoison.scan.audit import Audit, audit_rows, onset
+from unpoison.scan.audit import Audit, audit_rows
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import Point
 from unpoison.scan.audit_rows import read_event
 from unpoison.types import Answer, Passage, Query, Screening
 
@@ -62,9 +61,6 @@ def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
         "city of the Vasa",
     }
     assert report.counts["question"][0].pairs == 5
-    assert report.onset is not None
-    assert abs(report.onset.time - (START + 24 * 5 * HOUR)) < HOUR
-    assert report.onset.before < 0.05 < report.onset.after
 
 
 def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
@@ -75,7 +71,6 @@ def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
     )
     report = audit_rows(rows)
     assert report.flagged["document"] <= 2
-    assert report.onset is None
 
 
 def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
@@ -235,11 +230,3 @@ def test_only_what_is_newer_counts() -> None:
         report = audit.report()
     assert report.rows == 1
     assert report.notes[0] == "left out as older: 1 rows; for want of a time: 2"
-
-
-@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
-def test_a_step_is_found_where_it_is(before: int, after: int, quiet: int) -> None:
-    steps = [Point(i * HOUR, 1, 100, quiet if i < before else 40) for i in range(before + after)]
-    found = onset(tuple(steps))
-    assert found is not None
-    assert found.time == before * HOUR

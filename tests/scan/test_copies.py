@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unpoison.scan.copies import copy_candidates
+from unpoison.scan.changed import copy_candidates
 
 PAGE = (
     "Goods may be returned within 14 days of delivery if they are unused and in their box. "

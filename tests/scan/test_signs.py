@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scan.corpora import honest, planted
-from unpoison.scan.details import USUAL_DETAILS
 from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
     CERTAIN,
@@ -18,6 +17,7 @@ from unpoison.scan.signs import (
     MAX_STYLE,
     MIN_STYLE,
     TOO_FEW,
+    USUAL_DETAILS,
     Imperatives,
     claims,
     imperative_signs,

@@ -29,7 +29,7 @@ EXAMPLES = """\b
 Examples:
   unpoison audit audit.jsonl
   unpoison audit --since 7d --html week.html audit.jsonl
-  unpoison audit --alert 'documents>=1' --alert 'rise>2' audit.jsonl || notify
+  unpoison audit --alert 'documents>=1' --alert 'drop-rate>0.05' audit.jsonl || notify
   unpoison screen --json retrieved.jsonl | unpoison audit -
 
 Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could, 3 when an alert's rule holds.
@@ -50,7 +50,7 @@ def audit(
         option(
             "RULE",
             "Exit with status 3 where it holds: documents>=1 (flagged), questions>=1 (under attack), sources>=1, "
-            "drop-rate>0.05, rise>2. Give it once for each rule.",
+            "drop-rate>0.05. Give it once for each rule.",
         ),
     ] = None,
     top: Annotated[int, option("N", "Show the N most remarkable of each.", min=1, max=100_000)] = 20,
@@ -137,15 +137,12 @@ def _show(report: AuditReport) -> None:
     """Print totals and tables; what a log holds is shown as text."""
     from unpoison.cli.common import count_noun
     from unpoison.cli.display import show, text_table
-    from unpoison.scan.audit_report import day, tables
+    from unpoison.scan.audit_report import tables
 
     show(
         f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "
         f"{report.documents:,} different ones seen"
     )
-    if report.onset is not None:
-        onset = report.onset
-        show(f"since {day(onset.time)} UTC {onset.after:.2%} are dropped, before it was {onset.before:.2%}")
     show(*report.notes)
     if report.next_steps:
         show("", "What to do next:", *(f"{number}. {step}" for number, step in enumerate(report.next_steps, 1)))

@@ -11,18 +11,17 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-from scipy.special import bdtrc, xlogy
+from scipy.special import bdtrc
 
 from unpoison.errors import InputError
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import KINDS, AuditReport, Count, Onset, Point
+from unpoison.scan.audit_report import KINDS, AuditReport, Count, Point
 from unpoison.scan.audit_rows import Event, moment, read_event
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.closing import Closing
 
-__all__ = ["Audit", "audit_rows", "chance", "onset", "since"]
+__all__ = ["Audit", "audit_rows", "chance", "since"]
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
@@ -132,7 +131,6 @@ class Audit(Closing):
             counts=counts,
             width=width,
             points=points,
-            onset=onset(points),
             defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in seen_by.items()},
             notes=tuple(self._notes(seen_by)),
         )
@@ -255,39 +253,6 @@ MAX_POINTS = 400
 
 HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
 """Widths that a point may have."""
-
-SURE = 10.0
-"""Natural logarithm of how many times likelier the counts have to be with the change than without."""
-
-RISE = 1.5
-"""A smaller rise is no onset."""
-
-
-def onset(points: tuple[Point, ...]) -> Onset | None:
-    """The moment that best divides a log into one share of drops before and a higher one after.
-
-    Both sides are binomial (a likelihood ratio for one change point; Hinkley and Hinkley, 1970). None where the rise is
-    less than `RISE`, or the counts are not exp(`SURE`) times likelier with it.
-    """
-    if len(points) < 2:
-        return None
-    seen, dropped = np.array([(point.seen, point.dropped) for point in points], float).T
-    n, d = np.cumsum(seen)[:-1], np.cumsum(dropped)[:-1]
-    rest, left = seen.sum() - n, dropped.sum() - d
-    before, after = d / np.maximum(n, 1), left / np.maximum(rest, 1)
-    gain = _likelihood(d, n) + _likelihood(left, rest) - _likelihood(dropped.sum(), seen.sum())
-    gain = np.where((after > RISE * before) & (n > 0), gain, -np.inf)
-    best = int(gain.argmax())
-    if gain[best] < SURE:
-        return None
-    rise = min(after[best] / before[best], 1000.0) if before[best] else 1000.0
-    return Onset(points[best + 1].start, float(before[best]), float(after[best]), float(rise))
-
-
-def _likelihood(dropped: Any, seen: Any) -> Any:
-    """The largest log-likelihood of so many drops, but for the number of their orders."""
-    share = dropped / np.maximum(seen, 1)
-    return xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
 
 
 def since(text: str, now: float) -> float:

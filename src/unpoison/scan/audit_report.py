@@ -16,7 +16,7 @@ from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
 
-__all__ = ["KINDS", "AlertRule", "AuditReport", "Count", "Onset", "Point", "audit_page", "day", "tables"]
+__all__ = ["KINDS", "AlertRule", "AuditReport", "Count", "Point", "audit_page", "day", "tables"]
 
 KINDS = ("question", "document", "source", "author")
 """What is counted; under attack questions are found first."""
@@ -75,22 +75,6 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Onset:
-    """A rise of what is dropped.
-
-    Attributes:
-        time: Since when, seconds since 1970.
-        before, after: The share of documents that was dropped.
-        rise: after / before, at most 1000.
-    """
-
-    time: int
-    before: float
-    after: float
-    rise: float
-
-
-@dataclass(frozen=True, slots=True)
 class AuditReport:
     """What an audit comes to; every list with the most remarkable first, and no longer than was wanted.
 
@@ -101,7 +85,6 @@ class AuditReport:
         flagged: How many are flagged in all, by kind.
         counts: The most remarkable of those that were dropped at all, by kind.
         width, points: Seconds of a stretch of time, and the stretches in which anything happened.
-        onset: Since when more is dropped; None where nothing changed, or the log has no times.
         defenses: Name -> share of documents that it dropped.
         notes: What a reader has to know.
     """
@@ -114,7 +97,6 @@ class AuditReport:
     counts: Mapping[str, tuple[Count, ...]]
     width: int
     points: tuple[Point, ...]
-    onset: Onset | None
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()
 
@@ -124,7 +106,6 @@ class AuditReport:
         return {
             **{f"{kind}s": self.flagged[kind] for kind in ("document", "question", "source")},
             "drop-rate": self.dropped / max(self.seen, 1),
-            "rise": self.onset.rise if self.onset else 1.0,
         }
 
     @property
@@ -146,14 +127,13 @@ class AuditReport:
     def records(self) -> Iterator[dict[str, Any]]:
         """Everything as JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
         summary = {name: getattr(self, name) for name in ("rows", "seen", "dropped", "documents", "measures")}
-        onset = None if self.onset is None else asdict(self.onset)
         rest = {"flagged": dict(self.flagged), "defenses": dict(self.defenses), "notes": list(self.notes)}
-        yield {"kind": "summary", **summary, "onset": onset, **rest, "next_steps": self.next_steps}
+        yield {"kind": "summary", **summary, **rest, "next_steps": self.next_steps}
         for kind in ("document", "source", "author", "question"):
             yield from map(asdict, self.counts[kind])
 
 
-MEASURES = ("documents", "questions", "sources", "drop-rate", "rise")
+MEASURES = ("documents", "questions", "sources", "drop-rate")
 """What a rule may name; see `AuditReport.measures`."""
 
 _COMPARE = {">=": operator.ge, ">": operator.gt}
@@ -254,11 +234,8 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
         ("questions under attack", f"{report.flagged['question']:,}"),
     ]
     bars = list(_bars(report)) if len(report.points) > 1 else []
-    onset_time = day(report.onset.time) if report.onset else ""
     pieces = [(table.title.capitalize(), replace(table, title="")) for table in tables(report)]
-    return render(
-        "audit.html", report=report, remark=remark, totals=totals, onset_time=onset_time, bars=bars, tables=pieces
-    )
+    return render("audit.html", report=report, remark=remark, totals=totals, bars=bars, tables=pieces)
 
 
 def _bars(report: AuditReport) -> Iterator[tuple[float, float, float, float, str]]:

@@ -7,25 +7,25 @@ less trusted source, the newer one, the one that fewer say. Where nothing tells,
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from typing import Any, Literal, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.scan.collection import Collection
-from unpoison.scan.copies import copy_candidates
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
 from unpoison.text.analysis import analysis
 from unpoison.text.changed_words import ChangedWords, changed_words
-from unpoison.text.near_duplicates import FoldedText
+from unpoison.text.near_duplicates import FoldedText, most_shared, split_words
 
-__all__ = ["OPEN", "Change", "Changes", "Side", "changes"]
+__all__ = ["OPEN", "Change", "Changes", "Side", "changes", "copy_candidates"]
 
 SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
 """Suspicion of a document against which two things speak, or one, and of both where nothing tells."""
@@ -251,3 +251,74 @@ def _is_series(one: Document, other: Document) -> bool:
     """Whether the titles tell them apart: each has a word that the other has not."""
     left, right = (FoldedText(document.passage.title or "").distinct for document in (one, other))
     return bool(left - right and right - left)
+
+
+SKETCH = 8
+"""Hashes that are kept of a text."""
+
+MIN_SHARED = 2
+"""Hashes that near-copies share at least: texts of which one sentence is equal often share one."""
+
+MIN_LENGTH = 0.7
+"""The share of the longer one's characters that the shorter of two near-copies has."""
+
+REMEMBERED_WORDS = 2**18
+"""Words whose hashes are remembered while sketches are made."""
+
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+"""Odd ones, one for each place in a run; the upper bits of the sum are mixed."""
+
+
+def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
+    """The other texts that share most of a text's sketch, for each text that has any.
+
+    A sketch is the smallest hashes of a text's runs of three words (Broder, 1997, "On the resemblance and containment
+    of documents"). One changed word touches three runs, so near-copies share most of their sketch.
+
+    Args:
+        texts: n of them, of any language.
+
+    Complexity: O(n) time for n words, O(texts) memory. In a crowd of copies each text has some of the others only.
+    """
+    cache = dict[str, int]()
+    sketches, lengths = list[NDArray[np.uint64]](), list[int]()
+    for text in texts:
+        sketches.append(_sketch(text, cache))
+        lengths.append(len(text))
+    number = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
+    value = np.concatenate([np.zeros(0, np.uint64), *sketches])
+    order = np.lexsort((number, value))
+    number, value = number[order], value[order]
+    same, several = value[1:] == value[:-1], np.zeros(len(value), bool)
+    several[1:] |= same
+    several[:-1] |= same
+    candidates = dict[int, list[int]]()
+    for left, others in most_shared(number[several], value[several], len(sketches), MIN_SHARED).items():
+        for right in others:
+            if min(lengths[left], lengths[right]) < MIN_LENGTH * max(lengths[left], lengths[right]):
+                continue
+            candidates.setdefault(left, []).append(right)
+            candidates.setdefault(right, []).append(left)
+    return candidates
+
+
+def _sketch(text: str, cache: dict[str, int]) -> NDArray[np.uint64]:
+    """The smallest hashes of a text's runs of three words, each once, shape (at most SKETCH,)."""
+    codes = list[int]()
+    for word in split_words(text):
+        code = cache.get(word)
+        if code is None:
+            code = cache[word] = crc32(word.encode("utf-8", "surrogatepass"))
+        codes.append(code)
+    if len(cache) > REMEMBERED_WORDS:
+        cache.clear()
+    if len(codes) < len(_FACTORS):
+        return np.zeros(0, np.uint64)
+    word_hashes = np.array(codes, np.uint64)
+    count = len(codes) - len(_FACTORS) + 1
+    runs = sum((word_hashes[i : i + count] + np.uint64(1)) * factor for i, factor in enumerate(_FACTORS))
+    runs = np.asarray(runs ^ (runs >> np.uint64(29))) * _FACTORS[1]
+    runs ^= runs >> np.uint64(32)
+    if count > 4 * SKETCH:  # the text may repeat a run; few texts do so often
+        runs = np.partition(runs, 4 * SKETCH)[: 4 * SKETCH]
+    return np.unique(runs)[:SKETCH]

@@ -1,15 +1,11 @@
-"""Documents read for a scan: their units, the questions made of them, who stands near whom, and who belongs together.
-
-Together belong copies of one claim, and batches that came at once.
-"""
+"""Documents read for a scan: units, the questions made of them, their neighbours and groups."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +15,6 @@ from unpoison.scan.neighbours import (
     NEAREST,
     Positions,
     Terms,
-    by_vectors,
     by_words,
     likeness,
     rarest,
@@ -28,13 +23,10 @@ from unpoison.scan.neighbours import (
     weigh_stems,
 )
 
-__all__ = ["Batch", "Collection", "Groups", "collect_documents", "origins", "sudden_batches"]
+__all__ = ["Collection", "Groups", "collect_documents"]
 
 KEYWORDS = 8
 """Words of a question that is put to the defense."""
-
-BY_VECTOR = 5
-"""Neighbours that the vectors name, where there are any; the rest are found by words."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +62,6 @@ class Collection:
         """What each unit says."""
         return tuple(unit.text for unit in self.units)
 
-    @cached_property
-    def vectors(self) -> NDArray[np.float32] | None:
-        """The documents' own vectors at length 1, None unless all have one of the same dimensions."""
-        given = [document.passage.embedding for document in self.documents]
-        sizes = {0 if vector is None else vector.size for vector in given}
-        if len(sizes) != 1 or 0 in sizes:
-            return None
-        matrix = np.array(given, np.float32)
-        length = np.linalg.norm(matrix, axis=1, keepdims=True)
-        return np.asarray(matrix / np.where(length > 0, length, 1), np.float32)
-
     def question(self, unit: int) -> str:
         """The question made from a unit: its rarest words, or its probe where it has no words.
 
@@ -102,22 +83,12 @@ class Collection:
             by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
         ):
             near[i, : len(units)] = units
-        return near if self.vectors is None else self._with_vectors(near, by_vectors(self.vectors))
+        return near
 
     @cached_property
     def cosine(self) -> NDArray[np.float32]:
         """TF-IDF cosine of each unit to each neighbour."""
         return likeness(self.near, unit_length(self.terms.counts, self.weights[1]))
-
-    def _with_vectors(self, by_word: Positions, by_vector: Positions) -> Positions:
-        """The vectors' neighbours first, each by the first of its units."""
-        first = np.searchsorted(self.owner, np.arange(len(self.documents))).astype(np.int32)
-        named = np.where(by_vector >= 0, first[np.maximum(by_vector, 0)], -1)[self.owner][:, :BY_VECTOR]
-        merged = np.full(by_word.shape, -1, np.int32)
-        for i, (ours, theirs) in enumerate(zip(named.tolist(), by_word.tolist())):
-            both = list(dict.fromkeys(unit for unit in (*ours, *theirs) if unit >= 0))[:NEAREST]
-            merged[i, : len(both)] = both
-        return merged
 
 
 def collect_documents(values: Iterable[object]) -> Collection:
@@ -140,7 +111,6 @@ def collect_documents(values: Iterable[object]) -> Collection:
 def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
     bare = sum(document.passage.id is not None and "it has no id" in " ".join(document.notes) for document in documents)
     empty = sum(not document.passage.text.strip() for document in documents)
-    sizes = {0 if (v := d.passage.embedding) is None else v.size for d in documents}
     notes = list[str]()
     if len(documents) == 1:
         notes.append("there is one document, and nothing to compare it with: only what it says by itself was judged")
@@ -148,8 +118,6 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
         notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
     if empty:
         notes.append(f"{empty:,} documents are empty")
-    if len(sizes) > 1:
-        notes.append("not all documents have a vector of the same size, so vectors are not used")
     return tuple(notes)
 
 
@@ -200,86 +168,3 @@ class Groups:
             for neighbour, alike in zip(near[unit].tolist(), cosine[unit].tolist()):
                 if neighbour in inside and alike >= COPY and owner[neighbour] != owner[unit]:
                     self.join(int(owner[unit]), int(owner[neighbour]))
-
-
-MIN_BATCH = 3
-"""Documents of a batch."""
-
-MAX_BATCH_SHARE = 0.1
-"""A larger share of the collection is how it was made, and no sudden batch."""
-
-MIN_INSIDE = 0.34
-"""Share of a document's near neighbours that are of its own batch: from this share the batch agrees with itself."""
-
-MIN_RATIO = 5.0
-"""So many times more neighbours inside than chance would have."""
-
-
-class Batch(NamedTuple):
-    """A batch that agrees only with itself.
-
-    Attributes:
-        name: What its documents have in common, in words.
-        members: Numbers of documents, rising.
-        inside: The mean share of their neighbours that are members.
-    """
-
-    name: str
-    members: tuple[int, ...]
-    inside: float
-
-
-def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near: Positions) -> list[Batch]:
-    """Batches by author, by source (its host, for addresses) and by the hour in which documents came.
-
-    Args:
-        documents: n documents.
-        owner: The document of every unit, shape (units,).
-        near: The units near every unit, -1 for none, shape (units, k).
-
-    Complexity: O(n) for each of the three.
-    """
-    groups = dict[str, list[int]]()
-    for number, document in enumerate(documents):
-        for name in _batches_of(document):
-            groups.setdefault(name, []).append(number)
-    batches, most = list[Batch](), MAX_BATCH_SHARE * len(documents)
-    units = defaultdict[int, list[int]](list)
-    wanted = {name: members for name, members in groups.items() if MIN_BATCH <= len(members) <= most}
-    concerned = {number for members in wanted.values() for number in members}
-    for unit, number in enumerate(owner.tolist()):
-        if number in concerned:
-            units[number].append(unit)
-    for name, members in wanted.items():
-        share = _share_inside(members, units, owner, near)
-        if share >= MIN_INSIDE and share >= MIN_RATIO * len(members) / max(len(documents), 1):
-            batches.append(Batch(name, tuple(members), share))
-    return batches
-
-
-def origins(document: Document) -> tuple[str, ...]:
-    """A document's author and its source (its host, for addresses), in words; as far as it says so."""
-    passage, names = document.passage, list[str]()
-    if document.author:
-        names.append(f"the author {document.author[:80]!r}")
-    if passage.source and passage.source != document.id:
-        host = passage.source.partition("://")[2].partition("/")[0] or passage.source
-        names.append(f"the source {host[:80]!r}")
-    return tuple(names)
-
-
-def _batches_of(document: Document) -> tuple[str, ...]:
-    hour = () if document.added_at is None else (f"the hour {document.added_at:%Y-%m-%d %H}:00 UTC",)
-    return (*origins(document), *hour)
-
-
-def _share_inside(
-    members: Sequence[int], units: dict[int, list[int]], owner: NDArray[np.int32], near: Positions
-) -> float:
-    """The mean over the members of the share of their nearest three neighbours, not of their own, that are members."""
-    inside, shares = set(members), list[float]()
-    for number in members:
-        neighbours = [int(owner[i]) for unit in units[number] for i in near[unit] if i >= 0 and owner[i] != number][:3]
-        if neighbours:
-            shares.append(sum(neighbour in inside for neighbour in neighbours) / len(neighbours))
-    return float(np.mean(shares)) if shares else 0.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
-from unpoison.scan.collection import Batch, Collection
+from unpoison.scan.collection import Collection
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.text.imperatives import VOUCHES
@@ -136,7 +136,6 @@ class ScanEvidence:
         unseen: By document, what its markup keeps from the eye.
         changed: Numbers and names that differ from a near-copy's, by unit.
         withheld: Documents of which that is not told, because a template made them.
-        batches: Sudden ones.
         groups: The group's name by document.
         failed: How many questions could not be screened.
     """
@@ -151,7 +150,6 @@ class ScanEvidence:
     suspicion: NDArray[np.float64]
     changed: dict[int, Change]
     withheld: int
-    batches: list[Batch]
     groups: dict[int, str]
     failed: int
 
@@ -191,11 +189,6 @@ def _make_finding(
     together = [name for name in members.get(group or "", ()) if name != document.id]
     if together:
         weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_join_names(together)}"))
-    weighted_reasons += [
-        (WORTH_NAMING, f"{len(batch.members)} documents share {batch.name} and agree mostly with each other")
-        for batch in evidence.batches
-        if number in batch.members
-    ]
     reasons = dict.fromkeys(reason for _, reason in sorted(weighted_reasons, key=lambda item: -item[0]))
     return Finding(
         id=document.id,

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.scan.changed import changes
-from unpoison.scan.collection import Collection, Groups, collect_documents, sudden_batches
+from unpoison.scan.collection import Collection, Groups, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
-from unpoison.scan.order import order_by_company
 from unpoison.scan.signs import (
     TOO_FEW,
     ScreeningOdds,
@@ -41,9 +40,6 @@ READING = ("its encoding was guessed", "it declares", "bytes that are no")
 
 COMPANIONS = 3
 """Neighbours whose own questions are asked too, where only some documents are judged."""
-
-BATCH = 1.5
-"""What a batch that agrees only with itself adds to the log-odds of its members, times how much it does."""
 
 SUREST = 9.0
 """Log-odds beyond which no claim is more certain: 0.9999."""
@@ -75,7 +71,7 @@ def scan(
     and what it hides (`scan.signs`).
 
     Args:
-        documents: Strings, dicts, framework documents, `Passage` or `Document`. Vectors are used where all have one.
+        documents: Strings, dicts, framework documents, `Passage` or `Document`.
         threshold: The suspicion from which a document is flagged, in [0, 1].
         since: Judge only what was added at this time or later, against everything.
         seen: Keys (`Document.key`) of documents that need not be judged.
@@ -92,7 +88,7 @@ def scan(
         OptionError: A threshold out of its range, or an unusable policy.
         WorkerError: A worker died.
 
-    Complexity: O(n) time and memory for n words, beside O(n log n) for vectors.
+    Complexity: O(n) time and memory for n words.
     """
     within("threshold", threshold, 0.0, 1.0)
     known = Sources.of(sources)
@@ -156,9 +152,6 @@ def judge_documents(
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
     odds = claims(unit_signs, usual[collection.owner])
-    batches = sudden_batches(collection.documents, collection.owner, near)
-    for batch in batches:
-        odds[np.isin(collection.owner, batch.members)] += BATCH * batch.inside
     unseen = {
         number: (*document.hidden, *concealed_texts(document.passage.text))
         for number, document in enumerate(collection.documents)
@@ -195,7 +188,6 @@ def judge_documents(
         suspicion,
         changed,
         withheld,
-        batches,
         groups.names(),
         failed,
     )
@@ -219,7 +211,7 @@ def _screening_odds(
     asking_units, odds, done, failed = deque[tuple[int, ...]](), ScreeningOdds(count), 0, 0
 
     def questions() -> Iterator[ScanQuestion]:
-        for i in order_by_company(near, asked):
+        for i in asked:
             asking_units.append((i, *(j for j in near[i].tolist() if j >= 0)))
             yield ScanQuestion(collection.question(i), asking_units[-1])
 

@@ -16,16 +16,16 @@ suspicious sentence count, by the style that `guard.crafted` reads with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, log1p
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.scan.details import USUAL_DETAILS, details
 from unpoison.scan.documents import Probe, Unit
 from unpoison.scan.neighbours import Positions, stem_codes
 from unpoison.text.analysis import each, words_of
@@ -129,6 +129,33 @@ def signs(
         "details": np.array([details(unit.body) for unit in units]),
     }
     return np.column_stack([columns[name] for name in COLUMNS])
+
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[.!?\u3002\uff01\uff1f\n]")
+_ENDS = frozenset(".!?\u3002\uff01\uff1f\n")
+
+MAX_CHARACTERS = 2_000
+"""Characters of a text that are looked at, about as many as a unit has."""
+
+USUAL_DETAILS = log1p(9)
+"""Of an ordinary passage."""
+
+
+def details(text: str) -> float:
+    """The logarithm of 1 and the different names and numbers of a text; a sentence's first word is no name. O(n) time.
+
+    Args:
+        text: Canonical.
+    """
+    found, begins = set[str](), True
+    for word in _WORD.findall(text[:MAX_CHARACTERS]):
+        if word in _ENDS:
+            begins = True
+            continue
+        if word[0].isdigit() or (word[0].isupper() and not begins):
+            found.add(word)
+        begins = False
+    return log1p(len(found))
 
 
 def _odds(probability: Matrix) -> Matrix:
