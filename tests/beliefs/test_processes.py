@@ -203,6 +203,7 @@ class TestMigration:
         store.put("k", A)
         store.close()
 
+    @pytest.mark.needs("psycopg")
     def test_postgres(self, postgres_server, namespace, monkeypatch):
         import psycopg
 
@@ -231,6 +232,7 @@ class TestMigration:
         with pytest.raises(InputError, match="did not make"):
             open_beliefs(foreign)
 
+    @pytest.mark.needs("redis")
     def test_redis(self, redis_server, namespace, monkeypatch):
         import redis
 

@@ -51,6 +51,7 @@ def test_a_stream_that_breaks_off_is_no_reply(made: Any) -> None:
         heard(made("half"))
 
 
+@pytest.mark.needs("openai")
 def test_a_synchronous_client_gives_one_piece(url: str) -> None:
     import openai
 
