@@ -12,14 +12,8 @@ from typing import Literal, Unpack
 
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.voices import texts_by_voice, voices_of
-from unpoison.models.baseline_prompts import (
-    consolidate_sources_prompt,
-    extract_tagged,
-    extraction_prompt,
-    groups_prompt,
-    memory_prompt,
-    sources_prompt,
-)
+from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt
+from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query
@@ -71,19 +65,20 @@ class AstuteRag(AnsweringDefense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
-        (memory,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
+        (memory,) = yield from generate([fill_prompt("memory", query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": memory.text}, {"internal knowledge": memory}
         voices = voices_of(self.sources, query.text, passages)
         texts = list(texts_by_voice(voices, passages).values())
-        consolidated = ""
+        notes, consolidated = {"Memorized document": memory.text}, ""
         for turn in range(1, self.rounds + (not self.merged)):
-            prompt = consolidate_sources_prompt(query.reading, texts, memory.text, consolidated)
+            prompt = fill_prompt("consolidate-sources", query.reading, texts, notes=notes)
             (groups,) = yield from generate([prompt], "consolidation")
             consolidated = details["consolidated_information"] = groups.text
+            notes = {**notes, "Consolidated so far": consolidated} if consolidated else notes
             steps["consolidation" if turn == 1 else f"consolidation {turn}"] = groups
-        prompt = groups_prompt(query.reading, consolidated)
+        prompt = fill_prompt("groups", query.reading, notes={"Consolidated information": consolidated})
         if self.merged:
-            prompt = sources_prompt(query.reading, texts, memory.text, consolidated)
+            prompt = fill_prompt("sources", query.reading, texts, notes=notes)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         text = extract_tagged(reply.text) or reply.text

@@ -16,8 +16,8 @@ from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
-from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
-from unpoison.models.prompts import answer_alone_prompt, informative
+from unpoison.models.baseline_prompts import agent_prompt
+from unpoison.models.prompts import answer_alone_prompt, fill_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.normalisation import squad
@@ -104,7 +104,9 @@ class Madam(AnsweringDefense):
         return [name for name in replies if name in counting or not speaks]
 
     def _aggregate(self, query: Query, replies: Mapping[str, str]) -> Flow[Reply]:
-        (reply,) = yield from generate([aggregator_prompt(query.reading, list(replies.values()))], "aggregation")
+        (reply,) = yield from generate(
+            [fill_prompt("aggregator", query.reading, list(replies.values()))], "aggregation"
+        )
         return reply
 
 

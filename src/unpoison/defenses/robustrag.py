@@ -36,8 +36,7 @@ from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make
 from unpoison.defenses.isolation import is_isolated, read_alone
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.errors import OptionError
-from unpoison.models.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
-from unpoison.models.prompts import Prompt, atomic_answer_reference_prompt, informative
+from unpoison.models.prompts import Prompt, fill_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import run
@@ -200,8 +199,8 @@ class RobustRag(AnsweringDefense):
         return m
 
     def _answer_each(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
-        prompt = atomic_answer_reference_prompt if self.form == "short" else phrases_of_passage_prompt
-        return (yield from read_alone(query, passages, prompt))
+        name = "atomic-reference" if self.form == "short" else "phrases-of-passage"
+        return (yield from read_alone(query, passages, lambda question, text: fill_prompt(name, question, [text])))
 
     def _weights(self, answers: Sequence[str], voices: Sequence[Voice]) -> dict[str, float]:
         """What the vote of each voice counts that answers anything; the sum is their number."""
@@ -230,7 +229,7 @@ class RobustRag(AnsweringDefense):
         return _longest_first(word for word, count in votes.items() if round(count - threshold, DECIMALS) >= 0)
 
     def _final(self, question: str, hints: Sequence[str]) -> Prompt:
-        return (keywords_prompt if self.form == "short" else phrases_prompt)(question, hints)
+        return fill_prompt("keywords" if self.form == "short" else "phrases", question, hints)
 
     def certify(
         self,

@@ -1,4 +1,4 @@
-"""The prompts of the baselines: RobustRAG, InstructRAG, AstuteRAG, Discern, MADAM-RAG, paraphrasing, RAGForensics.
+"""Prompts of the baselines that take more than their entry in `data/prompts.yaml`.
 
 As in `prompts.py`, our instructions and demonstrations stand in the system message, and whatever an attacker may
 have written is fenced, unless a style says otherwise. What they ask is in `data/prompts.yaml`.
@@ -14,20 +14,11 @@ from unpoison.models.prompts import Prompt, fill_prompt
 
 __all__ = [
     "agent_prompt",
-    "aggregator_prompt",
-    "blame_prompt",
-    "consolidate_sources_prompt",
     "discern_prompt",
     "extract_tagged",
     "extraction_prompt",
-    "groups_prompt",
-    "keywords_prompt",
-    "memory_prompt",
     "paraphrases_prompt",
-    "phrases_of_passage_prompt",
-    "phrases_prompt",
     "rationale_prompt",
-    "sources_prompt",
 ]
 
 # Two literals: a pattern with both and whatever stands between them tries every way to share out the white space.
@@ -39,24 +30,6 @@ def extract_tagged(reply: str) -> str | None:
     opening = _OPENING.search(reply)
     closing = opening and _CLOSING.search(reply, opening.end())
     return reply[opening.end() : closing.start()].strip() if opening and closing else None
-
-
-# RobustRAG.
-
-
-def keywords_prompt(question: str, keywords: Sequence[str]) -> Prompt:
-    """The final call of keyword aggregation: no passage is shown, only the words that enough passages stated."""
-    return fill_prompt("keywords", question, keywords)
-
-
-def phrases_of_passage_prompt(question: str, passage: str) -> Prompt:
-    """One isolated call for a long answer: the important phrases of one passage, in the passage's words."""
-    return fill_prompt("phrases-of-passage", question, [passage])
-
-
-def phrases_prompt(question: str, phrases: Sequence[str]) -> Prompt:
-    """The final call for a long answer."""
-    return fill_prompt("phrases", question, phrases)
 
 
 # InstructRAG.
@@ -80,33 +53,6 @@ def rationale_prompt(
 def extraction_prompt(question: str, reply: str) -> Prompt:
     """The judge of ReliabilityRAG's and RADAR's harness: the final answer that a longer reply arrives at."""
     return fill_prompt("extraction", question, notes={"Reply": reply})
-
-
-# AstuteRAG.
-
-
-def memory_prompt(question: str) -> Prompt:
-    """Step 1: a document from the model's own memory."""
-    return fill_prompt("memory", question)
-
-
-def sources_prompt(question: str, passages: Sequence[str], memory: str, groups: str = "") -> Prompt:
-    """Step 2 and 3 in one call: consolidate, propose, select."""
-    return fill_prompt("sources", question, passages, notes=_memory_notes(memory, groups))
-
-
-def consolidate_sources_prompt(question: str, passages: Sequence[str], memory: str, groups: str = "") -> Prompt:
-    """Step 2 alone; `groups` is what it gave the last time, where it is repeated."""
-    return fill_prompt("consolidate-sources", question, passages, notes=_memory_notes(memory, groups))
-
-
-def _memory_notes(memory: str, groups: str) -> dict[str, str]:
-    return {"Memorized document": memory, **({"Consolidated so far": groups} if groups else {})}
-
-
-def groups_prompt(question: str, groups: str) -> Prompt:
-    """Step 3 alone."""
-    return fill_prompt("groups", question, notes={"Consolidated information": groups})
 
 
 # Discern-and-Answer.
@@ -143,11 +89,6 @@ def agent_prompt(question: str, passage: str, others: Sequence[str] = ()) -> Pro
     return fill_prompt("agent", question, [passage], {"basis": basis}, notes=notes)
 
 
-def aggregator_prompt(question: str, replies: Sequence[str]) -> Prompt:
-    """The aggregator: every correct answer that the agents found, for a question may have several."""
-    return fill_prompt("aggregator", question, replies)
-
-
 # Paraphrasing.
 
 
@@ -155,11 +96,3 @@ def paraphrases_prompt(question: str, count: int) -> Prompt:
     """The user's question in other words."""
     words = {"count": f"{count} paraphrase{'s' if count > 1 else ''}"}
     return fill_prompt("paraphrases", question, (), words, max_tokens=64 * count)
-
-
-# RAGForensics.
-
-
-def blame_prompt(question: str, answer: str, passage: str) -> Prompt:
-    """The judge of RAGForensics: could this one text have led to the wrong answer?"""
-    return fill_prompt("blame", question, [passage], notes={"Wrong answer": answer})

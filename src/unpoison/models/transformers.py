@@ -151,7 +151,9 @@ class TransformersGenerator:
         )
         config = self._model.config.get_text_config()
         self.context: int | None = getattr(config, "max_position_embeddings", None)
-        self._last_only = "logits_to_keep" in signature(self._model.forward).parameters
+        parameters = signature(self._model.forward).parameters
+        self._last_only = "logits_to_keep" in parameters
+        self._memory = "cache" if "cache" in parameters else "past_key_values"  # called otherwise since 5.2x
         self._so_far: _SoFar | None = None
         self._lock = Lock()
 
@@ -256,14 +258,14 @@ class TransformersGenerator:
                     input_ids=torch.tensor(fresh, device=self._model.device),
                     attention_mask=attention_mask,
                     position_ids=positions,
-                    past_key_values=read,
                     use_cache=True,
+                    **{self._memory: read},
                     **({"logits_to_keep": 1} if self._last_only else {}),
                 )
                 values = torch.log_softmax(output.logits[:, -1].float(), -1).cpu().numpy()
             if np.isnan(values).any():
                 raise ModelError(f"{self.name} gave a probability that is not a number; load it with dtype='float32'")
-            self._so_far = _SoFar(tuple(prompts), prefix, mask, output.past_key_values)
+            self._so_far = _SoFar(tuple(prompts), prefix, mask, output[self._memory])
         log_probabilities: NDArray[np.float32] = np.maximum(values, -1000.0)
         return log_probabilities
 

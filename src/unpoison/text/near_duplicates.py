@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, combinations, repeat
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +37,11 @@ MAX_DIFFERENCES = 3
 MAX_DIFFERENCE_WORDS = 8
 """Words of one text that a difference may hold."""
 
-FEW = 16
-"""Up to so many texts, every two are looked at."""
-
 NEIGHBOURS = 8
 """Texts with the same rare word that are looked at, on either side: in a crowd of copies the nearest will do."""
 
 CANDIDATES = 16
-"""Texts that one text is compared with word by word, those with the most rare words in common."""
+"""Texts that one text is compared with word by word, those with the most words in common."""
 
 SPELLING = 0.65
 """From this share of equal letters on, two words in small letters are spellings of one."""
@@ -137,7 +134,7 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
         word stand in the same frames. A frame all of whose texts stand in frames with fewer places is left out: where
         one text has another name and a second another date, both differ from the original in one thing each.
 
-    Complexity: O(n log n) time for n words in all, times at most `CANDIDATES`; texts that share less are not compared.
+    Complexity: O(k n) time for k texts of n words in all; of each text at most `CANDIDATES` others are compared.
     """
     folded = [read(text) for text in texts]
     copies: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -168,50 +165,17 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
 
 
 def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
-    """Pairs of texts that share enough words.
-
-    Of two such texts, each with its words in one order, the rarest first, one of the first quarter of each is shared:
-    so only those are looked up.
-    """
-    sets = [text.distinct for text in read]
-    if len(sets) <= FEW:
-        enough = [max(MIN_SHARED_WORDS, SHARED * len(own)) for own in sets]
-        pairs = combinations(range(len(sets)), 2)
-        yield from ((i, j) for i, j in pairs if len(sets[i] & sets[j]) >= max(enough[i], enough[j]))
-        return
-    holders = Counter(chain.from_iterable(sets))
-    several = sorted((word for word, number in holders.items() if number > 1), key=lambda w: (holders[w], w))
-    rank = {word: at for at, word in enumerate(several)}
-    ranks_of = [np.fromiter(map(rank.get, own, repeat(-1)), np.int64, len(own)) for own in sets]
-    shared_ranks = [ranks[ranks >= 0] for ranks in ranks_of]
-    has = np.zeros(len(several), bool)
-    for i, others in _most_in_common(sets, shared_ranks).items():
-        has[shared_ranks[i]] = True
-        for j in others:
-            shared = np.count_nonzero(has[shared_ranks[j]])
-            if shared >= max(MIN_SHARED_WORDS, SHARED * max(len(sets[i]), len(sets[j]))):
-                yield i, j
-        has[shared_ranks[i]] = False
-
-
-def _most_in_common(sets: Sequence[frozenset[str]], shared_ranks: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
-    """For each text, in order, the later ones with which it has most rare words in common, at most `CANDIDATES`.
-
-    Args:
-        sets: The words of each text.
-        shared_ranks: Those of them that are in several texts, as their places from the rarest on.
-    """
-    rare = [
-        np.sort(ranks)[: max(len(own) - int(SHARED * len(own)) + 1 - (len(own) - ranks.size), 0)]
-        for own, ranks in zip(sets, shared_ranks)  # those in no other text are the rarest of all
-    ]
-    if not any(ranks.size for ranks in rare):
-        return {}
-    text, word = np.repeat(np.arange(len(sets)), [ranks.size for ranks in rare]), np.concatenate(rare)
-    _, where, at = np.unique(word, return_index=True, return_inverse=True)
-    group = where[at]  # words by the entry at which they were met first
-    order = np.argsort(group, kind="stable")
-    return most_shared(text[order], group[order], len(sets))
+    """Pairs of texts that share enough words; of each text the `CANDIDATES` later ones that share most."""
+    holders = Counter(chain.from_iterable(text.distinct for text in read))
+    column = {word: at for at, word in enumerate(word for word, number in holders.items() if number > 1)}
+    has = np.zeros((len(read), len(column)), np.float32)
+    for row, text in zip(has, read):
+        row[[column[word] for word in text.distinct if word in column]] = 1
+    size = np.array([len(text.distinct) for text in read])
+    for i, row in enumerate(has):
+        shared = has[i + 1 :] @ row
+        enough = np.flatnonzero(shared >= np.maximum(MIN_SHARED_WORDS, SHARED * np.maximum(size[i + 1 :], size[i])))
+        yield from ((i, i + 1 + j) for j in enough[np.argsort(-shared[enough], kind="stable")][:CANDIDATES].tolist())
 
 
 def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int, least: int = 1) -> dict[int, list[int]]:

@@ -27,7 +27,7 @@ __all__ = ["MATCHERS", "Matcher", "contains_either", "lower_text", "matcher", "s
 
 
 _CLAUSES = re.compile(
-    r"(?<=[.;:!?,\n])\s+|\s+(?=(?:but|however|although|though|whereas|while|yet)\b)|(?<=[\u3002\uff0c\uff1b])",
+    r"(?<=[.;:!?,\n])\s+|(?<!\s)\s++(?=(?:but|however|although|though|whereas|while|yet)\b)|(?<=[\u3002\uff0c\uff1b])",
     re.IGNORECASE,
 )
 """Where a clause ends: behind a punctuation mark, or before a word of contrast."""
