@@ -12,7 +12,7 @@ from typing import Any
 from unpoison import __version__
 from unpoison.report.pages import render
 from unpoison.report.rendering import plain
-from unpoison.report.sarif import Location, Result, Rule, sarif_log
+from unpoison.report.sarif import RULES, Location, Result, sarif_log
 from unpoison.scan.changed import Change
 from unpoison.scan.findings import Finding, Scan
 
@@ -53,21 +53,7 @@ def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
         yield f"… and {len(finding.text) - MAX_TEXT:,} characters more", False
 
 
-RULE = Rule(
-    "planted-document",
-    "A document of the index is probably planted.",
-    "What it says, hides or repeats is what planted documents say, hide or repeat.",
-    ("security", "poisoning", "rag"),
-    "warning",
-)
-
-CHANGED = Rule(
-    "changed-in-near-copy",
-    "A document differs from a near-copy in one or two numbers or names.",
-    "One of the two was changed: the one of the less trusted source, the newer one, or the one that fewer others say.",
-    ("security", "poisoning", "rag"),
-    "warning",
-)
+PLANTED, CHANGED = RULES["planted-document"], RULES["changed-in-near-copy"]
 
 
 def sarif(scan: Scan, source: str) -> dict[str, Any]:
@@ -81,14 +67,14 @@ def sarif(scan: Scan, source: str) -> dict[str, Any]:
     """
     run = {"source": source, "documents": scan.documents, "notes": list(scan.notes)}
     changed = (_changed_result(finding, finding.changed) for finding in scan.findings if finding.changed is not None)
-    return sarif_log([*map(_result, scan.flagged), *changed], [RULE, CHANGED], __version__, run)
+    return sarif_log([*map(_result, scan.flagged), *changed], [PLANTED, CHANGED], __version__, run)
 
 
 def _result(finding: Finding) -> Result:
     file = finding.source or finding.id
     spans = [Location(file, None, (span.start, span.end), finding.id, plain(span.reason)) for span in finding.spans]
     return Result(
-        RULE.id,
+        PLANTED.id,
         "error" if finding.suspicion >= 0.9 else "warning",
         "; ".join(map(plain, finding.reasons)),
         spans or [Location(file, name=finding.id)],

@@ -177,7 +177,7 @@ def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
 
 def test_the_hub_needs_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"unpoison\[data\]"):
+    with pytest.raises(MissingExtraError, match="pip install datasets"):
         load("hub:x")
 
 

@@ -155,10 +155,19 @@ def test_failures_stay_in_the_denominator():
     assert (measured.expected, measured.done, measured.failed, measured.complete) == (5, 4, 3, False)
     assert measured["failed"] == wilson(3, 4)
     assert measured["accuracy"] == wilson(1, 3)
-    assert measured["asr"] == wilson(0, 3)
-    assert measured["poisoned"] == wilson(0, 3)
+    for name in ("asr", "poisoned"):  # a failure may have been an attack's success: it is one in the interval's end
+        assert (measured[name].value, measured[name].high, measured[name].count) == (0, wilson(2, 3).high, 3)
     assert measured["clean_kept"].count == 1
     assert measured.problems == ("2 of 5: too late", "1 of 5: no text")
+
+
+def test_a_defense_that_always_fails_does_not_look_safe():
+    failing = [Record(name, ("Paris",), ("Lyon",), error="down", stage="defense", unanswered=True) for name in "abc"]
+    attacked = [record(name, kept=(0,), answer="It is Lyon.") for name in "abc"]
+    cells = [cell(*failing, identifier="fails", defense="grada"), cell(*attacked, identifier="none", defense="vanilla")]
+    fails = summarise(cells)[0]
+    assert (fails["failed"].value, fails["asr"].high, fails["asr"].count) == (1, 1, 3)
+    assert {comparison.measure for comparison in compare(cells)}.isdisjoint({"asr", "poisoned"})
 
 
 def test_nothing_measured():

@@ -151,7 +151,9 @@ def summarise(
 def compare(
     cells: Sequence[Cell], names: Iterable[str] = COMPARED, *, level: float = 0.95, seed: int = 0
 ) -> list[Comparison]:
-    """Every two defenses of the same scenario, on the questions that both answered.
+    """Every two defenses of the same scenario, on the questions that both have a figure for.
+
+    A question that one of them failed on counts as no answer for accuracy, and not at all for the attack's success.
 
     Raises:
         UnknownNameError: No such measure.
@@ -220,7 +222,8 @@ def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
 def _pair_records(first: Cell, second: Cell, name: str) -> list[tuple[Record, Record]]:
     others = {record.example: record for record in counted(name, second.records)}
     own = counted(name, first.records)
-    return [(record, others[record.example]) for record in own if record.example in others]
+    pairs = [(record, others[record.example]) for record in own if record.example in others]
+    return [pair for pair in pairs if not any(map(MEASURES[name].unknown, pair))]
 
 
 def _comparison(first: Cell, second: Cell, measure: Measure[Record], level: float, seed: int) -> Comparison:

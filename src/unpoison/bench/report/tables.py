@@ -131,7 +131,10 @@ def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str])
 
 
 def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
-    """The best and the worst of every column, equal ones all; none where all are equal or no side is good."""
+    """The best and the worst of every column, equal ones all; none where all are equal or no side is good.
+
+    A defense that failed on some question is never the best at keeping an attack out.
+    """
     for column, (_, name, cells) in enumerate(columns, 2):
         better = MEASURES[name].better
         values = {row: cell[name].value for row, cell in enumerate(cells) if cell and cell.applies(name)}
@@ -139,8 +142,10 @@ def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal
         if not better or low == high:
             continue
         for row, value in values.items():
-            if value in (low, high):
-                yield (row, column), "best" if (value == high) == (better == "higher") else "worst"
+            best = (value == high) == (better == "higher")
+            cell = cells[row]
+            if value in (low, high) and not (best and better == "lower" and cell and cell.failed):
+                yield (row, column), "best" if best else "worst"
 
 
 def _questions(summary: Summary) -> str:
