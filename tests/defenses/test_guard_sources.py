@@ -161,7 +161,7 @@ def test_a_history_tells_what_was_seen():
 
 
 def test_options_are_checked():
-    for options in ({"answer": "sometimes"}, {"on_dispute": "fight"}):
+    for options in ({"claims": "never"}, {"on_dispute": "fight"}, {"mode": "paper"}, {"allow": "faq"}):
         with pytest.raises(OptionError):
             Guard(**options)  # type: ignore[arg-type]
 

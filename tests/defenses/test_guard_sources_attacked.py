@@ -141,7 +141,9 @@ class Rivals:
 
 def test_strangers_outvote_nobody_where_answers_are_compared():
     lies = [page(f"In shop {i} it is 14 days.", f"evil{i}.example/") for i in range(4)]
-    answer = answered([page("Goods go back within 30 days.", "a.example/"), *lies], nli=Rivals(), consult="always")
+    guard = Guard(generator=Reader(), sources=Sources(KNOWN), nli=Rivals())
+    guard.consult = "always"
+    answer = guard.answer(QUESTION, [page("Goods go back within 30 days.", "a.example/"), *lies])
     assert answer.text == "30 days"
     assert 0 in answer.screening.kept_indices
 

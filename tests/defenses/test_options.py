@@ -13,7 +13,7 @@ from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError
 
-MAX_OWN_OPTIONS = 10
+MAX_OWN_OPTIONS = 12
 
 
 @pytest.mark.parametrize("name", registry.names("defenses"))

@@ -82,13 +82,16 @@ GUARD = {
     "hidden.read": Words(
         "hides {what}, and is read as a reader sees it", "is read without what it hides from its readers"
     ),
-    "gibberish": Words("holds text that no person writes: {quote!r}", "holds text that no person writes"),
+    "gibberish": Words(
+        "holds text that no person writes: {quote!r}[allow|; if it is fine, allow: {allow}]",
+        "holds text that no person writes",
+    ),
     "gibberish.kept": Words(
         "may hold text that no person writes, not enough to drop it: {quote!r}", TOO_LITTLE
     ),
     "gibberish.window": Words("text that no person writes", "no person writes so"),
     "crafted": Words(
-        "looks written for this question ({probability:.2f}): {clauses}",
+        "looks written for this question ({probability:.2f}): {clauses}[allow|; if it is fine, allow: {allow}]",
         "looks written to be found for this question: {clauses}",
     ),
     "crafted.kept": Words(
@@ -104,6 +107,14 @@ GUARD = {
         TOO_LITTLE,
     ),
     "guard.flagged": Words("flagged only: {clauses}", "is kept although: {clauses}"),
+    "guard.alone": Words(
+        "flagged only, for nothing else that was retrieved answers the question: {clauses}",
+        "is kept because nothing else answers the question, although: {clauses}",
+    ),
+    "guard.spared": Words(
+        f"comes from a known source or is allowed, so its style is not judged; {TRUTH_UNCHECKED}",
+        f"comes from a known source or is allowed, so its style was not judged; {TRUTH_UNCHECKED}",
+    ),
     "guard.threshold": Words(
         "nothing in its text is remarkable ({probability:.2f})", "is dropped because next to nothing is let through"
     ),

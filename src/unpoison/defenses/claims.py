@@ -1,10 +1,14 @@
 """Claims: what each passage answers, read alone; answers that mean the same are one; each source has one voice.
 
-1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator.
-2. Answers of one form (`text.answer_forms`) are an atom; atoms that say the same as a heavier one join it.
-3. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
-4. Where sources that count answer at all, nobody else weighs anything: what was never seen before outvotes nobody.
-5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
+1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator. What
+   a reader was not taught to read is read by its words.
+2. A question that asks for a kind of value (`text.values`) is answered by values of that kind only.
+3. Answers of one form (`text.answer_forms`) are an atom; atoms that say the same as a heavier one join it.
+4. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
+5. Where sources that count answer at all, nobody else weighs anything: what only others say, and what cannot be right
+   beside any claim of theirs, is outvoted, however much they differ among themselves.
+6. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it; a source that
+   says both lends nothing to the heaviest.
 
 Nothing here depends on the order of the passages, on the names of the sources, or on how often one repeats itself.
 
@@ -14,24 +18,30 @@ prefers (approved, or older, or newer).
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from unpoison.algorithms.votes import withstands
 from unpoison.core.verdicts import Claim, Status, disagreement
 from unpoison.defenses.isolation import read_apart
-from unpoison.defenses.voices import Voice
+from unpoison.defenses.voices import COUNTING, Voice
+from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, read, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
+from unpoison.text.answers import RIVAL as VALUE_RIVAL
+from unpoison.text.answers import SAME as VALUE_SAME
 from unpoison.text.answers import Relation, relation
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import sentence_of
+from unpoison.text.values import Kind, Wanted, agree, answers_kind, find_value, values, wanted
 from unpoison.types import Answer, Passage, Query, Screening
 
 __all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]
@@ -53,6 +63,11 @@ DOUBT = 0.03
 
 SHARE = 2 / 3
 """Of the leading claim's weight that a rival needs to dispute it."""
+
+GUESSED = 0.1
+"""P(no answer) of what the extractive reader says where the reader was not taught the language."""
+
+_WORDS = ExtractiveReader()
 
 SAME = 0.5
 """From this probability on two answers are the same, or rivals."""
@@ -92,7 +107,8 @@ class Findings(NamedTuple):
         claims: The heaviest first.
         status: See `Status`.
         rivals: Positions in `claims` of those that dispute the first.
-        against: Positions in `claims` of all that cannot be right beside the first.
+        outvoted: Positions in `claims` of those that no source makes that counts, each with the position of the
+            heaviest claim of theirs beside which it cannot be right.
         guarantee: Sources that may be owned without changing that the first claim leads undisputed, by
             `algorithms.votes`; 0 if disputed, and where only doubtful words were found; None where planted
             passages choose what is read.
@@ -104,7 +120,7 @@ class Findings(NamedTuple):
     claims: tuple[Claim, ...] = ()
     status: Status = "none"
     rivals: tuple[int, ...] = ()
-    against: tuple[int, ...] = ()
+    outvoted: Mapping[int, int] = MappingProxyType({})
     guarantee: int | None = 0
     counted: bool = False
     sides: tuple[Claim, ...] = ()
@@ -118,10 +134,11 @@ def read_statements(
     Every statement is a function of the question and of its own passage.
     """
     question, texts = query.reading, [passage.reading for passage in passages]
+    asked = wanted(question)
     if callable(getattr(generator, "read", None)) and read_question(question).kind != "polar":
         readings = yield from read(question, texts)
         words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
-        return {
+        said = {
             i: Statement(
                 words[i],
                 sentence_of(words[i], texts[i], max(reading.start, 0)),
@@ -131,12 +148,45 @@ def read_statements(
             for i, reading in enumerate(readings)
             if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
         }
+        refused = [i for i, reading in enumerate(readings) if reading.language]
+        return _of_kind(question, said, asked) | _read_words(question, texts, refused, asked)
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
-    return {
+    said = {
         i: Statement(answer, sentence_of(answer, texts[i], max(texts[i].find(answer), 0)))
         for i, answer in enumerate(answers)
         if informative(answer)
     }
+    said = _of_kind(question, said, asked)
+    if isinstance(generator, ExtractiveReader) and asked.kind:
+        typed = {i: statement for i, statement in said.items() if answers_kind(statement.answer, asked.kind)}
+        return said | _read_words(question, texts, range(len(texts)), asked) | typed
+    return said
+
+
+def _of_kind(question: str, said: Mapping[int, Statement], asked: Wanted) -> dict[int, Statement]:
+    """The statements that are of the kind that is asked for; of another one the value beside it, where there is one."""
+    found = dict[int, Statement]()
+    for i, statement in said.items():
+        if answers_kind(statement.answer, asked.kind) is not False:
+            found[i] = statement
+        elif (value := find_value(question, statement.sentence, asked)) is not None:
+            found[i] = statement._replace(answer=value[0])
+    return found
+
+
+def _read_words(question: str, texts: Sequence[str], unread: Sequence[int], asked: Wanted) -> dict[int, Statement]:
+    """What passages say by the words around a value of the kind that is asked for, else by the extractive reader."""
+    found = dict[int, Statement]()
+    for i in unread:
+        if not asked.kind:
+            answer = _WORDS.generate(atomic_answer_reference_prompt(question, texts[i])).text
+            if informative(answer):
+                found[i] = Statement(answer, sentence_of(answer, texts[i], max(texts[i].find(answer), 0)), GUESSED)
+        elif (value := find_value(question, texts[i], asked)) is not None:
+            words, sentence, relevance = value
+            given = relevance > RELEVANT
+            found[i] = Statement(words, sentence, DOUBT if given else UNLIKELY / 2, given)
+    return found
 
 
 def claims_of(
@@ -147,6 +197,7 @@ def claims_of(
     asks: bool = False,
     share: float = SHARE,
     proof: float | None = None,
+    texts: Sequence[str] = (),
 ) -> Flow[Findings]:
     """What statements come to.
 
@@ -157,8 +208,10 @@ def claims_of(
         asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
         share: Of the leading weight that a rival needs to dispute it, in (0, 1].
         proof: The same for the guarantee, where a dispute changes nothing; `share` by default.
+        texts: The passages, for numbers that the question names ("version 4.3").
     """
     heard, given = _select_statements(statements, voices)
+    heard = _on_subject(question, heard, voices, texts)
     if not heard:
         return Findings()
     ballot = _Ballot(heard, voices)
@@ -171,9 +224,19 @@ def claims_of(
     order = sorted(members, key=lambda lead: (*ballot.rank(members[lead]), ranked.index(lead)))
     claims = tuple(ballot.claim(wording[lead], members[lead]) for lead in order)
     first = order[0]
-    against = tuple(n for n, lead in enumerate(order) if n and related[frozenset((first, lead))].rival >= SAME)
-    heavy = [n for n in against if claims[n].weight >= share * claims[0].weight - ROUNDING]
-    rivals = tuple(n for n in heavy if ballot.sure(members[order[n]]))
+    rival = {pair for pair, relative in related.items() if relative.rival >= SAME}
+    against = [n for n, lead in enumerate(order) if n and frozenset((first, lead)) in rival]
+    sure = [n for n in against if ballot.sure(members[order[n]])]
+    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first], share)]
+    made = [any(voices[i].counts for i in members[lead]) for lead in order]
+    rivals = tuple(n for n in sure if n in heavy or (heavy and ballot.weigh and made[n]))
+    outvoted = {
+        n: other
+        for n, lead in enumerate(order)
+        if ballot.weigh and not made[n]
+        for other in [next((m for m, by in enumerate(order) if made[m] and frozenset((lead, by)) in rival), None)]
+        if other is not None
+    }
     supporters = ballot.weights(members[first])
     counted = ballot.weigh and bool(supporters)
     status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
@@ -183,7 +246,7 @@ def claims_of(
         sources = len(ballot.weights(list(heard)))
         guarantee = withstands(ballot.weights(atoms[first]), outside, ballot.trust, proof or share, sources)
     sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
-    return Findings(claims, status, rivals, against, guarantee, counted, sides)
+    return Findings(claims, status, rivals, outvoted, guarantee, counted, sides)
 
 
 def _select_statements(
@@ -199,6 +262,30 @@ def _select_statements(
         return given, True
     surest = min(counting, key=lambda i: (statements[i].no_answer, statements[i].answer))
     return {**given, surest: statements[surest]}, False
+
+
+def _on_subject(
+    question: str, heard: Mapping[int, Statement], voices: Sequence[Voice], texts: Sequence[str]
+) -> dict[int, Statement]:
+    """The statements that answer this question, where known sources show which do; they only leave out their own.
+
+    Where a known source answers with the kind of value that is asked for, in the unit that is asked for, or in a
+    passage that holds the numbers that the question names, the others of known sources answer another question.
+    """
+    asked, named = wanted(question), _NAMED.findall(question)
+    tests = [lambda i: bool(answers_kind(heard[i].answer, asked.kind))]
+    tests.append(lambda i: any(value.unit == asked.unit for value in values(heard[i].answer)))
+    tests.append(lambda i: bool(texts) and set(named) <= set(_NAMED.findall(texts[i])))
+    wanted_tests = (bool(asked.kind), bool(asked.unit), bool(named and texts))
+    known = [i for i in heard if voices[i].level in COUNTING]
+    for test in (test for test, applies in zip(tests, wanted_tests) if applies):
+        known = [i for i in known if test(i)] or known
+    left_out = {i for i in heard if voices[i].level in COUNTING}.difference(known)
+    return {i: statement for i, statement in heard.items() if i not in left_out}
+
+
+_NAMED = re.compile(r"(?<![\w.])[A-Za-z-]*\d+(?:[.-]?\w+)*")
+"""A number in a question, or a name with one: it tells one subject from another."""
 
 
 class _Ballot:
@@ -241,6 +328,12 @@ class _Ballot:
         """Whether a claim is read surely enough to dispute another."""
         return any(self._heard[i].no_answer <= DOUBT for i in self.lenders(members))
 
+    def disputes(self, rival: Sequence[int], first: Sequence[int], share: float) -> bool:
+        """Whether a claim weighs enough against the first; who says both lends nothing to the first."""
+        own, others = self.weights(rival), self.weights(first)
+        alone = sum(sorted(weight for name, weight in others.items() if name not in own))
+        return bool(own) and sum(sorted(own.values())) >= share * alone - ROUNDING
+
     def claim(self, words: str, members: Sequence[int]) -> Claim:
         surest = sorted(members, key=lambda i: (-self.lent(i), -self._heard[i].confidence, i))
         quotes = dict.fromkeys(self._heard[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
@@ -266,7 +359,15 @@ def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow
         compared = yield from relate(question, worded)
     else:
         compared = [relation(question, *pair) for pair in worded]
+    kind = wanted(question).kind
+    compared = [_by_value(kind, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
     return dict(zip(map(frozenset, pairs), compared, strict=True))
+
+
+def _by_value(kind: Kind, left: str, right: str, guess: Relation) -> Relation:
+    """How two answers relate by their values, where no rule of words is sure."""
+    same = None if guess.sure else agree(left, right, kind)
+    return guess if same is None else VALUE_SAME if same else VALUE_RIVAL
 
 
 def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -> dict[str, list[str]]:
@@ -307,7 +408,10 @@ def answer_from_claims(
         return replace(answer, status="none")
     plain.close()
     sides = [findings.sides[n] for n in (0, *findings.rivals)]
-    sides = sort_by_preference(sides, screening.passages, sources.policy.prefer if sources is not None else "")
+    prefer = sources.policy.prefer if sources is not None else ""
+    if not prefer and set.intersection(*(set(side.origins) for side in sides)):
+        prefer = "newer"  # one source that contradicts itself
+    sides = sort_by_preference(sides, screening.passages, prefer)
     lead = sides[0]
     details = {"claim": lead.text}
     guarantee = findings.guarantee if sources is not None and sources.informed else None
@@ -330,7 +434,9 @@ def answer_from_claims(
     if not texts:
         return base
     (reply,) = yield from generate([answer_prompt(query.reading, texts)], "answer", screening)
+    kind = wanted(query.reading).kind
     said = reply.finish != "refusal" and informative(reply.text)
+    said = said and (bool(answers_kind(reply.text, kind)) or not answers_kind(lead.text, kind))
     return replace(base, text=reply.text) if said else base
 
 

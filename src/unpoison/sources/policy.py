@@ -22,7 +22,7 @@ __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; of two patterns as long as each other, the one in the earlier list counts."""
 
-KEYS = ("origin", "fresh", *LISTS, "prefer", "hosts", "history")
+KEYS = ("origin", "fresh", *LISTS, "allow", "prefer", "hosts", "history")
 
 MAX_FILE_BYTES = 1_000_000
 """Bytes of a policy."""
@@ -224,6 +224,7 @@ class Policy:
         patterns: In which list each pattern stands.
         prefer: Which side of a dispute is told first: "", `older`, `newer`, or `field:NAME=value`.
         hosts: More hosts where users write.
+        allow: Texts whose style is not judged: ids, hashes, sources (`sources.allow.Allowed`).
         history: The file in which to remember origins, beside the policy's own file unless absolute; None for none.
     """
 
@@ -233,6 +234,7 @@ class Policy:
     prefer: str = ""
     hosts: Users = ()
     history: Path | None = None
+    allow: tuple[str, ...] = ()
     _by_key: Mapping[str, Sequence[Listed]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -273,6 +275,7 @@ class Policy:
             _preference(keys.get("prefer"), where),
             _users(keys.get("hosts"), where),
             _history(keys.get("history"), where, folder),
+            tuple(str(name) for name in _texts(keys.get("allow"), f"{where}: allow")),
         )
 
     @property

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
 from unpoison.sources.origins import is_shared, origin_of, source_of
@@ -18,6 +19,9 @@ from unpoison.sources.policy import LISTS, Policy
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
 from unpoison.utils.lru_cache import LRUCache
+
+if TYPE_CHECKING:
+    from unpoison.core.passages import Passage
 
 __all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 
@@ -108,6 +112,7 @@ class Sources:
         self.history = history if isinstance(history, History) else History(history or self.policy.history)
         self._today = today
         self._supposed: Mapping[str, Level] = {}
+        self._allowed = Allowed(self.policy.allow)
         self._start()
 
     def _start(self) -> None:
@@ -160,6 +165,14 @@ class Sources:
     def blocks(self, passage: object) -> bool:
         """Whether the policy blocks its source."""
         return bool(self.policy.patterns or self._supposed) and self._level(*self._read(passage)) == "blocked"
+
+    def spares(self, passage: Passage) -> bool:
+        """Whether how a passage is written is not judged: its source is trusted or known, or `allow` names it.
+
+        A function of the passage and the policy; a history spares nobody.
+        """
+        source, origin = self._read(passage)
+        return self._level(source, origin) in ("trusted", "known") or self._allowed.matches(passage, origin)
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
@@ -330,7 +343,7 @@ class Sources:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in ("policy", "history", "_today", "_supposed")}
+        return {name: vars(self)[name] for name in ("policy", "history", "_today", "_supposed", "_allowed")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

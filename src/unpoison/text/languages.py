@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["MAX_CHARS", "other_language"]
+__all__ = ["FUNCTION_WORDS", "MAX_CHARS", "other_language"]
 
 MAX_CHARS = 4000
 """Characters that are looked at: the language of a text shows in its first thousand words."""

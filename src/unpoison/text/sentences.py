@@ -38,8 +38,28 @@ _END = re.compile(
 """Beside the marks of European texts those of Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
+    r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca"
+    r"|bzw|vgl|sog|ggf|evtl|inkl|zzgl|Hr|Fr|Dipl|Std|Mio|Mrd|Sra|Srta|Dra|Uds?|aprox|Mme|Mlle|sig|dott|avv|dhr|mevr|bijv"
+    r"|Exmo|ul|np|tzn|godz)\.$"
 )
+"""English, German, Spanish, French, Italian, Dutch, Portuguese and Polish."""
+
+_REFERENCE = re.compile(r"(?:^|[\s(])(?:Nr|Abs|Art|art|Kap|Bd|Tel|Tél|núm|pág|p|pp|blz|nr|pkt|poz)\.$")
+"""What a number follows: no end before one."""
+
+_ORDINAL = re.compile(
+    r"(?:^|\s)(?:[Aa]m|[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Zz]u[mr]|[Vv]om|[Bb]is|[Ss]eit|[Aa]b|[Bb]eim|[Jj]ede[mnrs]?)"
+    r"\s\d{1,2}\.$"
+)
+"""A German ordinal number behind an article or preposition: "am 1. September"."""
+
+_MONTH = re.compile(
+    r"\s(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Quartal|Halbjahr"
+    r"|[a-zäöü])"
+)
+"""What an ordinal number stands before, whatever is in front of it: a month, a lower-case letter."""
+
+_BEFORE_ORDINAL = re.compile(r"(?:^|[^\w.,])\d{1,2}\.$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +97,7 @@ def sentences(text: str) -> list[Region]:
     """The sentences of a text with their last marks, without what stands between them. O(n) time."""
     cuts = [0]
     for stop in _END.finditer(text):
-        if stop[0][0] != "." or not _ABBREVIATION.search(text, max(cuts[-1], stop.end() - 12), stop.end()):
+        if stop[0] != "." or not _continues(text, max(cuts[-1], stop.end() - 14), stop.end()):
             cuts.append(stop.end())
     regions = list[Region]()
     for start, end in zip(cuts, [*cuts[1:], len(text)]):
@@ -85,6 +105,15 @@ def sentences(text: str) -> list[Region]:
         if part.strip():
             regions.append((start + len(part) - len(part.lstrip()), start + len(part.rstrip())))
     return regions
+
+
+def _continues(text: str, start: int, end: int) -> bool:
+    """Whether the full stop before `end` ends an abbreviation or an ordinal number, and no sentence."""
+    if _ABBREVIATION.search(text, start, end) or _ORDINAL.search(text, start, end):
+        return True
+    if _REFERENCE.search(text, start, end):
+        return text[end : end + 2].strip().isdigit()
+    return bool(_BEFORE_ORDINAL.search(text, start, end) and _MONTH.match(text, end))
 
 
 def around(text: str, start: int, end: int) -> Region:

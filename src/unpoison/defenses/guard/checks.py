@@ -8,7 +8,7 @@ one scale, on which one threshold governs all that is lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
 from unpoison.defenses.guard.votes import Opinion
 from unpoison.screener.injections import MIN_WORDS, hidden_spans
+from unpoison.sources.allow import text_hash
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import respell
@@ -49,6 +50,7 @@ class CheckScores(NamedTuple):
         by_check: Every check's own probabilities on the common scale, shape (k,) each.
         flagged: Clauses of the checks that only say so, by position.
         crafted: What that check saw.
+        spared: Positions of the passages whose style was not judged.
     """
 
     judged: Judged
@@ -56,6 +58,7 @@ class CheckScores(NamedTuple):
     by_check: Mapping[str, Matrix]
     flagged: Mapping[int, tuple[Clause, ...]]
     crafted: Judgement
+    spared: frozenset[int] = frozenset()
 
 
 class Checks:
@@ -81,16 +84,24 @@ class Checks:
         spans = {i: hidden_spans(passage, 1.0) for i, passage in enumerate(passages) if passage.hidden.messages}
         return {i: own for i, own in spans.items() if own}
 
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> CheckScores:
-        """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
+    def score_passages(self, question: str, passages: Sequence[Passage], spared: Collection[int] = ()) -> CheckScores:
+        """All checks, on what is left of the passages; `gibberish` and `crafted` say nothing of those in `spared`.
+
+        O(n) time for n characters, and what `crafted` takes.
+        """
+        judged_style = np.ones(len(passages))
+        judged_style[list(spared)] = 0.0
         texts = [passage.reading for passage in passages]
         crafted, by_check = Judgement.nothing(len(texts)), dict[str, Matrix]()
         if self.actions["hidden"] != "keep":
             by_check["hidden"] = np.array([float(bool(passage.hidden)) for passage in passages])
         if self.actions["gibberish"] != "keep":
-            by_check["gibberish"] = self._rescale(np.array(each(texts, gibberish.gibberish_of), float))
+            by_check["gibberish"] = self._rescale(np.array(each(texts, gibberish.gibberish_of), float)) * judged_style
         if self.actions["crafted"] != "keep":
             crafted = self._score_crafted(question, texts, [passage.body for passage in passages])
+            crafted = crafted._replace(
+                probability=crafted.probability * judged_style, alone=crafted.alone * judged_style
+            )
             by_check["crafted"] = crafted.probability
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
@@ -104,7 +115,8 @@ class Checks:
             self._windows(texts, over, crafted),
             frozenset(np.flatnonzero(np.any(firm, axis=0)).tolist()) if firm else frozenset(),
         )
-        return CheckScores(judged, worst, by_check, self._flag_clauses(passages, over), crafted)
+        flagged = self._flag_clauses(passages, over)
+        return CheckScores(judged, worst, by_check, flagged, crafted, frozenset(spared))
 
     def _acts(self, name: str) -> bool:
         """Whether a check drops passages or parts of them; what is hidden was cut before the others looked."""
@@ -235,10 +247,10 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
         return Reason.of("guard.flagged", clauses=look.flagged[i])
     if hides:
         return Reason.of("hidden.read", what=str(passage.hidden))
-    if look.worst[i] == "gibberish" and probability >= REMARKABLE:
-        return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters)
-    if "crafted" in look.by_check and look.crafted.probability[i] >= REMARKABLE:
-        return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
+    if i in look.spared:
+        return Reason.of("guard.spared")
+    if (doubt := _doubt(look, passage, i)) is not None:
+        return doubt
     if not look.by_check:
         return Reason.of("guard.unchecked")
     if not passage.reading.isascii() and analysis(passage.reading).part(_mostly_foreign):
@@ -249,6 +261,17 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
     return Reason.of("guard.unremarkable", probability=probability)
 
 
+def _doubt(look: CheckScores, passage: Passage, i: int) -> Reason | None:
+    """What is remarkable about the style of a passage that stays."""
+    if look.worst[i] == "gibberish" and look.judged.probability[i] >= REMARKABLE:
+        found = check_reason("gibberish", passage).parameters
+        return Reason.of("gibberish.kept", **found, allow=text_hash(passage.text))
+    if "crafted" not in look.by_check or look.crafted.probability[i] < REMARKABLE:
+        return None
+    probability, signs = float(look.judged.probability[i]), _signs(look, passage, i)
+    return Reason.of("crafted.kept", probability=probability, clauses=signs, allow=text_hash(passage.text))
+
+
 def _mostly_foreign(text: str) -> bool:
     """Whether the checks can read less than half of its letters."""
     return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
@@ -256,11 +279,13 @@ def _mostly_foreign(text: str) -> bool:
 
 def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Clause]) -> Reason:
     """Of a passage that goes, by the check that is surest."""
-    if look.worst[i] != "crafted":
-        return check_reason(look.worst[i], passage)
-    return Reason.of(
-        "crafted", probability=float(look.crafted.probability[i]), clauses=[*_signs(look, passage, i), *hides]
-    )
+    if look.worst[i] == "hidden":
+        return check_reason("hidden", passage)
+    allow = text_hash(passage.text)
+    if look.worst[i] == "gibberish":
+        return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, allow=allow)
+    signs = [*_signs(look, passage, i), *hides]
+    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=signs, allow=allow)
 
 
 def _signs(look: CheckScores, passage: Passage, i: int) -> list[Clause]:

@@ -12,6 +12,7 @@ reader or a language model. What is kept stays in the retriever's order.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -33,7 +34,7 @@ from unpoison.defenses.claims import (
     claims_of,
     read_statements,
 )
-from unpoison.defenses.guard.checks import Checks, CheckScores, reasons
+from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.redaction import Redaction, redact_passages
@@ -46,16 +47,31 @@ from unpoison.defenses.guard.sources import (
     verdicts_by_copies,
     verdicts_by_origin,
 )
-from unpoison.defenses.guard.votes import Opinion, ambiguous, answer_by_vote, compare_answers, majority_passage
+from unpoison.defenses.guard.votes import CLAIM, Opinion, ambiguous, answer_by_vote, compare_answers, majority_passage
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, nearest
 from unpoison.models.protocols import Encoder, NLIModel
 from unpoison.models.requests import Flow
+from unpoison.sources.allow import Allowed
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, within
 
 __all__ = ["Guard"]
+
+
+def _check_names(guard: type, shell: Mapping[str, object]) -> None:
+    """Refuse arguments that no option has the name of.
+
+    Raises:
+        OptionError: One has none.
+    """
+    known = [*inspect.signature(guard).parameters, *ShellOptions.__annotations__]
+    for name in shell:
+        if name not in ShellOptions.__annotations__:
+            options = ", ".join(sorted({*known} - {"shell"}))
+            raise OptionError(f"Guard has no option {name!r}; {nearest(name, known)}it has: {options}")
+
 
 Matrix = NDArray[np.float64]
 
@@ -63,6 +79,9 @@ UNREAD = (
     "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
     "source; give a generator, such as reader"
 )
+
+RELATED = 1 / 3
+"""A passage none of whose sentences holds more than this share of the question's words does not answer it."""
 
 MIN_RIVALS = 2
 """Fewer passages cannot contradict each other."""
@@ -95,6 +114,9 @@ class Guard(Defense):
         encoder: Compares passages where answers are compared with `nli`; the checks use none.
         on_dispute: Where sources contradict each other, `show` both sides in one sentence, answer as the weightier one
             does (`majority`), or `abstain`.
+        allow: Passages whose style is not judged: ids, sources, patterns of sources, or hashes of texts as the reason
+            of a drop shows them (`sha256:...`). Hidden text and injections are cut there too.
+        mode: `monitor` keeps everything whole and only says in the reasons what would go.
 
     As every defense it also takes the options of the shell (`ShellOptions`). With `sources` each source has one voice,
     what contradicts sources that count goes, and what agrees with them stays, however it is written. What passages
@@ -132,8 +154,14 @@ class Guard(Defense):
         nli: NLIModel | str | None = None,
         encoder: Encoder | str | None = None,
         on_dispute: Literal["show", "majority", "abstain"] = "show",
+        allow: Sequence[str] = (),
+        mode: Literal["enforce", "monitor"] = "enforce",
         **shell: Unpack[ShellOptions],
     ) -> None:
+        _check_names(type(self), shell)
+        if among("mode", mode, ("enforce", "monitor")) == "monitor":
+            hidden = prompt_injection = gibberish = crafted = "flag"
+        self.mode = mode
         shell["prompt_injection"] = prompt_injection
         super().__init__(encoder=encoder or ("lexical" if nli is not None else None), nli=nli, **shell)
         self.on_dispute = among("on_dispute", on_dispute, ("show", "majority", "abstain"))
@@ -143,6 +171,7 @@ class Guard(Defense):
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
         self.independent = self.independent or self.certifies
         self.damage = damage
+        self.allow = Allowed(allow)
         bar = Crafted.load().threshold(damage)
         self.threshold = bar if threshold is None else within("threshold", threshold, 0.0, 1.0)
         actions = {
@@ -195,16 +224,44 @@ class Guard(Defense):
         )
         decided = self._content_verdicts(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
-            if look.worst[i] == "crafted":
+            if look.worst[i] == "crafted" or i in look.spared:
                 probability[i], why[i] = 0.0 if probability[i] > self.threshold else probability[i], reason
         for i, reason in decided.dropped.items():
-            probability[i], why[i] = 1.0, reason
+            if self.mode == "monitor":
+                why[i] = Reason.of("guard.flagged", clauses=[reason.clause])
+            else:
+                probability[i], why[i] = 1.0, reason
+        alone = self._only_answer(query, cut.passages, probability, look, statements, decided)
+        if alone is not None:
+            probability[alone], why[alone] = self.threshold, Reason.of("guard.alone", clauses=[why[alone].clause])
         compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
         arrays = {**look.by_check, "overlap": shared, **compared}
         notes = (*(opinion.notes if opinion else ()), *read_answers.notes, *self._source_notes(passages))
         screening = self._build_screening(query, cut, probability, why, arrays, notes)
         claims = () if findings is None else findings.claims
         return replace(screening, contested=open_contests(contested, decided), claims=claims), findings
+
+    def _only_answer(
+        self,
+        query: Query,
+        passages: Sequence[Passage],
+        probability: Matrix,
+        look: CheckScores,
+        statements: Mapping[int, Statement],
+        decided: ByContent,
+    ) -> int | None:
+        """The one passage that goes for its style alone, where no other that was retrieved answers the question."""
+        suspects = [i for i in np.flatnonzero(probability > self.threshold).tolist() if i not in decided.dropped]
+        if len(suspects) != 1 or look.worst[suspects[0]] != "crafted" or passages[suspects[0]].hidden:
+            return None
+        if look.crafted.probability[suspects[0]] < REMARKABLE:
+            return None  # it goes for the threshold, and not for its style
+        others = [i for i in range(len(passages)) if i != suspects[0]]
+        if any(i in statements and statements[i].given for i in others):
+            return None
+        covered = coverage(query.reading, [passage.reading for passage in passages])
+        answered = any(covered[i] > RELATED for i in others)
+        return None if answered or covered[suspects[0]] < CLAIM else suspects[0]
 
     def _build_screening(
         self,
@@ -260,7 +317,13 @@ class Guard(Defense):
         statements = {first[i]: statement for i, statement in read.items()}
         share = SHARE if self.on_dispute != "majority" else 1.0
         findings = yield from claims_of(
-            query.reading, statements, voices, asks=self._has("relations"), share=SHARE, proof=share
+            query.reading,
+            statements,
+            voices,
+            asks=self._has("relations"),
+            share=SHARE,
+            proof=share,
+            texts=[passage.reading for passage in passages],
         )
         whole = informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         return statements, findings if whole else findings._replace(guarantee=None)
@@ -326,9 +389,14 @@ class Guard(Defense):
         """What the checks say of the passages, and what is left of these."""
         hidden = self.checks.hidden(passages)
         bare = tuple(without(p, hidden[i]) if i in hidden else p for i, p in enumerate(passages))
-        look = self.checks.score_passages(query.reading, bare)
-        again = lambda rests: self.checks.score_passages(query.reading, rests).judged  # noqa: E731
+        spared = [i for i, passage in enumerate(passages) if self._spares(passage)]
+        look = self.checks.score_passages(query.reading, bare, spared)
+        again = lambda rests: self.checks.score_passages(query.reading, rests, spared).judged  # noqa: E731
         return look, redact_passages(bare, look.judged, again, hidden)
+
+    def _spares(self, passage: Passage) -> bool:
+        """Whether the style of a passage is not judged: a known source's, or what is allowed."""
+        return self.allow.matches(passage) or (self.sources is not None and self.sources.spares(passage))
 
     def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """From the kept passages; where these were read one by one, the answer has to stand their vote.

@@ -1,9 +1,9 @@
 """What claims and sources add to Guard's verdicts: evidence that the writer of a passage cannot write.
 
 A passage goes, however it is written, if what it says cannot be right beside what sources that count say, and its own
-source does not count. It stays, however it is written, if it says what they say. Where nobody reads, near-copies that
-differ are claims too, and five texts from one source never seen before are suspicious by themselves. Sources that count
-and contradict each other are a dispute, and nothing goes because of it. What hides something is never brought back.
+source does not count: also where these sources contradict each other, which is a dispute between them. It stays,
+however it is written, if it says what they say. Where nobody reads, near-copies that differ are claims too, and five
+texts from one source never seen before are suspicious by themselves. What hides something is never brought back.
 """
 
 from __future__ import annotations
@@ -53,22 +53,20 @@ class ByContent(NamedTuple):
 def verdicts_by_claims(
     findings: Findings, statements: Mapping[int, Statement], voices: Sequence[Voice], passages: Sequence[Passage]
 ) -> ByContent:
-    """Which passages go for contradicting the leading claim, and which stay for making it.
+    """Which passages go for what only sources say that do not count, and which stay for making the leading claim.
 
-    Nothing is decided unless sources that count stand behind it, and none of them disputes it.
+    Nothing goes unless sources that count claim something, and nothing is restored where these dispute it.
     """
+    dropped = {
+        i: _contradiction_reason(findings.claims[n], findings.claims[other], voices)
+        for n, other in findings.outvoted.items()
+        for i in findings.claims[n].passages
+        if statements[i].no_answer < CERTAIN
+    }
     if not findings.counted or findings.status == "disputed":
-        return ByContent({})
+        return ByContent(dropped)
     lead = findings.claims[0]
-    dropped: dict[int, Reason] = {}
     behind = [i for i in lead.passages if voices[i].counts]
-    for n in findings.against:
-        rival = findings.claims[n]
-        if any(voices[i].counts for i in rival.passages):
-            continue
-        for i in rival.passages:
-            if statements[i].no_answer < CERTAIN:
-                dropped[i] = _contradiction_reason(rival, lead, voices)
     restored: dict[int, Reason] = {}
     for i in lead.passages:
         others = len({voices[j].name for j in behind} - {voices[i].name})

@@ -1,0 +1,82 @@
+"""What an administrator allows by name: `allow` of a policy and of Guard, `exempt` of the adapters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from unpoison.errors import OptionError, clip
+from unpoison.sources.policy import Pattern, parse_pattern
+
+if TYPE_CHECKING:
+    from unpoison.core.passages import Passage
+
+__all__ = ["HASH", "Allowed", "text_hash"]
+
+HASH = "sha256:"
+HASH_DIGITS = 32
+"""Hexadecimal digits of a hash that a reason shows; as many or more are read."""
+
+_HASH = re.compile(rf"{HASH}[0-9a-f]{{{HASH_DIGITS},64}}")
+
+
+def text_hash(text: str) -> str:
+    """The entry of a list `allow` that means exactly this text, as `sha256:` and 32 digits."""
+    return HASH + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
+
+
+class Allowed:
+    """Ids, hashes of texts, sources and patterns of sources.
+
+    Args:
+        names: `sha256:` with 32 or more hexadecimal digits, the id of a passage (`faq-12` or `id:faq-12`), a source, or
+            a pattern as in the lists of a policy (`docs.example`, `https://docs.example/hr/**`).
+        where: What an error names.
+
+    Raises:
+        OptionError: No list of strings, or a hash that is none.
+    """
+
+    def __init__(self, names: Iterable[str], where: str = "allow") -> None:
+        if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
+            raise OptionError(f"{where} must be a list of ids, hashes and sources, got {clip(names)}")
+        self.names = tuple(name.strip() for name in names)
+        self._exact = {name.removeprefix("id:") for name in self.names}
+        self._hashes = [name.lower() for name in self.names if name.lower().startswith(HASH)]
+        for name in self._hashes:
+            if not _HASH.fullmatch(name):
+                raise OptionError(f"{where} holds {clip(name)}; write {HASH} and 32 to 64 hexadecimal digits")
+        self._patterns = [
+            pattern for name in self.names if not name.lower().startswith((HASH, "id:")) for pattern in _pattern(name)
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    def matches(self, passage: Passage, origin: str | None = None) -> bool:
+        """Whether a passage is named.
+
+        Args:
+            passage: The passage, as the caller has it.
+            origin: Its origin by the rule of a policy; by default its own.
+        """
+        if not self.names:
+            return False
+        if passage.id in self._exact or passage.source in self._exact:
+            return True
+        own = text_hash(passage.text) if self._hashes else ""
+        if own and any(name.startswith(own) for name in self._hashes):
+            whole = sha256(passage.text.encode("utf-8", "surrogatepass")).hexdigest()
+            return any(f"{HASH}{whole}".startswith(name) for name in self._hashes)
+        party = passage.origin if origin is None and self._patterns else origin or ""
+        return any(pattern.matches(passage.source, party) for pattern in self._patterns)
+
+
+def _pattern(name: str) -> list[Pattern]:
+    """A name as a pattern of sources, where it can be one: an id need not."""
+    try:
+        return [parse_pattern(name, "allow")]
+    except OptionError:
+        return []

