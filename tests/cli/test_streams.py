@@ -1,4 +1,4 @@
-"""`unpoison ask --stream` with each store, and `unpoison beliefs`."""
+"""`unpoison ask --stream` with each store."""
 
 from __future__ import annotations
 
@@ -69,20 +69,10 @@ def test_steps_out_of_order_or_without_a_time_are_reported(run, stream_file):
     assert "time is missing" in lines(result.stdout)[2]["error"]
 
 
-@pytest.mark.parametrize(("carry", "kept"), [("nothing", 3), ("passages", 6), ("answer", 3)])
-def test_other_defenses_carry_what_they_are_told(run, stream_file, carry, kept):
-    path = stream_file(step("2021", "Ada Quill"), step("2022", "Bo Stone"))
-    result = run("ask", "-d", "simple", "-g", "extractive", "--stream", "--carry", carry, "--json", path)
-    assert result.exit_code == 0, result.stderr
-    assert len(lines(result.stdout)[1]["screening"]["verdicts"]) == kept
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (("-d", "radar", "--stream", "--rows", "2"), "leave out --rows"),
-        (("-d", "radar", "--carry", "answer"), "give --stream"),
-        (("-d", "radar", "--stream", "--carry", "answer"), "radar remembers by itself"),
         (("-d", "simple", "--beliefs", "memory"), "simple takes no --beliefs"),
         (("-d", "radar", "--beliefs", "mysql://x"), "no belief store"),
         (("-d", "radar", "--beliefs", "redis://127.0.0.1:9"), "cannot be reached"),

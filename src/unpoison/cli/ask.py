@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unpoison.cli.options import (
     AsJson,
-    Carry,
     EncoderCache,
     EncoderName,
     GeneratorName,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unpoison.beliefs import BeliefStore
-    from unpoison.defenses.base import Defense
     from unpoison.io.rows import Row
     from unpoison.models.protocols import Generator
     from unpoison.runtime.limits import Limits
@@ -109,14 +107,6 @@ def ask(
         ),
     ] = None,
     namespace: Namespace = "default",
-    carry: Annotated[
-        Carry,
-        option(
-            "",
-            "What a defense without a memory is given besides, with --stream: earlier passages, or the "
-            "previous answer.",
-        ),
-    ] = Carry.NOTHING,
     calls: Annotated[bool, option("--calls", "Show every model call, and the cost of all at the end.")] = False,
     price_in: Annotated[float | None, option("PRICE", "Price of a million prompt tokens, for the cost.", min=0)] = None,
     price_out: Annotated[
@@ -146,9 +136,11 @@ def ask(
     from unpoison.cli.display import Accounts, show, show_answer
     from unpoison.defenses.guarantee import need_proof, withhold_unproved
     from unpoison.defenses.loading import load_defense
-    from unpoison.errors import InputError, ModelError, StoreError
+    from unpoison.errors import InputError, ModelError, OptionError, StoreError
+    from unpoison.io.files import open_source
     from unpoison.io.output import Writer
     from unpoison.io.rows import answer_fields, with_results
+    from unpoison.io.stream_rows import open_stream
     from unpoison.models.loading import best_reader, can_write
     from unpoison.runtime.limits import Limits
 
@@ -170,17 +162,18 @@ def ask(
     learn_sources(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
-    opened, answerer = _source_and_answerer(chosen, carry, rows, stream=stream)
+    if stream and rows > 1:
+        raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
     def work(row: Row) -> tuple[Answer, str | None]:
-        return _answer(row, answerer.answer, model, limits, unscreened=on_error is OnError.UNSCREENED)
+        return _answer(row, chosen.answer, model, limits, unscreened=on_error is OnError.UNSCREENED)
 
     with (
-        opened(file) as source,
+        (open_stream if stream else open_source)(file) as source,
         Writer(output, file, to_stdout=as_json) as writer,
         nullcontext() if store is None else closing(store),
     ):
@@ -207,22 +200,6 @@ def ask(
         say(accounts.summary())
     say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
     raise typer.Exit(counts.exit_code)
-
-
-def _source_and_answerer(chosen: Defense, carry: Carry, rows: int, *, stream: bool) -> tuple[Callable[..., Any], Any]:
-    """What opens the file, and what answers its rows: with --stream in the order of time, with what is carried."""
-    from unpoison.errors import OptionError
-    from unpoison.io.files import open_source
-
-    if not stream:
-        if carry is not Carry.NOTHING:
-            raise OptionError("--carry is for streams; give --stream as well")
-        return open_source, chosen
-    if rows > 1:
-        raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
-    from unpoison.cli.streams import open_stream, with_carry
-
-    return open_stream, with_carry(chosen, carry)
 
 
 def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:

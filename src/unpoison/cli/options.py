@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -24,7 +23,6 @@ from unpoison.errors import OptionError
 
 __all__ = [
     "AsJson",
-    "Carry",
     "Command",
     "DefenseName",
     "EncoderCache",
@@ -183,11 +181,3 @@ FailIf = Annotated[
 ]
 Junit = Annotated[Path | None, pipeline_option("FILE", "Write the gates as JUnit XML.")]
 Sarif = Annotated[Path | None, pipeline_option("FILE", "Write what failed as SARIF 2.1.0.")]
-
-
-class Carry(StrEnum):
-    """What a defense without a memory carries from one time of a stream to the next."""
-
-    NOTHING = "nothing"
-    PASSAGES = "passages"
-    ANSWER = "answer"

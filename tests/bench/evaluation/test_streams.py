@@ -13,16 +13,13 @@ import pytest
 from unpoison import Radar, TrustRag
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.bench.evaluation.adaptations import Answerer, Method, _Reminded, methods_of
-from unpoison.bench.evaluation.examples import FieldError
 from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import ATTACKS, StepRecord, StreamResult, StreamStudy, run_stream, run_study
 from unpoison.bench.evaluation.timelines import (
     add_time,
     craft_steps,
     load_timelines,
-    moment_of,
     step_context,
-    stream_rows,
 )
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import study_tables
@@ -81,13 +78,6 @@ def test_timeqa_is_grouped_by_what_is_asked_of_whom(tmp_path):
     first, second = sorted(load_timelines(write(tmp_path / "timeqa.jsonl", rows)), key=lambda entry: entry.id)
     assert (first.id, first.times, [step.id for step in first.steps]) == ("E/P1", ("1999", "2001"), ["t1", "t0"])
     assert second.times == ("2000",)
-
-
-def test_a_row_of_a_stream_says_when_it_holds():
-    assert moment_of({"date": "2022/09/09"}) == "2022-09-09"
-    assert stream_rows({"question": "q", "year": 2020}, 1, "f")[0]["time"] == "2020"
-    with pytest.raises(FieldError, match="is missing"):
-        stream_rows({"question": "q"}, 1, "f")
 
 
 def echo():

@@ -8,7 +8,7 @@ when they hold: `series` with `year`, `time` or `date`; `timeline` (SituatedQA, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,18 +17,14 @@ from typing import Any
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.examples import Example, FieldError
-from unpoison.bench.evaluation.formats import Row, radar_dynamic
+from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import poison_candidates, replace_at
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.specs import make_attack
-from unpoison.errors import clip
+from unpoison.io.stream_rows import moment_of
 
-__all__ = ["TIMES", "Timeline", "add_time", "craft_steps", "load_timelines", "moment_of", "step_context", "stream_rows"]
-
-TIMES = ("time", "date", "year", "timestamp")
-"""Where a row says when it holds, first match wins."""
+__all__ = ["Timeline", "add_time", "craft_steps", "load_timelines", "step_context"]
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 
@@ -94,32 +90,6 @@ def _yearly_steps(example: Example, years: Any) -> Iterable[tuple[str, str, Exam
         stale = tuple(answer for answer in all_answers if not any(contains_either(answer, right) for right in answers))
         step = replace(example, id=f"{example.id}@{year}", correct_answers=answers, incorrect_answers=stale)
         yield example.id, year, step
-
-
-def moment_of(row: Mapping[str, Any]) -> str | None:
-    """When a row holds, as a text that sorts by time: years and ISO dates do, with `-` or `/`."""
-    time = next((row[name] for name in TIMES if row.get(name) is not None), None)
-    return None if time is None else str(time).replace("/", "-")
-
-
-def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
-    """The steps of one row of a question file, each with `time` and the passages that a retriever found then.
-
-    A row with `yearly_contexts`, as in RADAR's data, is several steps; its poison is left out. Any other row is one
-    step and says when it holds.
-
-    Raises:
-        FieldError: A row without a time, or a malformed one.
-    """
-    if "yearly_contexts" not in row:
-        moment = moment_of(row)
-        if moment is None:
-            raise FieldError("time", f"is missing; a row of a stream has one of {', '.join(TIMES)}, got {clip(row)}")
-        return [{**row, "time": moment}]
-    return [
-        {**step, "time": str(step["year"]), "passages": [p for p in step["passages"] if p["label"] == "clean"]}
-        for step in radar_dynamic(row, position, name)
-    ]
 
 
 def step_context(example: Example, poison: PoisonText | None = None, position: int | None = 1) -> Context:
