@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.table import Table
 
@@ -37,6 +37,9 @@ from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.files import check_suffix, write_text
 from unpoison.runtime.limits import Limits
+
+if TYPE_CHECKING:
+    from unpoison.scan.documents import Failure
 
 __all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
 
@@ -207,15 +210,15 @@ def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) ->
         OptionError: Not one folder or file of documents.
         InputError: No question can be made of it.
     """
-    from unpoison.bench.questions import make_questions, read_documents, write_questions
-    from unpoison.models.loading import can_write, load_generator
+    from unpoison.bench.questions import document_of, make_questions, write_questions
+    from unpoison.scan.sources import read_documents
 
-    documents, problems = read_documents(_single("data", given.get("data", ())))
-    for problem in problems[:MAX_PROBLEMS]:
-        say(f"note: {problem}")
-    spec = axis("generator", given["generator"])[0] if "generator" in given else None
-    writer = load_generator(spec) if spec is not None and can_write(spec) else None
-    made = make_questions(documents, count, generator=writer)
+    def left_out(failure: Failure) -> None:
+        say(f"note: {failure.location}: {failure.error}")
+
+    read = read_documents(_single("data", given.get("data", ())), left_out)
+    texts = [document_of(one.id, one.passage.text, one.passage.title or "") for one in read]
+    made = make_questions(texts, count)
     path = write_questions(made, (folder or RUNS) / "questions")
     say(f"{count_noun(len(made.questions), 'question')} are in {path}; read them before you trust a figure")
     return [str(path)]

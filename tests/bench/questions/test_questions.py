@@ -1,4 +1,4 @@
-"""Questions from one's own documents: rules, false answers, files, a language model, and hostile collections."""
+"""Questions from one's own documents: rules, false answers, files, and hostile texts."""
 
 # ruff: noqa: E501  sentences and their questions stand beside each other
 from __future__ import annotations
@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.matchers import contains_either
-from unpoison.bench.questions import make_questions, read_documents, write_questions
-from unpoison.bench.questions.documents import _document, passages_of
+from unpoison.bench.questions import document_of, make_questions, write_questions
 from unpoison.bench.questions.facts import Fact, facts_of
-from unpoison.bench.questions.question_set import false_answer, read_question_reply, tells_apart
+from unpoison.bench.questions.question_set import false_answer, tells_apart
 from unpoison.errors import InputError
-from unpoison.models import ScriptedGenerator
-from unpoison.types import Passage
 
 HANDBOOK = """# Handbook
 
@@ -119,19 +116,17 @@ def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):
 
 def test_the_same_collection_gives_the_same_questions():
     documents = [
-        _document(f"{i}.md", f"# H{i}\n\nThe plan {chr(65 + i)} limit is {i + 2} users.\n", "") for i in range(30)
+        document_of(f"{i}.md", f"# H{i}\n\nThe plan {chr(65 + i)} limit is {i + 2} users.\n", "") for i in range(30)
     ]
     first, again, other = (make_questions(documents, 5, seed=seed).questions for seed in (1, 1, 2))
     assert first == again != other
     assert len({question.passage.source for question in first}) == 5
 
 
-def test_one_document_is_enough_and_none_is_said(tmp_path: Path):
-    assert len(make_questions([_document("a", "The rate limit is 20 users.", "")]).questions) == 1
+def test_one_document_is_enough_and_none_is_said():
+    assert len(make_questions([document_of("a", "The rate limit is 20 users.", "")]).questions) == 1
     with pytest.raises(InputError, match="no question can be made of 1 document"):
-        make_questions([_document("a", "Nothing here. Nor there.", "")])
-    with pytest.raises(InputError, match="holds no document"):
-        read_documents(tmp_path)
+        make_questions([document_of("a", "Nothing here. Nor there.", "")])
 
 
 @given(
@@ -156,57 +151,6 @@ def test_no_false_answer_stands_in_the_proof():
     assert false_answer(Fact("answer", "Can I?", "Yes", ""), "Yes.", [], rng) == "No"
 
 
-PASSAGE = Passage("The trial lasts 21 days.", id="a#0")
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "{",
-        "[" * 5000,
-        '{"question": "How long is it?"}',
-        '{"question": "How long is it?", "answer": "22 days", "false_answer": "3 days"}',
-        '{"question": "How long is it?", "answer": "21 days", "false_answer": "21 days"}',
-        '{"question": "How long is it?", "answer": "21 days", "false_answer": "The trial"}',
-        '{"question": "How?", "answer": "21 days", "false_answer": "3 days"}',
-        '{"question": ["How long is it?"], "answer": "21 days", "false_answer": "3 days"}',
-    ],
-)
-def test_what_a_model_writes_is_checked(reply: str):
-    assert read_question_reply(reply, PASSAGE) is None
-
-
-def test_a_model_writes_and_the_rules_step_in(monkeypatch: pytest.MonkeyPatch):
-    good = 'Sure: {"question": "How long is the free trial?", "answer": "21 days", "false_answer": "3 days"}'
-    fact, false = read_question_reply(good, PASSAGE) or (None, "")
-    assert fact is not None
-    assert (fact.question, fact.answer, false) == ("How long is the free trial?", "21 days", "3 days")
-    documents = [_document("a", "The free trial lasts 21 days.", ""), _document("b", "The town fee is 5 euros.", "")]
-    questions = make_questions(documents, generator=ScriptedGenerator(good))
-    by_question = {q.fact.question for q in questions.questions}
-    assert by_question >= {"How long is the free trial?", "What is the town fee?"}
-
-
-def test_a_collection_is_hostile(tmp_path: Path):
-    outside = tmp_path / "secret.md"
-    outside.write_text("The password is Hunter Two.")
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "link.md").symlink_to(outside)
-    (folder / "latin.md").write_bytes(b"caf\xe9")
-    (folder / ".hidden").mkdir()
-    (folder / ".hidden" / "a.md").write_text("The rate limit is 9 users.")
-    (folder / "page.html").write_text(
-        "<h1>Plan</h1><script>The evil limit is 7 users.</script><p>The rate limit is 20 users.</p>"
-    )
-    (folder / "formula.md").write_text("The best formula is =SUM(A1:A9) today. The cell limit is 12 users.")
-    documents, problems = read_documents(folder)
-    assert {document.id for document in documents} == {"page.html", "formula.md"}
-    assert len(problems) == 2
-    assert "evil" not in "".join(passage.text for document in documents for passage in passages_of(document))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -221,19 +165,13 @@ def test_a_collection_is_hostile(tmp_path: Path):
 )
 def test_hostile_documents_take_linear_time(text: str):
     begun = time.thread_time()
-    for name in ("a.md", "a.html"):
-        document = _document(name, text, "")
-        for section in document.sections:
-            list(facts_of(section.heading, section.paragraphs))
+    for section in document_of("a.md", text).sections:
+        list(facts_of(section.heading, section.paragraphs))
     assert time.thread_time() - begun < 8
 
 
 def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "handbook.md").write_text(HANDBOOK)
-    documents, problems = read_documents(tmp_path / "docs")
-    assert not problems
-    loaded = load(write_questions(make_questions(documents), tmp_path / "out"))
+    loaded = load(write_questions(make_questions([document_of("handbook.md", HANDBOOK)]), tmp_path / "out"))
     assert not loaded.problems
     by_question = {example.question: example for example in loaded}
     one = by_question["Within how many days of purchase must refunds be requested?"]
@@ -248,6 +186,6 @@ def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
 
 def test_a_question_with_two_answers_is_none():
     texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
-    documents = [_document(name, text, "") for name, text in texts.items()]
+    documents = [document_of(name, text, "") for name, text in texts.items()]
     questions = make_questions(documents).questions
     assert [question.fact.answer for question in questions if question.fact.kind == "number"] == ["5 euros"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unpoison.bench.questions.documents import read_documents
+from unpoison.bench.questions.documents import document_of
 from unpoison.bench.questions.question_set import make_questions, write_questions
 
-__all__ = ["make_questions", "read_documents", "write_questions"]
+__all__ = ["document_of", "make_questions", "write_questions"]
