@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from batch.rows import ODD, RAW, good, write
+from needs import need
 from unpoison.batch import Screener, run
 from unpoison.batch import ray as engine
 from unpoison.batch.parts import Part
@@ -25,10 +26,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def ray():
     """Ray as the engine starts it itself."""
-    try:
-        import ray.data
-    except ImportError:
-        pytest.skip("RAY ABSENT: its engine is not tested; pip install 'unpoison[ray]'")
+    need("ray")
+    import ray.data
+
     for _ in range(2):
         try:
             engine._start(ray, 2)

@@ -27,7 +27,7 @@ def url() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in ("openai", "anthropic")])
 def made(request: pytest.FixtureRequest, url: str) -> Any:
     if request.param == "openai":
         return lambda model, **options: OpenAIGenerator(model, f"{url}/v1", "key", **options)

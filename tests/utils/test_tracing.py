@@ -21,7 +21,7 @@ from unpoison.models import ScriptedGenerator
 from unpoison.serve import create_app
 from unpoison.utils import tracing
 
-pytestmark = pytest.mark.needs("opentelemetry")
+pytestmark = pytest.mark.needs("opentelemetry.sdk")
 
 
 @pytest.fixture
