@@ -1,0 +1,294 @@
+"""A grammar of prompt injections: what everybody tries first, by its parts, in twenty-four languages.
+
+`data/injections.yaml` is the grammar and says how its rules are read. A rule becomes a pattern when all of its words
+are in a text for the first time; every gap in it is bounded, so matching takes time linear in the text. The linear
+model of `text.prompt_injection` finds what is said in other words.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import yaml
+
+__all__ = ["GrammarMatch", "find_injections", "load_grammar"]
+
+BETWEEN = "\n.\x00\n\n"
+"""Between texts: no rule goes on behind it."""
+
+PREFIX = 4
+"""Letters of a word by which a text is asked whether it may hold the words of a rule."""
+
+BEFORE = 24
+"""Characters before an order that say whether it begins a clause."""
+
+TURN = 400
+"""Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
+
+MAX_NEGATION_CHARS = 14
+"""Characters before an order in which "not" turns it into its opposite."""
+
+LEADS = "please kindly and now must should then just also simply immediately you_to need_to have_to you_must".split()
+"""Words behind which an order may begin inside a sentence."""
+
+_MARKS = (":", ",", "\uff1a")
+_WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
+_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
+_LINE = re.compile(_SENTENCE.replace("(?:^|", r"(?:\A|", 1))
+_CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{'|'.join(LEADS).replace('_', ' ')})[^\w.]{{1,3}}$")
+_WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w'-]{{1,24}}+){{0,{n}}}?"
+_APART = r"[^\w.!?:|\x00]{1,3}+"
+_BEGUN = r"(?<![^\n.!?>\"']\s)(?<![^\s.!?>\"'])"
+_GOES_ON = r"(?:[^\w\x00]{1,6}+[\w'-]{1,24}+){0,3}?[^\w\x00]{1,6}+"
+_LINK = (
+    r"https?://[^\s)\x00]{1,300}?(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
+)
+_IMAGE = r"!\[[^\]\n\x00]{0,80}\]\(\s{0,2}" + _LINK
+
+
+class GrammarMatch(NamedTuple):
+    """One injection that a rule found.
+
+    Attributes:
+        rule: The name of the rule, such as "override" or "leaks".
+        start, end: Where it stands in the text, from the first word of the order to the last that the rule names.
+    """
+
+    rule: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row of parts of one language.
+
+    Attributes:
+        name: Of the group of rules.
+        parts: As written in the grammar, without where it begins.
+        language: Whose words they are.
+        begins: "" anywhere, "^" at the start of a clause, "^^" at the start of a line or sentence.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    language: Language
+    begins: str
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """Classes of which a text must hold a word, the one with the fewest words first."""
+        return tuple(sorted((p for p in self.parts if p in self.language.words), key=lambda p: len(self.language.words[p])))
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(_joined(self.parts, self.language)))
+
+
+@dataclass
+class Language:
+    """Words and rules of one language.
+
+    Attributes:
+        words: By class, with "*" and "_" as in the grammar.
+        negations: Words that turn an order into its opposite.
+        unspaced: Whether words are not separated by spaces.
+        rules: In the grammar's order.
+    """
+
+    name: str
+    words: dict[str, tuple[str, ...]]
+    negations: tuple[str, ...]
+    unspaced: bool
+    rules: list[Rule] = field(default_factory=list)
+
+    @cached_property
+    def prefixes(self) -> dict[str, frozenset[str]]:
+        """By class, how its words begin."""
+        return {name: frozenset(re.split(r"\W", _plain(word))[0][:PREFIX] for word in words) for name, words in self.words.items()}
+
+    def places(self, name: str, text: str, words: Mapping[str, Sequence[int]]) -> list[int]:
+        """Where words of a class may stand in a text, of which `words` says where each beginning of a word does."""
+        if self.unspaced:
+            plain = map(_plain, self.words.get(name, (name,)))
+            return sorted({match.start() for word in plain if word in text for match in re.finditer(re.escape(word), text)})
+        return sorted(place for prefix in self.prefixes.get(name, {name[:PREFIX]}) for place in words.get(prefix, ()))
+
+
+    @cached_property
+    def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """A negation right before an order, and inside of one."""
+        words = "|".join(map(re.escape, map(_plain, self.negations))) or r"(?!)"
+        if self.unspaced:
+            return re.compile(rf"(?:{words})$"), re.compile(rf"(?:{words})")
+        return re.compile(rf"(?<!\w)(?:{words})(?:[^\w.!?:;]{{1,2}}\w{{1,12}})?[^\w.!?:;]{{1,2}}$"), re.compile(
+            rf"(?<!\w)(?:{words})(?!\w)"
+        )
+
+
+class Grammar(NamedTuple):
+    """All languages, and the signs of chat templates, tags and links."""
+
+    languages: tuple[Language, ...]
+    marks: tuple[str, ...]
+    signs: tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def find_injections(texts: Sequence[str]) -> dict[int, list[GrammarMatch]]:
+    """The injections of each text that the grammar describes, in order, by the text's position.
+
+    Args:
+        texts: Canonical.
+
+    Returns:
+        Only texts that hold one.
+
+    Complexity: O(n) time for n characters, for every pattern is bounded.
+    """
+    whole = BETWEEN.join(texts)
+    lowered = whole.replace("\u0130", "i").replace("\u2019", "'").lower()
+    if len(lowered) != len(whole):  # a letter that becomes two, which lower-casing changes in no other case
+        lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in whole)
+    begin = [0, *accumulate(len(text) + len(BETWEEN) for text in texts)]
+    found: dict[int, set[GrammarMatch]] = {}
+    for rule, start, end in (*_ruled(lowered), *_signed(whole, lowered)):
+        number = bisect_right(begin, start) - 1
+        limit = begin[number] + len(texts[number])
+        if start < limit:
+            place = GrammarMatch(rule, start - begin[number], min(end, limit) - begin[number])
+            found.setdefault(number, set()).add(place)
+    return {number: sorted(own, key=lambda match: match[1:]) for number, own in sorted(found.items())}
+
+
+def _ruled(text: str) -> Iterator[tuple[str, int, int]]:
+    words: dict[str, list[int]] = {}
+    for match in _WORD.finditer(text):
+        words.setdefault(match[0], []).append(match.start())
+    plain = text.isascii()
+    for language in load_grammar().languages:
+        if plain and language.unspaced:
+            continue
+        places: dict[str, list[int]] = {}
+        for rule in language.rules:
+            for name in rule.needed:
+                if name not in places:
+                    places[name] = language.places(name, text, words)
+                if not places[name]:
+                    break
+            else:
+                first = rule.parts[0]
+                yield from _matches(rule, text, places.get(first) or language.places(first, text, words))
+
+
+def _matches(rule: Rule, text: str, places: Iterable[int]) -> Iterator[tuple[str, int, int]]:
+    """Where a rule matches, of the places where its first part stands."""
+    for place in places:
+        match = rule.pattern.match(text, place)
+        if match and _begins(rule.begins, text, place) and (rule.name == "hush" or not _is_negated(match, rule.language)):
+            yield rule.name, *match.span()
+
+
+def _begins(where: str, text: str, place: int) -> bool:
+    if not where:
+        return True
+    before = text[max(0, place - BEFORE) : place]
+    return bool((_LINE if where == "^^" else _CLAUSE).search(before))
+
+
+def _signed(whole: str, lowered: str) -> Iterator[tuple[str, int, int]]:
+    grammar = load_grammar()
+    if any(mark in lowered for mark in grammar.marks):
+        for name, pattern in grammar.signs:
+            for match in pattern.finditer(whole if name == "leaks" else lowered):
+                yield name, *match.span()
+
+
+def _is_negated(match: re.Match[str], language: Language) -> bool:
+    """Whether the language's "not" stands right before an order, or inside it behind its first part."""
+    before, inside = language.negation
+    start = match.start()
+    if before.search(match.string[max(0, start - MAX_NEGATION_CHARS) : start]):
+        return True
+    rest = match.string[match.end("first") : match.end()]
+    for word in language.words["void"] if language.unspaced else ():  # some of these hold a "not" of their own
+        rest = rest.replace(_plain(word), "")
+    return bool(inside.search(rest))
+
+
+@cache
+def load_grammar() -> Grammar:
+    """The grammar of this package, read once."""
+    text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
+    read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    languages = []
+    for name, own in read["languages"].items():
+        words = {kind: tuple(listed.split()) for kind, listed in own["words"].items()}
+        language = Language(name, words, tuple(str(own.get("not", "")).split()), bool(own.get("unspaced")))
+        rows = [(group, row.split()) for group, rows in own["rules"].items() for row in rows]
+        for group, parts in rows:
+            begins = parts.pop(0) if parts[0] in ("^", "^^") else ""
+            language.rules.append(Rule(group, tuple(parts), language, begins))
+        languages.append(language)
+    signs = read["signs"]
+    roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
+    alone = rf"{_BEGUN}(?:{_any(signs['alone'])}|###\s?{_any(signs['headings'])}:)(?=\s{{0,2}}\w)"
+    secret = _any(signs["secrets"]).replace("_", "[ _-]?")
+    patterns = (
+        ("roles", rf"(?:{roles}|{alone})(?:\s{{0,2}}[^\n.!?\x00]{{1,{TURN}}})?"),
+        ("addressed to a model", rf"{_any(signs['tags'])}[^<\x00]{{0,{TURN}}}?(?<!\w){secret}(?!\w)"),
+        ("leaks", _IMAGE),
+    )
+    return Grammar(tuple(languages), ("<", "[", "#"), tuple((name, re.compile(find)) for name, find in patterns))
+
+
+def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
+    """The pieces of a rule's pattern."""
+    apart = r"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{0,2}?" if language.unspaced else _APART
+    separate, first = False, True
+    for part in parts:
+        if part == "/":
+            yield r"[^\x00]{0,8}?" if language.unspaced else _GOES_ON
+            separate = False
+        elif part.startswith("..."):
+            count = int(part[3:])
+            gap = rf"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{{0,{count}}}?" if language.unspaced else _WORD_GAP.format(n=count)
+            yield gap + ("" if language.unspaced else (apart if separate else ""))
+            separate = False
+        elif part.endswith("?"):
+            yield (apart if separate else "") + rf"(?:{_class(part[:-1], language)}{apart})?"
+            separate = False
+        elif part.startswith("'"):
+            literal = re.escape(part.strip("'").replace("_", " "))
+            yield rf"\s{{0,2}}{literal}\s{{0,2}}" if literal in _MARKS else (apart if separate else "") + literal
+            separate = literal not in _MARKS
+        else:
+            words = _LINK if part == "LINK" else _class(part, language)
+            yield (apart if separate else "") + (f"(?P<first>{words})" if first else words)
+            separate, first = True, False
+
+
+def _class(name: str, language: Language) -> str:
+    """A word of a class, or the word itself."""
+    return "(?:" + "|".join(_form(word, language) for word in language.words.get(name, (name,))) + ")"
+
+
+def _form(word: str, language: Language) -> str:
+    plain = r"[^\w.!?|]{1,3}".join(map(re.escape, word.removesuffix("*").split("_")))
+    if language.unspaced:
+        return plain.replace(r"[^\w.!?|]{1,3}", r"\s?")
+    return rf"(?<!\w){plain}\w{{0,12}}+" if word.endswith("*") else rf"(?<!\w){plain}(?!\w)"
+
+
+def _plain(word: str) -> str:
+    return word.removesuffix("*").replace("_", " ")
+
+
+def _any(words: Sequence[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, words))})"
