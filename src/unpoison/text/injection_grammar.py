@@ -258,9 +258,9 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
             separate = False
         elif part.startswith("..."):
             count = int(part[3:])
-            gap = rf"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{{0,{count}}}?" if language.unspaced else _WORD_GAP.format(n=count)
-            yield gap + ("" if language.unspaced else (apart if separate else ""))
-            separate = False
+            unspaced = rf"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{{0,{count}}}?"
+            yield unspaced if language.unspaced else _WORD_GAP.format(n=count)
+            separate = separate and not language.unspaced
         elif part.endswith("?"):
             yield (apart if separate else "") + rf"(?:{_class(part[:-1], language)}{apart})?"
             separate = False
