@@ -8,7 +8,7 @@
 A logistic regression over stretches of one to three sentences. A text is as suspicious as its worst stretch, so the fit
 goes round: of each injection the stretch that is most like one, of each harmless text and of what stands around an
 injection those that were the worst of any round. N-grams are weighed by how rare they are. The threshold flags
-`FLAGGED` of the harmless texts of families left out. What the list of textbook injections finds counts as found.
+`FLAGGED` of the harmless texts of families left out. What the grammar finds counts as found.
 Everything is drawn with the seed `SEED`.
 """
 
@@ -30,7 +30,7 @@ from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
 from unpoison.text.ngram_hashes import hash_ngrams
 from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
-from unpoison.text.textbook_injections import textbook_injections
+from unpoison.text.injection_grammar import find_injections
 
 SEED = 0
 
@@ -261,13 +261,13 @@ def main() -> None:
     cut = cut_of(texts, odds)
     given = [i for i, text in enumerate(texts) if not np.isnan(odds[i])]
     chosen = [texts[i] for i in given]
-    listed = textbook_injections([text.text for text in chosen])
+    listed = find_injections([text.text for text in chosen])
     called = [bool(odds[i] > cut) or n in listed for n, i in enumerate(given)]
     print(f"seed {SEED}, {len(texts)} texts, left out by {arguments.by}; threshold {cut:.2f}")
     print(*curve(chosen, odds[given]), sep="\n")
     for key in ("kind", "language"):
         print(*table(chosen, called, key), sep="\n")
-    print("\nBy the list alone:", *table(chosen, [n in listed for n in range(len(chosen))], "kind"), sep="\n")
+    print("\nBy the grammar alone:", *table(chosen, [n in listed for n in range(len(chosen))], "kind"), sep="\n")
     if arguments.output:
         weight, bias = fitted(texts, held, np.ones(len(texts), bool))
         weights = without_answers(quantised(weight, bias - cut))

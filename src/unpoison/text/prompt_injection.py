@@ -2,8 +2,8 @@
 
 A linear model over hashed n-grams of characters and words (`text.ngram_hashes`) scores stretches of one to three
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
-it. What everybody passes around is found by a list (`text.textbook_injections`). A text in a strange spelling is
-judged as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
+it. What everybody tries first is found by a grammar (`text.injection_grammar`). A text in a strange spelling is judged
+as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
 `benchmarks/training/train_injections.py` fits them.
 """
 
@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from unpoison.text.analysis import analysis, groups
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import respell
-from unpoison.text.textbook_injections import textbook_injections
 
 __all__ = [
     "FEW",
     "MAX_QUOTE_CHARS",
     "MAX_SENTENCES",
+    "STRONG",
     "THRESHOLD",
     "Injection",
     "Weights",
@@ -37,11 +37,14 @@ __all__ = [
     "unsupported_language",
 ]
 
-THRESHOLD = 0.5
-"""The probability from which a stretch is called an injection; the fit shifts its scale so that it is this one."""
+THRESHOLD = 0.1
+"""The probability from which a stretch is called an injection, unless `prompt_injection_threshold` says otherwise."""
+
+STRONG = 0.5
+"""The probability from which what follows an injection in its block goes with it (`text.blocks`)."""
 
 CERTAIN = 0.95
-"""The probability of a textbook injection, at least."""
+"""The probability of what the grammar finds, at least."""
 
 MAX_SENTENCES = 3
 """Sentences of the longest stretch."""
@@ -154,8 +157,8 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
     probability = _probability(_worst(hash_ngrams(texts)).odds)
-    textbook = list(textbook_injections(texts))
-    probability[textbook] = np.maximum(probability[textbook], CERTAIN)
+    known = list(find_injections(texts))
+    probability[known] = np.maximum(probability[known], CERTAIN)
     return probability
 
 
@@ -166,15 +169,14 @@ def _injection(text: str) -> Injection:
     if not len(grams.start):
         return Injection(probability, "")
     first, last = int(worst.first[0]), int(worst.last[0])
-    if textbook := textbook_injections([text]).get(0):
-        begin = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[0], side="right")) - 1, 0)
-        stop = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[1], side="left")) - 1, begin)
-        if probability < CERTAIN:
-            probability, first, last = CERTAIN, begin, stop
-        elif begin <= last and first <= stop:
-            first, last = min(first, begin), max(last, stop)
     start = int(grams.start[first] - grams.begin[0])
     end = min(int(grams.end[last] - grams.begin[0]), len(text))
+    if known := find_injections([text]).get(0):
+        joined = probability >= CERTAIN and known[0].start < end and start < known[0].end
+        if joined or probability < CERTAIN:
+            start = min(start, known[0].start) if joined else known[0].start
+            end = max(end, known[0].end) if joined else known[0].end
+        probability = max(probability, CERTAIN)
     while end > start and text[end - 1].isspace():
         end -= 1
     while start < end and text[start].isspace():
