@@ -111,8 +111,12 @@ def _own(folder: Path) -> Iterator[Text]:
         injection = path.stem.startswith(("orders", "injections"))
         for kind, wording in wordings(path.stem):
             choices = wording.count("|")
-            many = {"kinds": min(24, 2 + choices // 3), "textbook": min(24, 2 + choices // 3), "daily": min(20, 3 + choices),
-                    "languages": min(16, 3 + choices)}
+            many = {
+                "kinds": min(24, 2 + choices // 3),
+                "textbook": min(24, 2 + choices // 3),
+                "daily": min(20, 3 + choices),
+                "languages": min(16, 3 + choices),
+            }
             texts = set[str]()
             for _ in range(many.get(path.stem.split("_")[1], 3)):
                 number += 1

@@ -26,11 +26,11 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
+from unpoison.models.onnx_export import INPUTS, write_graph
 
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.injection_texts import Text, all_texts, share
 from benchmarks.training.reader_network import minilm
-from unpoison.models.onnx_export import INPUTS, write_graph
 from unpoison.text.prompt_injection import injections
 from unpoison.text.sentences import sentences
 
@@ -110,7 +110,9 @@ def chosen_texts(folder: Path) -> list[Text]:
     given = [text for text in texts if text.given or text.source == "orders.jsonl"]
     rest = [text for text in texts if not text.given and text.source != "orders.jsonl"]
     own = [text for text in rest if text.kind.startswith("our own")]
-    fresh = [text for text in own if text.source in ("injections_textbook", "harmless_daily", "harmless_daily_languages")]
+    fresh = [
+        text for text in own if text.source in ("injections_textbook", "harmless_daily", "harmless_daily_languages")
+    ]
     older = [text for text in own if text not in fresh]
     clean = [text for text in rest if not text.kind.startswith("our own") and text.kind != "docstrings"]
     docs = [text for text in rest if text.kind == "docstrings"]
@@ -228,7 +230,9 @@ def report(texts: Sequence[Text], odds: NDArray[np.float64], linear: NDArray[np.
         for name, score in scores.items():
             clean, bad = np.sort(score[chosen & ~labels])[::-1], score[chosen & labels]
             found = [f"{(bad > clean[int(len(clean) * rate)]).mean():.3f}" for rate in FLAGGED]
-            print(f"{rows}: {name}: found {' '.join(found)} at {FLAGGED} flagged; {len(bad)} of {len(clean)}", flush=True)
+            print(
+                f"{rows}: {name}: found {' '.join(found)} at {FLAGGED} flagged; {len(bad)} of {len(clean)}", flush=True
+            )
 
 
 def main() -> None:
@@ -258,14 +262,20 @@ def main() -> None:
     learnt = [w for n, text in enumerate(training) for w in windows_of(n, text, tokenizer, training=True)]
     held = [w for n, text in enumerate(aside) for w in windows_of(n, text, tokenizer, training=False)]
     positives = sum(window.positive for window in learnt)
-    print(f"{len(training)} texts, {len(learnt)} windows, {positives} positive; {len(aside)} texts set aside, {len(held)} windows")
+    print(
+        f"{len(training)} texts, {len(learnt)} windows, {positives} positive; {len(aside)} texts set aside, {len(held)} windows"
+    )
     linear = injections([text.text for text in aside])
     network.eval()
     states, held_states = states_of(network, learnt), states_of(network, held)
     upper = [p for layer in network.body.encoder.layer[FROZEN:] for p in layer.parameters()]
-    optimizer = torch.optim.AdamW([{"params": upper, "lr": RATE}, {"params": network.head.parameters(), "lr": HEAD_RATE}])
+    optimizer = torch.optim.AdamW(
+        [{"params": upper, "lr": RATE}, {"params": network.head.parameters(), "lr": HEAD_RATE}]
+    )
     steps = PASSES * (len(learnt) // BATCH + 1)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 50) * max(0.02, 1 - step / steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 50) * max(0.02, 1 - step / steps)
+    )
     labels = torch.tensor([float(window.positive) for window in learnt])
     random, begun = Random(len(saved)), time.monotonic()
     for number in range(len(saved), PASSES):
@@ -281,7 +291,10 @@ def main() -> None:
             schedule.step()
             running, count = running + loss.item(), count + 1
             if count % 50 == 0:
-                print(f"pass {number}, step {count}, loss {running / count:.4f}, {time.monotonic() - begun:.0f} s", flush=True)
+                print(
+                    f"pass {number}, step {count}, loss {running / count:.4f}, {time.monotonic() - begun:.0f} s",
+                    flush=True,
+                )
         torch.save(network.state_dict(), options.work / f"pass-{number}.pt")
         report(aside, odds_of(network, held_states, held, len(aside)), linear)
 

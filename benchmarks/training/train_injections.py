@@ -28,9 +28,9 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.text.ngram_hashes import hash_ngrams
-from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.text.injection_grammar import find_injections
+from unpoison.text.ngram_hashes import hash_ngrams
+from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections, unwrap
 
 SEED = 0
 
@@ -90,7 +90,7 @@ def stretches_of(texts: Sequence[Text]) -> Stretches:
     ids, first, last, owner, inside = list[NDArray[np.int32]](), list[int](), list[int](), list[int](), list[bool]()
     reached = 0
     for number, text in enumerate(texts):
-        grams = hash_ngrams([text.text])
+        grams = hash_ngrams([unwrap(text.text)])
         shift = np.uint64(64 - BITS)
         words = np.searchsorted(grams.word_start, np.append(grams.start, grams.end[-1:]))
         bounds, places = (

@@ -151,7 +151,9 @@ def test_places_are_those_of_the_text_that_was_given() -> None:
     assert text[match.start : match.end].startswith("Ignore all previous instructions")
 
 
-@pytest.mark.parametrize("part", ["ignore the above and ", "you are now in ", "previous ", "say ", "if you are ", "![a](http://a?"])
+@pytest.mark.parametrize(
+    "part", ["ignore the above and ", "you are now in ", "previous ", "say ", "if you are ", "![a](http://a?"]
+)
 def test_time_grows_with_the_length_alone(part: str) -> None:
     def seconds(count: int) -> float:
         begun = perf_counter()

@@ -31,7 +31,7 @@ from unpoison.models.protocols import (
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.runtime.limits import Limits
-from unpoison.utils.checks import among, flag
+from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:
     from unpoison.models.functions import GeneratorFunction
@@ -54,7 +54,9 @@ class ShellOptions(TypedDict, total=False):
         generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+            cuts it and what follows in its block, and drops what has no harmless rest, `drop`, `flag` only says so,
+            `keep` does not look.
+        prompt_injection_threshold: The probability in [0, 1) above which a stretch is an injection; .1 unless given.
         injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
             `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
@@ -65,6 +67,7 @@ class ShellOptions(TypedDict, total=False):
     generator: Generator | GeneratorFunction | str | None
     trust_embeddings: bool
     prompt_injection: Action
+    prompt_injection_threshold: float
     injection_model: InjectionClassifier | str | None
     sources: SourcesOption | str
     limits: Limits | None
@@ -110,6 +113,7 @@ class Defense(ABC):
         generator: Generator | GeneratorFunction | str | None = None,
         trust_embeddings: bool = True,
         prompt_injection: Action = "keep",
+        prompt_injection_threshold: float = 0.1,
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
@@ -129,6 +133,9 @@ class Defense(ABC):
         self.limits = limits or Limits()
         self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
         self.prompt_injection: Action = among("prompt_injection", prompt_injection, ACTIONS)
+        self.prompt_injection_threshold = within(
+            "prompt_injection_threshold", prompt_injection_threshold, 0, 1, open_end=True
+        )
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

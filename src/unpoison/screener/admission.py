@@ -17,7 +17,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action, Evidence, Span, Verdict, merge_spans
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
-from unpoison.screener.injections import BUILT_IN, MAX_QUOTE_CHARS, Detector, Injections, injections_in
+from unpoison.screener.injections import BUILT_IN, MAX_QUOTE_CHARS, THRESHOLD, Detector, Injections, injections_in
 from unpoison.screener.positions import Because, put_back
 from unpoison.sources.sources import Sources
 
@@ -116,6 +116,7 @@ def admit(
     verbatim: bool = False,
     trust_embeddings: bool = True,
     prompt_injection: Action = "keep",
+    threshold: float = THRESHOLD,
     detector: Detector = BUILT_IN,
     sources: Sources | None = None,
 ) -> Flow[Admitted]:
@@ -130,6 +131,7 @@ def admit(
             something was hidden is not used, for it was made of other words than the ones that are judged; the others
             keep theirs. Without an encoder all are used.
         prompt_injection: What becomes of the passages that hold one; `keep` does not look.
+        threshold: The probability from which a stretch is an injection.
         detector: Finds them.
         sources: Who is blocked, and who repeats himself.
     """
@@ -148,7 +150,7 @@ def admit(
     )
     injections = None
     if prompt_injection != "keep":
-        injections = yield from injections_in(spoken, prompt_injection, detector)
+        injections = yield from injections_in(spoken, prompt_injection, detector, threshold)
     whole = spoken if injections is None else injections.passages
     read, unused = (question, whole), 0
     if encoder is not None:
@@ -186,12 +188,13 @@ def _with_injections(screening: Screening, injections: Injections, passages: tup
 
 def _injection_notes(injections: Injections, k: int) -> list[str]:
     unread = k - len(injections.read)
-    marked = len(injections.spans) - unread
+    read = [spans for i, spans in injections.spans.items() if i in injections.read]
+    flagged = sum(_all_flagged(spans) for spans in read)
     notes = [f"not read, for prompt injection: {unread} of {k} passages"] if unread else []
-    if marked and injections.policy == "flag":
-        notes.append(f"flagged for prompt injection and read: {marked} of {k} passages")
-    elif marked:
-        notes.append(f"read without the prompt injections in them: {marked} of {k} passages")
+    if flagged:
+        notes.append(f"flagged for prompt injection and read: {flagged} of {k} passages")
+    if len(read) > flagged:
+        notes.append(f"read without the prompt injections in them: {len(read) - flagged} of {k} passages")
     return [*notes, *injections.notes]
 
 
@@ -203,12 +206,16 @@ def _because(injections: Injections, i: int) -> Because:
 def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     """What the defense says of a passage of which something was cut or flagged, and that it was."""
     quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
-    code = "prompt_injection.flagged" if injections.policy == "flag" else "prompt_injection.cut"
-    reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
     found, wider = injections.spans[verdict.index], verdict.spans
-    if injections.policy == "flag":  # a wider span around a flagged one would hide where it stands
+    code = "prompt_injection.flagged" if _all_flagged(found) else "prompt_injection.cut"
+    reason = Reason.of(code, quote=quote, clauses=[verdict.reason.clause])
+    if _all_flagged(found):  # a wider span around a flagged one would hide where it stands
         wider = tuple(span for span in wider if not any(_overlap(span, own) for own in found))
     return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))
+
+
+def _all_flagged(spans: Sequence[Span]) -> bool:
+    return all(span.flagged for span in spans)
 
 
 def _overlap(span: Span, other: Span) -> bool:

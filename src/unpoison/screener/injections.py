@@ -1,4 +1,4 @@
-"""Prompt injections in passages: found, and cut out sentence by sentence, until what is left holds none.
+"""Prompt injections in passages: found, and cut out with what is under their voice, until what is left holds none.
 
 A `Detector` says how likely a text holds an injection and where the worst one stands: the built-in one
 (`text.prompt_injection`), or a classifier in its place. Both are flows. The built-in one asks no model; a classifier is
@@ -8,7 +8,7 @@ alarm costs a sentence and not a passage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -21,7 +21,15 @@ from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
-from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unsupported_language
+from unpoison.text.blocks import is_payload, quotation_around, speaks_of_attacks, under_voice
+from unpoison.text.prompt_injection import (
+    STRONG,
+    THRESHOLD,
+    Injection,
+    injection,
+    injections,
+    unsupported_language,
+)
 from unpoison.text.sentences import around, sentences
 
 __all__ = [
@@ -142,49 +150,83 @@ passages 98 % look like one less than that, so little is lost by being strict wi
 MIN_WORDS = 3
 """A rest of fewer words says nothing."""
 
+MIN_REST_WORDS, MIN_REST_SHARE = 20, 0.5
+"""Where an injection is certain, a rest of fewer words, or of a smaller share of the passage, is dropped."""
+
 
 class WithoutInjections(NamedTuple):
     """A passage without its injections.
 
     Attributes:
-        passage: Its reading holds none; None where they are not confined to a few sentences.
+        passage: Its reading holds none; None where too little would be left, or where what is left is itself an order.
         spans: Where they stand in the caller's text.
+        quoted: Attacks that the passage quotes to speak about them: flagged, and read.
     """
 
     passage: Passage | None
     spans: tuple[Span, ...]
+    quoted: tuple[Span, ...] = ()
 
 
 def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
-    """The sentences of an injection in the caller's text. O(n log n) time for n characters."""
+    """What goes with an injection, in the caller's text. O(n log n) time for n characters.
+
+    A quotation goes alone. Strong evidence takes what follows in the block as well (`text.blocks.under_voice`), weaker
+    evidence the sentences that it lies in.
+    """
+    text, quotation = passage.reading, quotation_around(passage.reading, worst.start, worst.end)
+    if quotation is not None:
+        region = quotation
+    elif worst.probability >= STRONG:
+        region = under_voice(text, worst.start, worst.end)
+    else:
+        region = around(text, worst.start, worst.end)
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
-    window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
-    return merge_spans(spans_of(passage, [window]))
+    return merge_spans(spans_of(passage, [(*region, round(worst.probability, 4), reason)]))
 
 
-def without_injections(passage: Passage, worst: Injection, detector: Detector) -> Flow[WithoutInjections]:
+def without_injections(
+    passage: Passage, worst: Injection, detector: Detector, threshold: float = THRESHOLD
+) -> Flow[WithoutInjections]:
     """Cut what a passage hides, and its injections, the most suspicious first. O(n log n) time for n characters.
 
     Args:
         passage: One that holds an injection.
         worst: That injection.
         detector: Judges what is left.
+        threshold: The probability from which something is an injection.
     """
     whole, spans = passage, hidden_spans(passage, worst.probability)
+    quoted, strong = tuple[Span, ...](), bool(spans)
     if spans:
         passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)
     for _ in range(MAX_CUTS):
-        if worst.probability <= RESIDUE:
+        if worst.probability <= (RESIDUE if strong else threshold):
             spans = _close_gaps(whole, spans)
-            passage = without(whole, spans)
+            passage = without(whole, merge_spans([*spans, *quoted]))
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
-            fine = _says_something(passage) and (yield from detector.probabilities(read)).max() <= RESIDUE
-            return WithoutInjections(passage if fine else None, spans)
-        spans = merge_spans([*spans, *injection_spans(passage, worst)])
-        passage = without(whole, spans)
+            fine = not spans or _worth_keeping(whole, without(whole, spans), strong=strong)
+            fine = fine and (yield from detector.probabilities(read)).max() <= (RESIDUE if strong else threshold)
+            return WithoutInjections(without(whole, spans) if fine else None, spans, quoted)
+        found, text = injection_spans(passage, worst), passage.reading
+        quotation = quotation_around(text, worst.start, worst.end)
+        if quotation is not None and speaks_of_attacks(text, *quotation):
+            quoted = merge_spans([*quoted, *found])
+        else:
+            spans = merge_spans([*spans, *found])
+            strong = strong or (quotation is None and worst.probability >= STRONG)
+        passage = without(whole, merge_spans([*spans, *quoted]))
         worst = yield from detector.worst(passage.reading)
-    return WithoutInjections(None, spans)
+    return WithoutInjections(None, spans, quoted)
+
+
+def _worth_keeping(whole: Passage, rest: Passage, *, strong: bool) -> bool:
+    """Whether a rest may be read: it says something and, where the evidence was strong, is no payload by itself."""
+    if not strong:
+        return _says_something(rest)
+    words, before = len(rest.reading.split()), len(whole.reading.split())
+    return words >= max(MIN_REST_WORDS, MIN_REST_SHARE * before) and not is_payload(rest.reading)
 
 
 def _close_gaps(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -247,27 +289,32 @@ class Injections(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def injections_in(passages: Sequence[Passage], policy: Action, detector: Detector) -> Flow[Injections]:
+def injections_in(
+    passages: Sequence[Passage], policy: Action, detector: Detector, threshold: float = THRESHOLD
+) -> Flow[Injections]:
     """Judge each passage by itself. O(n log n) time in the length of the texts.
 
     Args:
         passages: All of a question.
-        policy: `redact` cuts the sentences of injections out of passages whose rest says something and is harmless,
-            and drops the others; `drop` drops all, `flag` none.
+        policy: `redact` cuts injections, and what is under their voice, out of passages whose rest says something and
+            is harmless, drops the others, and flags attacks that a passage quotes to speak about them; `drop` drops
+            all, `flag` none.
         detector: What judges.
+        threshold: The probability from which something is an injection.
     """
     probability = yield from detector.probabilities([passage.reading for passage in passages])
     left: list[Passage | None] = list(passages)
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
-    for i in np.flatnonzero(probability > THRESHOLD).tolist():
+    for i in np.flatnonzero(probability > threshold).tolist():
         worst = yield from detector.worst(passages[i].reading)
         quotes[i] = worst.quote
         if policy == "redact":
-            left[i], spans[i] = yield from without_injections(passages[i], worst, detector)
+            rest, cut, quoted = yield from without_injections(passages[i], worst, detector, threshold)
+            left[i], spans[i] = rest, (*cut, *_flagged(quoted if rest is not None else ()))
         else:
-            left[i], spans[i] = WithoutInjections(None, injection_spans(passages[i], worst))
+            left[i], spans[i] = None, injection_spans(passages[i], worst)
         if policy == "flag":
-            left[i], spans[i] = passages[i], tuple(replace(span, flagged=True) for span in spans[i])
+            left[i], spans[i] = passages[i], _flagged(spans[i])
     return Injections(
         policy,
         probability,
@@ -277,6 +324,10 @@ def injections_in(passages: Sequence[Passage], policy: Action, detector: Detecto
         spans,
         _unsupported_notes(passages, detector),
     )
+
+
+def _flagged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    return tuple(replace(span, flagged=True) for span in spans)
 
 
 def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class Screenable(Protocol):
     learn: bool
     trust_embeddings: bool
     prompt_injection: Action
+    prompt_injection_threshold: float
     certifies: bool
 
     @property
@@ -68,6 +69,7 @@ class Screener:
             verbatim=defense.verbatim,
             trust_embeddings=defense.trust_embeddings,
             prompt_injection=defense.prompt_injection,
+            threshold=defense.prompt_injection_threshold,
             detector=BUILT_IN if defense.models.injection is None else CLASSIFIER,
             sources=defense.sources,
         )

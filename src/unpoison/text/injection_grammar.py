@@ -35,21 +35,20 @@ TURN = 400
 MAX_NEGATION_CHARS = 14
 """Characters before an order in which "not" turns it into its opposite."""
 
-LEADS = "please kindly and now must should then just also simply immediately you_to need_to have_to you_must".split()
-"""Words behind which an order may begin inside a sentence."""
+LEADS = "please|kindly|and|now|must|should|then|just|also|simply|immediately|you to|need to|have to|you must"
+"""Words behind which an order may begin inside a sentence, as a pattern."""
 
 _MARKS = (":", ",", "\uff1a")
 _WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
 _SENTENCE = r"(?:^|\x00\n\n|[\n.!?>\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
-_LINE = re.compile(_SENTENCE.replace("(?:^|", r"(?:\A|", 1))
-_CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{'|'.join(LEADS).replace('_', ' ')})[^\w.]{{1,3}}$")
+_LINE = re.compile(_SENTENCE)
+_CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w'-]{{1,24}}+){{0,{n}}}?"
 _APART = r"[^\w.!?:|\x00]{1,3}+"
 _BEGUN = r"(?<![^\n.!?>\"']\s)(?<![^\s.!?>\"'])"
 _GOES_ON = r"(?:[^\w\x00]{1,6}+[\w'-]{1,24}+){0,3}?[^\w\x00]{1,6}+"
-_LINK = (
-    r"https?://[^\s)\x00]{1,300}?(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
-)
+_PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
+_LINK = r"https?://[^\s)\x00]{1,300}?" + _PLACE
 _IMAGE = r"!\[[^\]\n\x00]{0,80}\]\(\s{0,2}" + _LINK
 
 
@@ -85,7 +84,9 @@ class Rule:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """Classes of which a text must hold a word, the one with the fewest words first."""
-        return tuple(sorted((p for p in self.parts if p in self.language.words), key=lambda p: len(self.language.words[p])))
+        return tuple(
+            sorted((p for p in self.parts if p in self.language.words), key=lambda p: len(self.language.words[p]))
+        )
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -112,15 +113,19 @@ class Language:
     @cached_property
     def prefixes(self) -> dict[str, frozenset[str]]:
         """By class, how its words begin."""
-        return {name: frozenset(re.split(r"\W", _plain(word))[0][:PREFIX] for word in words) for name, words in self.words.items()}
+        return {
+            name: frozenset(re.split(r"\W", _plain(word))[0][:PREFIX] for word in words)
+            for name, words in self.words.items()
+        }
 
     def places(self, name: str, text: str, words: Mapping[str, Sequence[int]]) -> list[int]:
         """Where words of a class may stand in a text, of which `words` says where each beginning of a word does."""
         if self.unspaced:
             plain = map(_plain, self.words.get(name, (name,)))
-            return sorted({match.start() for word in plain if word in text for match in re.finditer(re.escape(word), text)})
+            return sorted(
+                {match.start() for word in plain if word in text for match in re.finditer(re.escape(word), text)}
+            )
         return sorted(place for prefix in self.prefixes.get(name, {name[:PREFIX]}) for place in words.get(prefix, ()))
-
 
     @cached_property
     def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -191,7 +196,11 @@ def _matches(rule: Rule, text: str, places: Iterable[int]) -> Iterator[tuple[str
     """Where a rule matches, of the places where its first part stands."""
     for place in places:
         match = rule.pattern.match(text, place)
-        if match and _begins(rule.begins, text, place) and (rule.name == "hush" or not _is_negated(match, rule.language)):
+        if (
+            match
+            and _begins(rule.begins, text, place)
+            and (rule.name == "hush" or not _is_negated(match, rule.language))
+        ):
             yield rule.name, *match.span()
 
 
@@ -238,7 +247,7 @@ def load_grammar() -> Grammar:
         languages.append(language)
     signs = read["signs"]
     roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
-    alone = rf"{_BEGUN}(?:{_any(signs['alone'])}|###\s?{_any(signs['headings'])}:)(?=\s{{0,2}}\w)"
+    alone = rf"{_BEGUN}(?:{_any(signs['alone'])}|###\s?{_any(signs['headings'])}:|###\s?[(\[<]{_any(signs['headings'])}[)\]>]:?)(?=\s{{0,2}}\w)"
     secret = _any(signs["secrets"]).replace("_", "[ _-]?")
     patterns = (
         ("roles", rf"(?:{roles}|{alone})(?:\s{{0,2}}[^\n.!?\x00]{{1,{TURN}}})?"),
@@ -291,4 +300,5 @@ def _plain(word: str) -> str:
 
 
 def _any(words: Sequence[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, words))})"
+    parts = "|".join("[ _-]".join(map(re.escape, word.split(" "))) for word in words)
+    return f"(?:{parts})"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.text.analysis import analysis, groups
+from unpoison.text.injection_grammar import find_injections
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import respell
 
@@ -35,6 +36,7 @@ __all__ = [
     "injection",
     "injections",
     "unsupported_language",
+    "unwrap",
 ]
 
 THRESHOLD = 0.1
@@ -83,6 +85,10 @@ UNJUDGED = {
     "Mongolian": "\u1800-\u18af",
 }
 """Scripts in which no injection was fitted."""
+
+
+_SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
+"""A line end behind which a sentence goes on: no mark before it, no capital behind it."""
 
 
 class Injection(NamedTuple):
@@ -154,8 +160,14 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
     return probability[:k]
 
 
+def unwrap(text: str) -> str:
+    """The text with a space for each line end inside a sentence, as mail and YAML break lines; as long as the text."""
+    return _SOFT_BREAK.sub(" ", text)
+
+
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
+    texts = list(map(unwrap, texts))
     probability = _probability(_worst(hash_ngrams(texts)).odds)
     known = list(find_injections(texts))
     probability[known] = np.maximum(probability[known], CERTAIN)
@@ -163,6 +175,7 @@ def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _injection(text: str) -> Injection:
+    text = unwrap(text)
     grams = hash_ngrams([text])
     worst = _worst(grams)
     probability = float(_probability(worst.odds)[0])

@@ -1,0 +1,185 @@
+"""Prompt injections: what is found and still read, and what it costs in clean text. One command prints every table.
+
+    python -m benchmarks injections evaluation-data
+    python -m benchmarks injections evaluation-data --agentdojo agentdojo.jsonl   # made by agentdojo_texts.py
+    python -m benchmarks injections evaluation-data --threshold 0.2 --words /usr/share/doc
+
+- First tries: `textbook.jsonl` through `Guard`, alone, inside honest text and in a tool result; a try counts as read
+  where anything of its order or payload is left.
+- Families: `injections.jsonl` by kind and by language. The weights were fitted on these rows; what families left out of
+  the fit come to is printed by `python -m benchmarks train_injections evaluation-data --folds 4 --by family`.
+- Clean text: every retrieved passage without an attack, by file; passages touched and words lost.
+- AgentDojo v1: attacks behind the results of a user task's tools, the setting in which detectors are compared (629
+  attacks, 97 clean; no text of it was fitted on), and inside the environment's own places.
+- Own text: with --words, files of a folder in which nobody attacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.data_option import evaluation_folder
+from unpoison import Guard
+from unpoison.agents import screen_tool_result
+from unpoison.text.canonical import canonical
+from unpoison.text.prompt_injection import THRESHOLD, injections
+
+CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
+         "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_retrieved", "hotpotqa_distractor", "msmarco_retrieved",
+         "realtimeqa", "realtimeqa_weekly", "ramdocs", "timeqa", "biogen", "own_documents", "corpus")  # fmt: skip
+
+UNCLEAR = "prompt or agent instruction file"
+"""A kind of texts that speak to a model with the blessing of whoever wrote them; left out."""
+
+PAYLOAD = re.compile(
+    r"\b60\b|hacked|pwned|banana|\bdan\b|developer mode|system prompt|evil\.example|ignore|disregard|forget",
+    re.IGNORECASE,
+)
+TOGETHER = 50
+PASSAGE_CHARS = 1200
+
+
+class Touched(NamedTuple):
+    """What a screening of clean passages did."""
+
+    passages: int
+    touched: int
+    words: int
+    lost: int
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def clean_passages(file: Path) -> list[str]:
+    """The texts of a file that nobody attacked, each once."""
+    texts: dict[str, None] = {}
+    for row in rows_of(file):
+        if "passages" in row:
+            texts |= dict.fromkeys(p["text"] for p in row["passages"] if p["label"] in ("clean", "gold", "noise"))
+        elif "text" in row and row.get("kind") != "question":
+            texts[row["text"]] = None
+    return list(texts)
+
+
+def touched(guard: Guard, texts: list[str]) -> Touched:
+    """How many passages lose anything, and how many words."""
+    count = words = lost = 0
+    for start in range(0, len(texts), TOGETHER):
+        part = texts[start : start + TOGETHER]
+        screening = guard.screen("what is it about", part)
+        for verdict, text in zip(screening.verdicts, part):
+            words += len(text.split())
+            cut = [span for span in verdict.spans if not span.flagged] if verdict.kept else None
+            gone = len(text.split()) if cut is None else sum(len(text[s.start : s.end].split()) for s in cut)
+            count, lost = count + bool(gone), lost + gone
+    return Touched(len(texts), count, words, lost)
+
+
+def first_tries(folder: Path, guard: Guard) -> Iterator[str]:
+    rows = rows_of(folder / "textbook.jsonl")
+    for name in ("alone", "in a sentence's place", "a paragraph of honest text", "in a tool result"):
+        read = 0
+        for row in rows:
+            text, clean = row["text"], row["clean"]
+            if name == "in a tool result":
+                shown = json.dumps(screen_tool_result("search", {"rows": [{"note": text}]}).value)
+            else:
+                carrier = {"alone": text, "in a sentence's place": f"{clean[0]} {text}"}.get(
+                    name, f"{clean[0]}\n\n{text}\n\n{clean[1]}"
+                )
+                shown = " ".join(guard.screen(row["question"], [*clean, carrier]).texts)
+            read += bool(PAYLOAD.search(shown))
+        yield f"| first tries, {name} | {len(rows)} | {read} |"
+
+
+def families(folder: Path, threshold: float) -> Iterator[str]:
+    rows = [row for row in rows_of(folder / "injections.jsonl") if row["kind"] != UNCLEAR]
+    scores = injections([canonical(row["text"]).text for row in rows])
+    for key in ("kind", "language"):
+        groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
+        for row, score in zip(rows, scores.tolist()):
+            groups[row["label"], row[key]].append(score > threshold)
+        for (label, name), called in sorted(groups.items()):
+            yield f"| {label} | {name} | {len(called)} | {100 * sum(called) / len(called):.1f} % |"
+
+
+def agentdojo(file: Path, threshold: float) -> Iterator[str]:
+    rows = rows_of(file)
+    groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    scores = injections([canonical(row["text"]).text for row in rows])
+    for row, score in zip(rows, scores.tolist()):
+        groups[row["place"], row["template"]].append(score > threshold)
+    for (place, template), called in groups.items():
+        yield f"| {place} | {template} | {len(called)} | {sum(called)} | {100 * sum(called) / len(called):.1f} % |"
+
+
+def own_texts(folder: Path) -> Iterator[str]:
+    """The paragraphs of a folder's UTF-8 files, about 1,200 characters together."""
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.stat().st_size > 2 * 2**20:
+            continue
+        try:
+            paragraphs = file.read_text(encoding="utf-8").split("\n\n")
+        except (UnicodeDecodeError, OSError):
+            continue
+        part = ""
+        for paragraph in paragraphs:
+            if len(part) + len(paragraph) > PASSAGE_CHARS and part:
+                yield part
+                part = ""
+            part += paragraph + "\n\n"
+        if part.strip():
+            yield part
+
+
+def show(heading: str, lines: Iterable[str]) -> None:
+    print(f"\n{heading}", *lines, sep="\n", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
+    parser.add_argument("--threshold", type=float, default=THRESHOLD, help="prompt_injection_threshold")
+    parser.add_argument("--agentdojo", type=Path, help="the file that agentdojo_texts.py wrote")
+    parser.add_argument("--words", type=Path, help="a folder of texts in which nobody attacks")
+    parser.add_argument("--only", choices=("tries", "families", "clean", "agentdojo", "words"), help="one table")
+    options = parser.parse_args()
+    guard = Guard(hidden="keep", gibberish="keep", crafted="keep", prompt_injection_threshold=options.threshold)
+    wanted = {options.only} if options.only else {"tries", "families", "clean", "agentdojo", "words"}
+    print(f"threshold {options.threshold}")
+    if "tries" in wanted:
+        show("| texts | tried | still read |\n|---|---|---|", first_tries(options.folder, guard))
+    if "families" in wanted:
+        show(
+            "| label | kind or language | texts | flagged |\n|---|---|---|---|",
+            families(options.folder, options.threshold),
+        )
+    if "clean" in wanted:
+        print("\n| clean passages | passages | touched | words lost |\n|---|---|---|---|")
+        for name in CLEAN:
+            got = touched(guard, clean_passages(options.folder / f"{name}.jsonl"))
+            share, lost = 100 * got.touched / got.passages, 100 * got.lost / max(got.words, 1)
+            print(f"| {name} | {got.passages} | {share:.2f} % | {lost:.3f} % |", flush=True)
+    if "agentdojo" in wanted and options.agentdojo:
+        show(
+            "| place | template | texts | flagged | share |\n|---|---|---|---|---|",
+            agentdojo(options.agentdojo, options.threshold),
+        )
+    if "words" in wanted and options.words:
+        got = touched(guard, list(own_texts(options.words)))
+        print(
+            f"\n{options.words}: {got.passages} passages, {got.touched} touched, {got.lost} of {got.words} words lost"
+        )
+
+
+if __name__ == "__main__":
+    main()
