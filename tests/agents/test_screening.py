@@ -72,13 +72,13 @@ def test_what_is_planted_goes_and_all_else_stays(value: Any, place: int) -> None
     assert screened.outcome == "redacted"
     assert ORDER not in json.dumps(rows)
     assert all(row is value for i, row in enumerate(rows) if i != place)
-    assert rows[place] == f"{BEFORE} [removed] {BEHIND}"
+    assert rows[place] == f"{BEFORE} [removed]"
 
 
 def test_an_injection_is_cut_and_said_without_its_words() -> None:
     screened = screen_tool_result("fetch", PAGE)
     (cut,) = screened.cuts
-    assert PAGE[cut.start : cut.end] == ORDER
+    assert PAGE[cut.start : cut.end] == f"{ORDER} {BEHIND}"
     assert (cut.reason.code, screened.reason.code) == ("prompt_injection", "prompt_injection")
     assert screened.line == "[unpoison] 1 stretch of this result gave instructions to the model and was removed."
     assert "customer" not in json.dumps(screened.to_dict()) + screened.line
@@ -88,7 +88,7 @@ def test_an_injection_is_cut_and_said_without_its_words() -> None:
 def test_json_that_is_a_text_keeps_its_layout() -> None:
     text = json.dumps({"a": 1.50, "body": PAGE, "caf\u00e9": "\u00e9"}, indent=3)
     screened = screen_tool_result("rows", {"text": text})
-    assert screened.value["text"] == text.replace(ORDER, "[removed]")
+    assert screened.value["text"] == text.replace(f"{ORDER} {BEHIND}", "[removed]")
     assert json.loads(screened.value["text"])["caf\u00e9"] == "\u00e9"
 
 
@@ -144,7 +144,7 @@ def test_an_injection_in_parts_over_neighbours_is_found() -> None:
 
 def test_an_injection_in_a_key_goes_with_the_key_and_what_it_leads_to_stays() -> None:
     screened = screen_tool_result("rows", {ORDER: {"deep": PAGE}, "id": 3})
-    assert screened.value == {"[removed]": {"deep": f"{BEFORE} [removed] {BEHIND}"}, "id": 3}
+    assert screened.value == {"[removed]": {"deep": f"{BEFORE} [removed]"}, "id": 3}
 
 
 @pytest.mark.parametrize("size", [100_000, 1_900_000])

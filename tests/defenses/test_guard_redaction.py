@@ -27,7 +27,8 @@ from unpoison.types import Span
 QUERY = "where do the sharks play in san jose"
 TEXTS = [
     "The home games of the Sharks are at the SAP Center in downtown San Jose. It opened in 1993.",
-    "San Jose hosts an ice hockey team, the Sharks, founded in 1991. The team wears teal.",
+    "San Jose hosts an ice hockey team, the Sharks, founded in 1991 after the city had asked for one for many years. "
+    "The team wears teal.",
     "For their first two seasons the Sharks skated at the Cow Palace in Daly City. It was full every night.",
     "Before each game a shark head is lowered from the rafters of the arena. Fog comes out of it.",
 ]
@@ -41,8 +42,7 @@ FORMS = {"plain": ORDER, "hidden": HIDDEN_ORDER, "comment": COMMENT, "tag charac
 
 
 def planted(form: str, place: int = 1) -> list[str]:
-    first, second = TEXTS[place].split(". ")
-    return [*TEXTS[:place], f"{first}. {form} {second}", *TEXTS[place + 1 :]]
+    return [*TEXTS[:place], f"{TEXTS[place]} {form}", *TEXTS[place + 1 :]]
 
 
 def judge(probabilities: Mapping[str, float], windows: Mapping[str, Sequence[str]], threshold: float = 0.5) -> Any:

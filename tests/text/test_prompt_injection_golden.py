@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from unpoison.text.ngram_hashes import hash_ngrams
-from unpoison.text.prompt_injection import THRESHOLD, _probability, _worst, load_weights
+from unpoison.text.prompt_injection import STRONG, _probability, _worst, load_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -55,5 +55,5 @@ def test_the_fit_puts_its_threshold_where_it_is_used() -> None:
     """It writes the bias less the log-odds of the cut, so what lies at the cut has the log-odds 0."""
     bias, cut = -5.0, 2.25
     written = quantised(np.linspace(-1, 1, 2**BITS), bias - cut)
-    assert _probability(np.array([cut - bias + written.bias])).tolist() == [THRESHOLD]
+    assert _probability(np.array([cut - bias + written.bias])).tolist() == [STRONG]
     assert written.weight.astype(float) * written.unit == pytest.approx(np.linspace(-1, 1, 2**BITS), abs=written.unit)

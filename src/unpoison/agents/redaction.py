@@ -141,7 +141,7 @@ def _injected_parts(text: str, region: Region, threshold: float) -> list[Part]:
     worst = injection(passage.reading)
     if worst.probability <= threshold:
         return []
-    rest = _end(without_injections(passage, worst, BUILT_IN))
+    rest = _end(without_injections(passage, worst, BUILT_IN, threshold, min_words=0))
     if rest.passage is None:
         quote = quotable(worst.quote, MAX_QUOTE_CHARS)
         return [Part(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]

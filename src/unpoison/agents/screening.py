@@ -17,7 +17,7 @@ from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, part
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.sources.trust import Level, trust
 from unpoison.text.canonical import canonical_lines
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, injection, injections, unsupported_language
+from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, injection, injections, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
 __all__ = ["Cut", "ScreenedResult", "ascreen_tool_result", "screen_tool_result"]
@@ -257,7 +257,8 @@ def _injected(strings: Leaves, threshold: float) -> dict[int, _Found]:
                 quote = quotable(injection(text).quote, MAX_QUOTE_CHARS)
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
         if len(group) > 1:
-            found.update(_split([(i, text) for i, text in group if i not in found], max(threshold, SPLIT)))
+            weak = [(i, text) for i, text in group if i not in found or found[i].probability < STRONG]
+            found.update(_split(weak, max(threshold, SPLIT)))
     numbers = {id(leaf): i for i, leaf in enumerate((*leaves, *strings.labels, *strings.keys))}
     for words in (strings.short if len(strings.labels) > 1 else [], strings.keys):
         for group in _groups([(i, leaf.text) for leaf in words if (i := numbers[id(leaf)]) not in found]):

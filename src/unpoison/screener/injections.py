@@ -171,12 +171,12 @@ class WithoutInjections(NamedTuple):
 def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
     """What goes with an injection, in the caller's text. O(n log n) time for n characters.
 
-    A quotation goes alone. Strong evidence takes what follows in the block as well (`text.blocks.under_voice`), weaker
+    A quotation goes alone, from where the injection begins in it. Strong evidence takes what follows in the block as well (`text.blocks.under_voice`), weaker
     evidence the sentences that it lies in.
     """
     text, quotation = passage.reading, quotation_around(passage.reading, worst.start, worst.end)
     if quotation is not None:
-        region = quotation
+        region = max(under_voice(text, worst.start, worst.end)[0], quotation[0]), quotation[1]
     elif worst.probability >= STRONG:
         region = under_voice(text, worst.start, worst.end)
     else:
@@ -186,7 +186,11 @@ def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
 
 
 def without_injections(
-    passage: Passage, worst: Injection, detector: Detector, threshold: float = THRESHOLD
+    passage: Passage,
+    worst: Injection,
+    detector: Detector,
+    threshold: float = THRESHOLD,
+    min_words: int = MIN_REST_WORDS,
 ) -> Flow[WithoutInjections]:
     """Cut what a passage hides, and its injections, the most suspicious first. O(n log n) time for n characters.
 
@@ -195,6 +199,8 @@ def without_injections(
         worst: That injection.
         detector: Judges what is left.
         threshold: The probability from which something is an injection.
+        min_words: Where the evidence is strong, a rest of fewer words is dropped, and one of less than half; 0 for
+            values of a tool's result, of which any length is worth something.
     """
     whole, spans = passage, hidden_spans(passage, worst.probability)
     quoted, strong = tuple[Span, ...](), bool(spans)
@@ -206,7 +212,7 @@ def without_injections(
             spans = _close_gaps(whole, spans)
             passage = without(whole, merge_spans([*spans, *quoted]))
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
-            fine = not spans or _worth_keeping(whole, without(whole, spans), strong=strong)
+            fine = not spans or _worth_keeping(whole, without(whole, spans), min_words if strong else None)
             fine = fine and (yield from detector.probabilities(read)).max() <= (RESIDUE if strong else threshold)
             return WithoutInjections(without(whole, spans) if fine else None, spans, quoted)
         found, text = injection_spans(passage, worst), passage.reading
@@ -221,12 +227,13 @@ def without_injections(
     return WithoutInjections(None, spans, quoted)
 
 
-def _worth_keeping(whole: Passage, rest: Passage, *, strong: bool) -> bool:
+def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
     """Whether a rest may be read: it says something and, where the evidence was strong, is no payload by itself."""
-    if not strong:
+    if min_words is None or not _says_something(rest):
         return _says_something(rest)
     words, before = len(rest.reading.split()), len(whole.reading.split())
-    return words >= max(MIN_REST_WORDS, MIN_REST_SHARE * before) and not is_payload(rest.reading)
+    long_enough = not min_words or words >= max(min_words, MIN_REST_SHARE * before)
+    return long_enough and not is_payload(rest.reading)
 
 
 def _close_gaps(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:

@@ -30,6 +30,14 @@ MAX_QUOTE_CHARS = 400
 SPOKEN_OF_CHARS = 300
 """Characters around a quotation that say what it is quoted for."""
 
+MIN_LOG_LINES = 8
+"""A text of so many lines, of which few go on in the next one, is a list of lines."""
+
+MAX_LINES = 400
+"""Lines that are looked at to tell what a text is made of."""
+
+_LINE_END = re.compile(r"\n")
+_WRAPPED = re.compile(r"[^\s.!?:;|>}\]]\n(?=[^\W\d_A-Z])")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _ITEM = re.compile(r"\n(?=[^\S\n]{0,12}(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\|))")
 _KEYED_LINE = re.compile(r"(?m)^[^\S\n]{0,40}(?:- )?[\w.\" -]{1,40}:(?:\s|$)|^[^\S\n]{0,40}- ")
@@ -72,13 +80,15 @@ def under_voice(text: str, start: int, end: int) -> Region:
     lead = text[first:start]
     begin = first if len(lead) <= MAX_LEAD_CHARS else start
     close = block_end(text, max(end, min(last, len(text))))
+    by_line = _breaks(text) == [_LINE_END]
     for _ in range(MAX_PAYLOADS):
         following = text[close:]
         gap = len(following) - len(following.lstrip())
         if gap == len(following):
             break
         stop = block_end(text, close + gap)
-        if not is_payload(text[close + gap : stop]):
+        block = text[close + gap : stop]
+        if not (_ORDERED.match(block) if by_line else is_payload(block)):  # lines of a log are short by nature
             break
         close = stop
     return begin, len(text[:close].rstrip()) if close > end else close
@@ -101,9 +111,12 @@ def block_end(text: str, place: int) -> int:
 
 
 def _breaks(text: str) -> list[re.Pattern[str]]:
-    """What ends a block in this text."""
-    lines = sum(1 for _ in islice(_LINE.finditer(text), 400))
-    keyed = sum(1 for _ in islice(_KEYED_LINE.finditer(text), 400))
+    """What ends a block in this text: in logs and other lists of lines each line is one."""
+    lines = sum(1 for _ in islice(_LINE.finditer(text), MAX_LINES))
+    keyed = sum(1 for _ in islice(_KEYED_LINE.finditer(text), MAX_LINES))
+    wrapped = sum(1 for _ in islice(_WRAPPED.finditer(text), MAX_LINES))
+    if lines >= MIN_LOG_LINES and wrapped * 5 <= lines:
+        return [_LINE_END]
     return [_PARAGRAPH, _ITEM, _KEY] if lines > 2 and keyed * 10 >= lines * 6 else [_PARAGRAPH, _ITEM]
 
 

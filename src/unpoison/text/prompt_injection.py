@@ -24,6 +24,7 @@ from unpoison.text.analysis import analysis, groups
 from unpoison.text.injection_grammar import find_injections
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import respell
+from unpoison.text.sentences import around
 
 __all__ = [
     "FEW",
@@ -188,7 +189,7 @@ def _injection(text: str) -> Injection:
         joined = probability >= CERTAIN and known[0].start < end and start < known[0].end
         if joined or probability < CERTAIN:
             start = min(start, known[0].start) if joined else known[0].start
-            end = max(end, known[0].end) if joined else known[0].end
+            end = max(end, around(text, known[0].start, known[0].end)[1]) if joined else around(text, *known[0][1:])[1]
         probability = max(probability, CERTAIN)
     while end > start and text[end - 1].isspace():
         end -= 1
