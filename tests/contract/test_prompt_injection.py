@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
-from unpoison import Defense, Guard, Passage, RagDefender, Screening, Vanilla
+from unpoison import Defense, Guard, Passage, RagDefender, Screening
 from unpoison.core import registry
 from unpoison.core.passages import as_passages
 from unpoison.core.verdicts import ACTIONS
@@ -135,7 +135,6 @@ def test_every_defense_takes_the_option(defense: Defense) -> None:
     options = {option.name: option for option in registry.options(type(defense))}
     assert options["prompt_injection"].default == ("redact" if defense.name == "guard" else "keep")
     assert options["injection_model"].default is None
-    assert "orders" not in options
 
 
 def test_reference_modes_know_none() -> None:
@@ -163,7 +162,7 @@ def test_reasons_name_neighbours_by_the_callers_positions() -> None:
 
 
 def test_another_word_is_refused() -> None:
-    with pytest.raises(OptionError, match="prompt_injection must be one of redact, drop, flag, keep, got 'maybe'"):
+    with pytest.raises(OptionError, match=r"prompt_injection must be one of .*, got 'maybe'"):
         Guard(prompt_injection="maybe")  # type: ignore[arg-type]
 
 
@@ -253,37 +252,3 @@ def test_a_classifier_that_answers_nonsense_is_an_error() -> None:
 
     with pytest.raises(ModelError, match="probabilities from 0 to 1"):
         Guard(injection_model=FakeInjectionClassifier(lambda _: 7.0)).screen(QUERY, GIVEN)
-
-
-def test_the_old_name_is_answered_in_python() -> None:
-    with pytest.raises(OptionError, match=r"Guard has no option orders any more; write prompt_injection= \(redact"):
-        Guard(orders="drop")  # type: ignore[call-arg]
-
-
-def test_the_old_name_is_answered_by_every_defense(defense: Defense) -> None:
-    with pytest.raises(OptionError, match="prompt_injection="):
-        type(defense)(orders="keep")  # type: ignore[call-arg]
-    with pytest.raises(OptionError, match=f"{defense.name} has no option orders any more; write prompt_injection="):
-        registry.create("defenses", f"{defense.name}:orders=keep")
-
-
-def test_a_defense_of_somebody_else_may_have_an_option_of_that_name() -> None:
-    class Mine(Vanilla):
-        def __init__(self, orders: str = "any", **given: object) -> None:
-            super().__init__(**given)  # type: ignore[arg-type]
-            self.orders = orders
-
-    assert Mine(orders="these").orders == "these"
-    assert Mine(prompt_injection="drop").prompt_injection == "drop"
-
-    class Theirs(Vanilla):
-        def __init__(self, **given: object) -> None:
-            super().__init__(**given)  # type: ignore[arg-type]
-
-    with pytest.raises(OptionError, match="prompt_injection="):
-        Theirs(orders="drop")
-
-
-def test_any_other_unknown_option_is_python_s_own_error() -> None:
-    with pytest.raises(TypeError, match="order"):
-        Guard(order="drop")  # type: ignore[call-arg]

@@ -168,21 +168,50 @@ class WithoutInjections(NamedTuple):
     quoted: tuple[Span, ...] = ()
 
 
-def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
-    """What goes with an injection, in the caller's text. O(n log n) time for n characters.
+class Cut(NamedTuple):
+    """What goes with an injection, in the caller's text.
 
-    A quotation goes alone, from where the injection begins in it. Strong evidence takes what follows in the block as well (`text.blocks.under_voice`), weaker
-    evidence the sentences that it lies in.
+    Attributes:
+        spans: One, or none where the injection has no place of its own in the text.
+        quoted: Whether it is a quotation.
+        about_attacks: Whether it is one in a text that speaks of attacks.
     """
-    text, quotation = passage.reading, quotation_around(passage.reading, worst.start, worst.end)
-    if quotation is not None:
-        region = max(under_voice(text, worst.start, worst.end)[0], quotation[0]), quotation[1]
-    elif worst.probability >= STRONG:
-        region = under_voice(text, worst.start, worst.end)
-    else:
-        region = around(text, worst.start, worst.end)
+
+    spans: tuple[Span, ...]
+    quoted: bool = False
+    about_attacks: bool = False
+
+
+def cut_of(passage: Passage, worst: Injection) -> Cut:
+    """What goes with an injection. O(n log n) time for n characters.
+
+    A quotation goes alone, from where the injection begins in it. Strong evidence takes what follows in the block as
+    well (`text.blocks.under_voice`), weaker evidence the sentences that it lies in. Blocks are those of the caller's
+    text, for a reading has no paragraphs, and a title is a block of its own.
+    """
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
-    return merge_spans(spans_of(passage, [(*region, round(worst.probability, 4), reason)]))
+    probability = round(worst.probability, 4)
+    found = tuple(spans_of(passage, [(worst.start, worst.end, probability, reason)]))
+    if not found:
+        return Cut(())
+    name = found[0].field
+    text = passage.text if name == "text" else passage.title or ""
+    start = min(span.start for span in found if span.field == name)
+    end = max(span.end for span in found if span.field == name)
+    quotation = quotation_around(text, start, min(end, start + 1))
+    if quotation is not None:
+        start, end = max(under_voice(text, start, end)[0], quotation[0]), quotation[1]
+    elif worst.probability >= STRONG:
+        start, end = under_voice(text, start, end)
+    else:
+        start, end = around(text, start, end)
+    about_attacks = quotation is not None and speaks_of_attacks(text, *quotation)
+    return Cut((Span(start, end, probability, reason, name),), quotation is not None, about_attacks)
+
+
+def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
+    """The spans of `cut_of`."""
+    return cut_of(passage, worst).spans
 
 
 def without_injections(
@@ -209,19 +238,17 @@ def without_injections(
         worst = yield from detector.worst(passage.reading)
     for _ in range(MAX_CUTS):
         if worst.probability <= (RESIDUE if strong else threshold):
-            spans = _close_gaps(whole, spans)
             passage = without(whole, merge_spans([*spans, *quoted]))
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
             fine = not spans or _worth_keeping(whole, without(whole, spans), min_words if strong else None)
             fine = fine and (yield from detector.probabilities(read)).max() <= (RESIDUE if strong else threshold)
             return WithoutInjections(without(whole, spans) if fine else None, spans, quoted)
-        found, text = injection_spans(passage, worst), passage.reading
-        quotation = quotation_around(text, worst.start, worst.end)
-        if quotation is not None and speaks_of_attacks(text, *quotation):
-            quoted = merge_spans([*quoted, *found])
+        found = cut_of(passage, worst)
+        if found.about_attacks:
+            quoted = merge_spans([*quoted, *found.spans])
         else:
-            spans = merge_spans([*spans, *found])
-            strong = strong or (quotation is None and worst.probability >= STRONG)
+            spans = merge_spans([*spans, *found.spans])
+            strong = strong or (not found.quoted and worst.probability >= STRONG)
         passage = without(whole, merge_spans([*spans, *quoted]))
         worst = yield from detector.worst(passage.reading)
     return WithoutInjections(None, spans, quoted)
@@ -234,24 +261,6 @@ def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool
     words, before = len(rest.reading.split()), len(whole.reading.split())
     long_enough = not min_words or words >= max(min_words, MIN_REST_SHARE * before)
     return long_enough and not is_payload(rest.reading)
-
-
-def _close_gaps(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """The same, and with them each single sentence that stands between two of them in a paragraph.
-
-    What an injection is explained with ("This was approved last week.") is none, and its place is its only evidence:
-    on both sides of it, not on one, for an honest sentence stands beside every injection that was planted.
-    """
-    closed = list(spans[:1])
-    for span in spans[1:]:
-        last = closed[-1]
-        between = (passage.text if span.field == "text" else passage.title or "")[last.end : span.start]
-        if span.field == last.field and "\n" not in between and len(sentences(between)) <= 1:
-            reason = last.reason if last.probability >= span.probability else span.reason
-            closed[-1] = Span(last.start, span.end, max(last.probability, span.probability), reason, span.field)
-        else:
-            closed.append(span)
-    return tuple(closed)
 
 
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:

@@ -40,7 +40,7 @@ LEADS = "please|kindly|and|now|must|should|then|just|also|simply|immediately|you
 
 _MARKS = (":", ",", "\uff1a")
 _WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
-_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
+_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
 _LINE = re.compile(_SENTENCE)
 _CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w'-]{{1,24}}+){{0,{n}}}?"
@@ -247,7 +247,9 @@ def load_grammar() -> Grammar:
         languages.append(language)
     signs = read["signs"]
     roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
-    alone = rf"{_BEGUN}(?:{_any(signs['alone'])}|###\s?{_any(signs['headings'])}:|###\s?[(\[<]{_any(signs['headings'])}[)\]>]:?)(?=\s{{0,2}}\w)"
+    heading = _any(signs["headings"])
+    marks = rf"{_any(signs['alone'])}|###\s?{heading}:|###\s?[(\[<]{heading}[)\]>]:?"
+    alone = rf"{_BEGUN}(?:{marks})(?=\s{{0,2}}\w)"
     secret = _any(signs["secrets"]).replace("_", "[ _-]?")
     patterns = (
         ("roles", rf"(?:{roles}|{alone})(?:\s{{0,2}}[^\n.!?\x00]{{1,{TURN}}})?"),
