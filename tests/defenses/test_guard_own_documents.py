@@ -138,7 +138,7 @@ def test_passages_are_allowed_by_id_and_source(name: str):
 
 
 def test_what_alone_answers_is_kept_and_flagged():
-    strangers = [Passage("Kettles boil water."), Passage("Leeds is a city in England.")]
+    strangers = [Passage("Water boils at 100 degrees."), Passage("Leeds is a city in England.")]
     screening = Guard().screen(QUESTION, [CRAFTED, *strangers])
     assert screening.kept_indices == (0, 1, 2)
     assert "nothing else that was retrieved answers" in str(screening.verdicts[0].reason)
@@ -161,3 +161,13 @@ def test_monitor_keeps_everything_and_says_what_would_go():
 def test_an_unknown_argument_is_answered_with_the_one_that_was_meant(name: str, meant: str):
     with pytest.raises(OptionError, match=f"did you mean '{meant}'"):
         Guard(**{name: 1})  # type: ignore[arg-type]
+
+
+def test_a_notebook_shows_a_table_and_a_prompt_one_line():
+    passages = [Passage("<b>60 months</b>", source="https://forum.example/"), TRUE]
+    answer = guard().answer(WARRANTY, passages)
+    for shown in (answer.screening._repr_html_(), answer._repr_html_()):
+        assert "<table>" in shown and "<b>" not in shown and "shop.kestrel.example" not in shown.partition("<table>")[0]
+        assert shown.count("<tr>") == 3
+    assert "36 months" in answer._repr_html_().partition("<table>")[0]
+    assert len(repr(answer)) < 400 and "kept" in repr(answer.screening)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal, NamedTuple, Self
 
 from unpoison.core.codec import Row, from_row, json_entries, to_row
-from unpoison.core.screenings import Screening
+from unpoison.core.screenings import DRAWING, Screening
 from unpoison.core.verdicts import Claim, Contest, Status
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import within
@@ -116,6 +117,15 @@ class Answer:
     def contested(self) -> tuple[Contest, ...]:
         """What its sources disagree on: the screening's."""
         return self.screening.contested
+
+    def _repr_html_(self) -> str:
+        """The answer and the table of its screening, for a notebook."""
+        said = self.text if self.status is None else f"{self.text} ({self.status})"
+        html: str = import_module(DRAWING).table(self.screening, said)
+        return html
+
+    def __repr__(self) -> str:
+        return f"Answer({clip(self.text)}, status={self.status!r}, {self.screening!r})"
 
     @property
     def promise(self) -> str:

@@ -17,7 +17,7 @@ from unpoison.core.reasons import as_reason
 from unpoison.core.verdicts import Claim, Contest, Evidence, Span, Verdict, merge_spans, without
 from unpoison.errors import InputError, clip
 
-__all__ = ["Screening"]
+__all__ = ["DRAWING", "Screening"]
 
 T = TypeVar("T")
 
@@ -188,6 +188,15 @@ class Screening:
         """The decision in plain text, for a terminal."""
         text: str = import_module(DRAWING).explain(self)
         return text
+
+    def _repr_html_(self) -> str:
+        """The decision as a table, for a notebook."""
+        html: str = import_module(DRAWING).table(self)
+        return html
+
+    def __repr__(self) -> str:
+        kept = f"kept {list(self.kept_indices)} of {len(self.passages)} passages"
+        return f"Screening({self.defense!r}, {clip(self.query)}, {kept})"
 
     def to_html(self) -> str:
         """One self-contained page with the picture of the similarity graph and every reason, escaped."""

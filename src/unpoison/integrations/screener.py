@@ -21,6 +21,7 @@ from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.documents import Document
 from unpoison.scan.ingest import Decision, Ingest
 from unpoison.screener.admission import LONG, overlong
+from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among
@@ -82,7 +83,8 @@ class DocumentScreener(Generic[D]):
             anything at all fails while screening. Both log one event for each query, with counts and no text.
         annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
             objects that it was given, but for what is redacted: of that a copy, with the text that was screened.
-        exempt: Ids and sources, or a function of a passage: what it names is shown to the defense and always kept.
+        exempt: Ids, sources, hashes of texts and patterns of sources as in a policy (`docs.example`), or a function of
+            a passage: what it names is shown to the defense and always kept.
         audit_log: Where every screening is written down for `unpoison audit`: a log, or the path of one with hashes in
             place of texts. Where it cannot be written, that is a warning, and the documents go on.
 
@@ -278,8 +280,7 @@ def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
         return exempt
     if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt or ()):
         raise OptionError(f"exempt must be a list of ids and sources, or a function of a passage, got {clip(exempt)}")
-    names = frozenset(exempt or ())
-    return lambda passage: passage.id in names or passage.source in names
+    return Allowed(exempt or (), "exempt").matches
 
 
 def _string(details: Mapping[Any, Any], name: str) -> str | None:

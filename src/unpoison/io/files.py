@@ -70,7 +70,7 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
     return of(stream, name, size, packed)
 
 
-_FIELDS = ("query", "question", "passages", "text")
+_FIELDS = ("query", "question", "user_input", "passages", "contexts", "text")
 """What one row of any kind has, and no object of rows by id but for a row that is called so."""
 
 

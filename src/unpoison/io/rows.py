@@ -13,8 +13,11 @@ from unpoison.types import Answer, Passage, Query, as_passages
 
 __all__ = ["Row", "answer_fields", "load_sample", "with_results"]
 
-QUERY_FIELDS = ("query", "question")
-"""Where a row keeps its question, first match wins."""
+QUERY_FIELDS = ("query", "question", "user_input")
+"""Where a row keeps its question, first match wins; the last one is that of RAGAS."""
+
+PASSAGE_FIELDS = ("passages", "contexts", "retrieved_contexts")
+"""Where it keeps its passages; the last two are those of RAGAS."""
 
 REPLACED_FIELDS = ("screening", "error")
 """What an earlier screening of the same row may have left there."""
@@ -38,6 +41,8 @@ class Row:
     def of(cls, value: object) -> Self:
         """Read a mapping with `query` or `question`, `passages`, and perhaps `query_embedding`.
 
+        RAGAS's names are read too: `user_input`, `contexts`, `retrieved_contexts`.
+
         A passage is a string or a mapping, as `Passage.of` reads it. No passages (an empty list) is no error.
 
         Raises:
@@ -50,7 +55,8 @@ class Row:
             raise InputError(f"a row needs 'query' or 'question', got the fields {clip(sorted(map(str, value)))}")
         if not isinstance(value[name], str):
             raise InputError(f"{name} must be a string, got {clip(value[name])}; give the question's text")
-        if value.get("passages") is None:
+        passages = next((value[name] for name in PASSAGE_FIELDS if value.get(name) is not None), None)
+        if passages is None:
             raise InputError(
                 f"a row needs 'passages' (a list, perhaps empty), got the fields {clip(sorted(map(str, value)))}"
             )
@@ -58,7 +64,7 @@ class Row:
             query = Query(value[name], value.get("query_embedding"))
         except InputError as error:
             raise InputError(str(error).replace("query.embedding", "query_embedding", 1)) from None
-        return cls(query, as_passages(value["passages"]), value)
+        return cls(query, as_passages(passages), value)
 
 
 def with_results(fields: Mapping[str, Any], **results: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Passages are hostile: `plain` takes out what could steer a terminal or turn text
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from unpoison.report.graph_picture import similarity_graph
 from unpoison.report.pages import render
 from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = ["STATUS", "claim_line", "excerpt", "explain", "page", "plain", "preview", "sides"]
+__all__ = ["STATUS", "claim_line", "excerpt", "explain", "page", "plain", "preview", "sides", "table"]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -46,6 +47,26 @@ def explain(screening: Screening) -> str:
     if screening.evidence.notes:
         lines += ["", "notes", *(f"  {plain(note)}" for note in screening.evidence.notes)]
     return "\n".join(lines)
+
+
+def table(screening: Screening, answer: str = "") -> str:
+    """What `explain` says as an HTML table for a notebook, everything escaped.
+
+    Args:
+        screening: The screening.
+        answer: A sentence above it.
+    """
+    kept, total = len(screening.kept_indices), len(screening.passages)
+    rows = []
+    for index in (*screening.kept_indices, *screening.dropped_indices):
+        verdict, passage = screening.verdicts[index], screening.passages[index]
+        fate = "dropped" if verdict.rank is None else f"kept, {verdict.rank + 1}."
+        cells = (str(index), fate, excerpt(passage.text, 200), passage.origin, plain(str(verdict.reason)))
+        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+    heading = "".join(f"<th>{name}</th>" for name in ("passage", "verdict", "text", "source", "reason"))
+    caption = escape(f"{screening.defense}: kept {kept} of {total} passages")
+    above = f"<p>{escape(plain(answer))}</p>" if answer else ""
+    return f"{above}<table><caption>{caption}</caption><tr>{heading}</tr>{''.join(rows)}</table>"
 
 
 def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:

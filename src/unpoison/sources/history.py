@@ -310,12 +310,12 @@ def retrieval_of(row: object, *, documents: bool = False) -> Retrieval:
     """
     if isinstance(row, Retrieval):
         return row
-    names = ("query", "question", "query_hash", "passages")
+    names = ("query", "question", "user_input", "query_hash", "passages", "contexts", "retrieved_contexts")
     held: Mapping[Any, Any] = row if isinstance(row, Mapping) else {n: getattr(row, n, None) for n in names}
-    passages = held.get("passages")
+    passages = next((held[name] for name in names[4:] if held.get(name) is not None), None)
     if passages is None and documents and any(isinstance(held.get(name), str) for name in TEXTS):
         return Retrieval(None, [row])
-    question: object = next((held[name] for name in names[:3] if held.get(name) is not None), None)
+    question: object = next((held[name] for name in names[:4] if held.get(name) is not None), None)
     question = getattr(question, "text", question)
     if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
         raise InputError(f"a row needs a question and a list of passages, got {clip(row)}")

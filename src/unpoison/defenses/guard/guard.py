@@ -54,6 +54,8 @@ from unpoison.errors import OptionError, nearest
 from unpoison.models.protocols import Encoder, NLIModel
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
+from unpoison.text.questions import read_question
+from unpoison.text.tokens import stems
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, within
 
@@ -81,7 +83,7 @@ UNREAD = (
 )
 
 RELATED = 1 / 3
-"""A passage none of whose sentences holds more than this share of the question's words does not answer it."""
+"""A passage that holds less than this share of the question's words does not answer it."""
 
 MIN_RIVALS = 2
 """Fewer passages cannot contradict each other."""
@@ -259,9 +261,11 @@ class Guard(Defense):
         others = [i for i in range(len(passages)) if i != suspects[0]]
         if any(i in statements and statements[i].given for i in others):
             return None
-        covered = coverage(query.reading, [passage.reading for passage in passages])
-        answered = any(covered[i] > RELATED for i in others)
-        return None if answered or covered[suspects[0]] < CLAIM else suspects[0]
+        asked = read_question(query.reading).content
+        if any(len(asked.intersection(stems(passages[i].reading))) >= RELATED * len(asked) for i in others):
+            return None
+        covered = coverage(query.reading, [passages[suspects[0]].reading])
+        return suspects[0] if covered[0] >= CLAIM else None
 
     def _build_screening(
         self,
