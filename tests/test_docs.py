@@ -35,7 +35,27 @@ def blocks(page: Path) -> list[documents.Block]:
     return [block for block in documents.blocks(page) if block.language == "python" and not block.title]
 
 
-SHOWN = [pytest.param(page, block, id=f"{page.stem}-{i}") for page in PAGES for i, block in enumerate(blocks(page))]
+PACKAGES = {
+    "integrations.langchain": "langchain_core",
+    "integrations.llamaindex": "llama_index.core",
+    "integrations.haystack": "haystack",
+    "agents.langchain": "langchain",
+    "agents.llamaindex": "llama_index.core",
+    "agents.haystack": "haystack",
+    "agents.openai_agents": "agents.run",
+    "agents.pydantic_ai": "pydantic_ai",
+    "qdrant:": "qdrant_client",
+}
+"""What a snippet mentions -> the package that it needs, which `make test` does not install."""
+
+
+def shown(page: Path, block: documents.Block, number: int) -> Any:
+    packages = [package for mention, package in PACKAGES.items() if mention in block.text]
+    marks = [pytest.mark.needs(*packages)] if packages else []
+    return pytest.param(page, block, id=f"{page.stem}-{number}", marks=marks)
+
+
+SHOWN = [shown(page, block, i) for page in PAGES for i, block in enumerate(blocks(page))]
 
 
 @pytest.mark.parametrize(("page", "block"), SHOWN)
@@ -94,16 +114,16 @@ def exists(name: str) -> bool:
     return False
 
 
-OFFLINE = [shown for shown in SHOWN if not any(name in shown.values[1].text for name in NEEDS_A_MODEL)]
+OFFLINE = [case for case in SHOWN if not any(name in case.values[1].text for name in NEEDS_A_MODEL)]
 
 
-def printing(shown: Any) -> Any:
+def printing(case: Any) -> Any:
     """What prints is compared to the letter, so it must be the same on every processor."""
-    page, block = shown.values
-    return pytest.param(page, block, id=shown.id, marks=pytest.mark.seeded if block.printed else ())
+    page, block = case.values
+    return pytest.param(page, block, id=case.id, marks=[*case.marks, *([pytest.mark.seeded] if block.printed else [])])
 
 
-@pytest.mark.parametrize(("page", "block"), [printing(shown) for shown in OFFLINE])
+@pytest.mark.parametrize(("page", "block"), [printing(case) for case in OFFLINE])
 def test_what_needs_no_model_runs_and_prints_what_is_shown(
     page: Path,
     block: documents.Block,
@@ -129,7 +149,7 @@ def test_output_is_compared_and_not_only_run() -> None:
     assert documents.prints_as_shown("one\ntwo\nthree\n", "one\n...\nthree\n")
     assert not documents.prints_as_shown("kept 4 of 5\n", "kept 3 of 5\n")
     assert not documents.prints_as_shown("one\ntwo\n", "one\n")
-    assert sum(bool(shown.values[1].printed) for shown in SHOWN) >= 5
+    assert sum(bool(case.values[1].printed) for case in SHOWN) >= 5
 
 
 def test_links_between_pages_lead_somewhere() -> None:
