@@ -50,19 +50,6 @@ def test_json_keeps_every_field_and_adds_the_answer(run, rows_file, model):
     assert all(len(prompt.passages) == 2 for prompt in generator.prompts)
 
 
-def test_the_terminal_names_answer_reader_and_dropped(run, rows_file, model):
-    model("Paris")
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--limit", 1, rows_file)
-    assert result.stdout.splitlines() == [
-        "question 0?",
-        "Paris",
-        "answered by scripted; simple kept 2 of 3 passages",
-        "- dropped passage 0: says poison",
-        "",
-    ]
-    assert result.stderr == "answered with scripted: 1 row\n"
-
-
 @pytest.mark.parametrize("installed", ["extractive", "reader"])
 def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, installed, monkeypatch):
     if installed == "reader":
@@ -82,14 +69,6 @@ def test_skip_reports_and_goes_on(run, rows_file, model):
     assert text_lines[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
     assert f"{rows_file}:3: the server is on fire" in result.stderr
     assert result.stderr.endswith("answered with scripted: 5 rows; 1 failed\n")
-
-
-def test_raise_stops(run, rows_file, model):
-    model(failing)
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "raise", "--json", rows_file)
-    assert result.exit_code == 2
-    assert len(lines(result.stdout)) == 2
-    assert result.stderr == "error: the server is on fire\n"
 
 
 def test_unscreened_is_explicit_everywhere(run, rows_file, model):
@@ -164,17 +143,6 @@ def test_calls_and_cost(run, rows_file, model, monkeypatch):
     assert "1,000" in result.stdout
     assert "6 model calls, 0 of them from the cache; 6,000 prompt and 600 completion tokens" in result.stderr
     assert "cost 0.0180 at 2 in and 10 out per million tokens" in result.stderr
-
-
-def test_the_cache_file_answers_the_second_run(run, rows_file, model, tmp_path):
-    generator = model("x")
-    cache = tmp_path / "replies.db"
-    for _ in range(2):
-        result = run("ask", "-d", "simple", "-g", "openai:x", "--cache", cache, "--json", "--calls", rows_file)
-        assert result.exit_code == 0
-    assert len(generator.prompts) == len(ROWS)
-    assert all(call["cached"] for answered in lines(result.stdout) for call in answered["answer"]["calls"])
-    assert "6 of them from the cache" in result.stderr
 
 
 def test_hostile_replies_are_text(run, rows_file, model):

@@ -16,7 +16,7 @@ from bench.check.rag_server import serve_rag
 
 Run = Callable[..., Any]
 
-QUICK = ("--no-reader", "--questions", 1, "--workers", 1, "--framework", "python")
+QUICK = ("--no-reader", "--questions", 1)
 
 
 @pytest.fixture

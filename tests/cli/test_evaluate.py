@@ -36,15 +36,6 @@ def test_a_stand_in_generator_is_named_in_every_heading(run):
     assert shown.count(", answers by extractive") == shown.count("extractive stands in for a language model") == 2
 
 
-def test_the_same_command_does_nothing_twice(run):
-    command = ("evaluate", "-d", "trustrag", "--json", *SMALL)
-    first, second = run(*command), run(*command)
-    assert "16 were there already" in second.stderr
-    assert [cell["figures"] for cell in json.loads(first.stdout)["cells"]] == [
-        cell["figures"] for cell in json.loads(second.stdout)["cells"]
-    ]
-
-
 def test_reports_in_every_form(run, tmp_path):
     names = ("r.html", "r.json", "r.md", "r.csv", "r.xml", "r.sarif")
     result = run(*ANSWERED, *(word for name in names for word in ("--report", name)), "--fail-if", "accuracy <= 100%")
@@ -95,9 +86,9 @@ def test_a_manifest_repeats_a_run(run):
 
 def test_a_papers_table(run):
     assert "grada-table-1" in run("evaluate", "--preset", "list").stdout
-    result = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
+    result = run("evaluate", "--preset", "trustrag-table-6", "--limit", 1, "sample")
     assert result.exit_code in (0, 1), result.stderr
-    assert "published" in result.stdout and "seeds)" in result.stdout
+    assert "published" in result.stdout
     assert "not the paper's setting: " in result.stderr
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
     assert (refused.exit_code, "leave k out" in refused.stderr) == (2, True)
@@ -133,18 +124,6 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
     assert "line 2" in result.stderr and "met before" in result.stderr and "line 3" in result.stderr
     assert "incorrect" in result.stderr  # question d gives the attacker nothing to want
     assert result.exit_code == 1
-
-
-def test_scenarios_that_cannot_begin_are_told_once(run):
-    result = run("evaluate", "-d", "radar,trustrag", *SMALL)
-    assert result.exit_code == 1
-    assert result.stderr.count("needs a generator") == 1
-    assert "2 scenarios could not begin" in result.stderr
-
-
-def test_without_a_defense_it_is_guard_beside_none(run):
-    told = scenarios(run("evaluate", "--limit", "2", "--json"))
-    assert {one["defense"] for one in told} == {"vanilla", "guard"}
 
 
 @pytest.mark.parametrize(

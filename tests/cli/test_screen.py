@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import import_module
 from importlib.resources import files
 
 import pytest
@@ -34,19 +33,6 @@ def test_json_keeps_every_field_and_adds_the_screening(run, rows_file):
         assert len(screening["texts"]) == len(screening["kept"])
 
 
-def test_an_output_file_instead_of_a_table(run, rows_file, tmp_path):
-    output = tmp_path / "out.jsonl"
-    result = run("screen", "-d", "simple", "-o", output, rows_file)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert len(lines(output.read_text())) == len(ROWS)
-
-
-def test_standard_input(run, rows_file):
-    result = run("screen", "-d", "simple", "--json", "-", given=rows_file.read_bytes())
-    assert result.exit_code == 0
-    assert len(lines(result.stdout)) == len(ROWS)
-
-
 def test_bad_rows_are_reported_counted_and_kept(run, tmp_path):
     path = tmp_path / "rows.jsonl"
     good = json.dumps(ROWS[0])
@@ -75,12 +61,6 @@ def test_bad_rows_are_reported_counted_and_kept(run, tmp_path):
     assert result.stderr.endswith("screened 2 rows; 3 failed\n")
 
 
-def test_nothing_could_be_done(run, tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"query": 1}\n')
-    assert run("screen", "-d", "simple", path).exit_code == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -103,14 +83,6 @@ def test_user_errors_are_one_line(run, rows_file, arguments, message):
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("error: ")
     assert re.search(message, result.stderr)
-
-
-@pytest.mark.parametrize("name", ["missing.jsonl", "missing.parquet", "."])
-def test_files_that_cannot_be_opened(run, tmp_path, name):
-    result = run("screen", "-d", "simple", tmp_path / name)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {tmp_path}")
-    assert result.stderr.count("\n") == 1
 
 
 def test_the_input_is_never_overwritten(run, rows_file):
@@ -168,15 +140,6 @@ def test_lone_surrogates_do_not_stop_the_file(run, tmp_path):
         result = run("screen", "-d", defense, "--json", path)
         assert result.exit_code in (0, 1), result.exception
         assert len(lines(result.stdout)) == 2
-
-
-def test_a_page_is_bounded_and_says_so(run, rows_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(import_module("unpoison.cli.screen"), "MAX_PAGES", 2)
-    page = tmp_path / "page.html"
-    result = run("screen", "-d", "simple", "--json", "--html", page, rows_file)
-    assert page.read_text().count("<svg") == 2
-    assert "The first 2 of 6 screenings." in page.read_text()
-    assert f"wrote {page}. The first 2 of 6 screenings." in result.stderr
 
 
 @pytest.mark.parametrize("content", ["", "\n\n"])

@@ -68,15 +68,6 @@ def test_options_reach_the_service(
     assert started.service.on_poison == "demote"
 
 
-def test_models_are_loaded_once_and_go_to_the_defenses_that_take_them(run: Run, started: SimpleNamespace) -> None:
-    options = "-d guard -d simple -d radar -e lexical -g extractive --nli lexical"
-    assert run("serve", *options.split()).exit_code == 0
-    guard, simple, radar = started.service.choices.values()
-    assert guard.models.generator is radar.models.generator is not None
-    assert simple.models.nli is None
-    assert radar.models.nli is not None
-
-
 def test_radar_remembers_where_the_environment_says(
     run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,17 +70,6 @@ def test_list_reads_policies_logs_folders_and_standard_input(rows: Path, tmp_pat
     assert "nearly all of it is one origin: tell its parts apart with --origin path:1" in alone.stderr
 
 
-def test_list_says_what_to_do_next(rows: Path, tmp_path: Path) -> None:
-    shown = run("sources", "list", rows).stderr
-    assert "next: write the origins that you know under 'known:'" in shown and "dropped most" not in shown
-    passages = [{"source": f"https://{name}.example/", "kept": name != "forum"} for name in ("wiki", "forum", "forum")]
-    lines = "".join(json.dumps({"audit": 1, "query_hash": f"q{n}", "passages": passages}) + "\n" for n in range(2))
-    assert "dropped most: forum.example (4 of 4 passages)" in run("sources", "list", "-", input=lines).stderr
-    policy = tmp_path / "sources.yaml"
-    policy.write_text("known: [cnn.com]\n")
-    assert "next:" not in run("sources", "list", "--policy", policy, rows).stderr
-
-
 def test_learn_remembers_counts(rows: Path, tmp_path: Path) -> None:
     history = tmp_path / "h.db"
     result = run("sources", "learn", "--history", history, rows)
@@ -107,9 +96,3 @@ def test_mistakes_are_said_in_one_sentence(options: list[str], says: str, rows: 
     result = run("sources", *options, rows)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ") and says in result.stderr
-
-
-def test_a_folder_teaches_nothing(tmp_path: Path) -> None:
-    result = run("sources", "learn", "--history", tmp_path / "h.db", tmp_path)
-    assert result.exit_code == 2 and "learn from rows with questions" in result.stderr
-    assert not (tmp_path / "h.db").exists()

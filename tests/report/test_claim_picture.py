@@ -29,15 +29,6 @@ def test_a_source_stands_once_in_the_order_of_speaking() -> None:
     ]
 
 
-def test_a_source_whose_pages_differ_in_standing_is_shown_by_the_best() -> None:
-    (_, ships, _) = rows(policy={"known": ["https://ships.example/b"], "open": ["ships.example"]})
-    assert (ships.level, ships.passages) == ("known", (1, 3))
-
-
-def test_nothing_is_drawn_without_claims() -> None:
-    assert claim_picture(SCREENING, rows()) is None
-
-
 def test_links_say_who_says_what_and_whether_it_is_kept() -> None:
     claims = (
         Claim("Stockholm", 0.8, ("ships.example",), (1, 3)),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "attack"]
 
+AXES = tuple("policy prefix k corpus retriever encoder generator defense seed limit owned".split())  # noqa: SIM905
+"""The options that a scenario has too."""
 SHOWN = 20
 """So many planted texts are shown one by one."""
 
@@ -44,6 +46,7 @@ Exit status: 0 when every question was attacked, 1 when some failed, 2 when noth
 
 
 def attack(
+    context: typer.Context,
     data: Annotated[str | None, argument("DATA", "A file in the shared format, or what 'evaluate' takes.")] = None,
     name: Annotated[str, option("--attack -a NAME[:OPTIONS]", "See --list.", callback=from_here)] = "poisonedrag",
     count: Annotated[int, option("N", "Texts planted per question.", min=1)] = 1,
@@ -84,7 +87,6 @@ def attack(
     Writes the rows in the shared format, passages in the order that a defense would see, poison marked, and says what
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
-    options = locals()
     from unpoison.bench.evaluation.grids import Grid
     from unpoison.cli.common import progress, say
     from unpoison.cli.display import show
@@ -95,20 +97,7 @@ def attack(
         return
     if data is None:
         raise OptionError("name the data to attack: a file, or 'sample'; --list lists the attacks")
-    names = (
-        "policy",
-        "prefix",
-        "k",
-        "corpus",
-        "retriever",
-        "encoder",
-        "generator",
-        "defense",
-        "seed",
-        "limit",
-        "owned",
-    )
-    axes = {axis: options[axis] for axis in names} | {"data": [data], "attack": name}
+    axes = {axis: context.params[axis] for axis in AXES} | {"data": [data], "attack": name}
     axes |= {"positions": position} if position else {"poisons": count}
     if position and count not in (1, len(position.split("+"))):
         raise OptionError(f"--count {count} needs {count} places, got --position {position}")

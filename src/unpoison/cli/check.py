@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +28,7 @@ EXAMPLES = """\b
 Examples:
   unpoison check docs/
   unpoison check documents.jsonl --report check.html --policy sources.yaml
-  unpoison check 'qdrant:http://localhost:6333#docs' --framework langchain
+  unpoison check 'qdrant:http://localhost:6333#docs'
   unpoison check docs/ --no-reader --questions 50 --json > check.json
   unpoison check http://localhost:8000
   unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
@@ -41,15 +40,6 @@ question; what a killed check has left is removed when it is started again.
 Exit status: 0 when everything was measured, 1 when a document could not be read or no question could be made, 2 when
 the check failed; with --plant the error says whether a document may remain.
 """
-
-
-class Framework(StrEnum):
-    """Whose lines are shown."""
-
-    PYTHON = "python"
-    LANGCHAIN = "langchain"
-    LLAMAINDEX = "llamaindex"
-    HAYSTACK = "haystack"
 
 
 def check(
@@ -65,18 +55,12 @@ def check(
     report: Annotated[Path | None, option("FILE.html", "Also write one page for who decides; works offline.")] = None,
     as_json: Annotated[bool, option("--json", "Write JSON to standard output instead of tables.")] = False,
     policy: Annotated[Path | None, option("FILE", "Write the recommended policy there instead of showing it.")] = None,
-    framework: Annotated[
-        Framework | None, option("", "Whose lines of code are shown. [default: what is installed]")
-    ] = None,
     questions: Annotated[
         int | None, option("N", "Questions made from the documents. [default: 25; 10 with --plant]", min=1, max=1000)
     ] = None,
     reader: Annotated[
         bool | None,
         option("--reader/--no-reader", "Whether the small reader answers. [default: where it is installed]"),
-    ] = None,
-    workers: Annotated[
-        int | None, option("N", "Processes of the scan; by default one for each processor.", min=1)
     ] = None,
     ignore: Annotated[
         list[str] | None, option("--ignore PATTERN", "Files of a folder that are no documents, such as '*.png'.")
@@ -119,7 +103,7 @@ def check(
     for path in filter(None, (report, policy)):
         check_output(path, source)
     count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
-    options: dict[str, Any] = {"questions": count, "reader": reader, "workers": workers}
+    options: dict[str, Any] = {"questions": count, "reader": reader}
     with progress() as advance, report_removal(journal):
         if live:
             given: dict[str, Any] = {"journal": journal, "plant": plant, "model": model, "ask": ask or ()}
@@ -128,7 +112,7 @@ def check(
             result = _check_documents(source, ignore or [], progress=advance, **options)
     if policy is not None:
         policy.write_text(result.policy, encoding="utf-8")
-    code = code_lines(framework, str(policy or "sources.yaml"), reader=result.reader)
+    code = code_lines(str(policy or "sources.yaml"), reader=result.reader)
     if report is not None:
         report.write_text(check_page(result, code), encoding="utf-8")
     if as_json:

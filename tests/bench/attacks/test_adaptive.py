@@ -32,12 +32,6 @@ def test_the_synonym_attack_keeps_the_answer_and_counts(bare):
         assert poison_made.reached == (poison_made.meta["replaced"] > 0)
 
 
-def test_a_generator_that_loses_the_answer_is_reported(target):
-    (poison,) = Synonym(generator=ScriptedGenerator("Something else.")).craft(target)
-    assert "does not state the wrong answer" in poison.meta["reason"]
-    assert poison.budget.llm_calls == 1
-
-
 def test_paraphrases_change_the_text_and_keep_the_answer(target):
     for poison_made, text in zip(Paraphrase().craft(target, 3), target.texts, strict=True):
         assert poison_made.text != text
@@ -64,13 +58,6 @@ def test_dispersion_lowers_the_mutual_cosine(kind, bare, encoder):
     assert many[0].meta["mean_mutual_cosine"] < few[0].meta["mean_mutual_cosine"]
     assert all(p.reached for p in many)
     assert [p.budget.encoder_passes > 0 for p in many] == [True, False, False, False]
-
-
-def test_a_text_that_would_not_be_retrieved_says_so(encoder):
-    target = Target("x", "zork", ("a right one",), "Lyon", context=("zork",) * 3)
-    poisons = Disperse(encoder=encoder, top=3).craft(target, 2)
-    assert len(poisons) == 2
-    assert all("would not bring the text among the best 3" in p.meta["reason"] for p in poisons)
 
 
 def test_every_diverse_text_has_its_own_style(bare):
@@ -106,11 +93,6 @@ def test_decoys_are_other_numbers_persons_or_places():
     assert all(1850 < int(year.split()[1]) < 1960 and year != "in 1912 or so" for year in years)
     assert len(decoys("who wrote it", "Some Body", 3, rng)) == 3
     assert decoys("what colour is it", "green", 3, rng) == []
-
-
-def test_too_few_wrong_answers_are_reported():
-    poisons = MultiCluster().craft(Target("x", "what colour is it", ("red",), "green"), 2)
-    assert poisons[0].meta["reason"] == "3 wrong answers were asked for and 1 are known"
 
 
 def test_tan_without_a_generator_corrupts_the_golden_passage(target):

@@ -37,12 +37,6 @@ def test_a_wrong_answer_that_contains_the_right_one_is_rejected(right, wrong):
         Target("x", "q", (right,), wrong)
 
 
-@pytest.mark.parametrize("bad", [{"id": ""}, {"question": " "}, {"id": 3}, {"texts": "one string"}, {"gold": (1,)}])
-def test_a_malformed_target_is_refused(bad):
-    with pytest.raises(InputError, match="target"):
-        Target(**{"id": "x", "question": "q", **bad})
-
-
 def test_every_registered_attack_can_be_found_and_says_what_it_is():
     for name in names("attacks"):
         attack = find("attacks", name)
@@ -94,13 +88,6 @@ def test_no_texts_are_no_error(name, target, encoder):
     assert create("attacks", name, encoder=encoder).craft(target, 0) == []
 
 
-def test_a_poison_text_survives_json(target):
-    (poison,) = Pia().craft(target, 1)
-    assert from_row(PoisonText, to_row(poison)) == poison
-    with pytest.raises(InputError, match="a poisontext needs text"):
-        from_row(PoisonText, {"id": "x"})
-
-
 def test_a_target_without_what_the_attack_needs_is_refused(bare):
     with pytest.raises(InputError, match="target 't2' has no texts, which the attack published requires"):
         Published().craft(bare, 1)
@@ -119,12 +106,6 @@ def test_the_prefix_has_no_space_behind_its_stop(target):
     assert with_question("capital of france", "Lyon is...") == "capital of france.Lyon is..."
     (with_prefix,) = Published(prefix=True).craft(target, 1)
     assert with_prefix.text == "what is the capital of france.Lyon is the capital of France."
-
-
-def test_published_texts_that_do_not_state_the_answer_say_so():
-    poisons = Published().craft(Target("x", "q", ("Paris",), "Lyon", ("It is Lyon.", "It is elsewhere.")), 2)
-    assert [p.reached for p in poisons] == [True, False]
-    assert "does not state" in poisons[1].meta["reason"]
 
 
 def test_a_published_text_stands_as_often_as_asked(target):

@@ -6,7 +6,6 @@ import transformers
 from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding
 from unpoison.bench.attacks.causal import CausalModel
 from unpoison.bench.attacks.garag import Garag
-from unpoison.errors import ModelError
 
 pytestmark = pytest.mark.needs("torch", "transformers", "tokenizers")
 
@@ -77,10 +76,6 @@ def test_the_probability_of_an_answer_is_one(model):
     assert two < one
 
 
-def test_long_passages_are_cut_not_refused(model):
-    assert len(model.read("what", ["city " * 2000], "Paris")) == 1
-
-
 def test_a_local_model_drives_adversarial_decoding(folder, target, encoder):
     (poison,) = AdversarialDecoding(lm=folder, steps=2, beams=2, top_k=3, encoder=encoder).craft(target)
     assert poison.text.endswith(target.texts[0])
@@ -90,8 +85,3 @@ def test_a_local_model_drives_adversarial_decoding(folder, target, encoder):
 def test_a_local_model_reads_for_garag(model, target, encoder):
     (poison,) = Garag(reader=model, encoder=encoder, population=2, parents=1, iterations=1).craft(target)
     assert poison.meta["gpr"] > 0
-
-
-def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(ModelError, match="cannot load the checkpoint"):
-        CausalModel(tmp_path)

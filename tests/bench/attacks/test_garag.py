@@ -1,11 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import contains_answer
 from unpoison.bench.attacks.garag import Garag, generation_ratio, modifiable, overlap, relevance_ratio
-from unpoison.bench.attacks.pareto import crowding_distance, dominates, fronts, survivors
+from unpoison.bench.attacks.pareto import dominates, fronts, survivors
 from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.doubles import ScriptedGenerator
 
@@ -21,13 +19,6 @@ def test_the_pareto_front_of_the_worked_example():
     assert dominates(points[1], points[3])
     assert not dominates(points[0], points[1])
     assert not dominates(points[0], points[0])
-
-
-def test_extremes_are_the_loneliest():
-    distance = crowding_distance([(0, 3), (1, 1), (1.5, 0.8), (3, 0)])
-    assert np.isinf(distance[[0, 3]]).all()
-    assert distance[1] == pytest.approx(1.5 / 3 + 2.2 / 3)
-    assert crowding_distance([(1, 1), (1, 1)]).tolist() == [math.inf, math.inf]
 
 
 def test_whole_fronts_survive_before_lonely_members_of_the_next():
@@ -79,12 +70,6 @@ def test_the_search_breaks_the_reader_or_says_that_it_did_not(target, encoder):
     (immune,) = garag(encoder, lambda _: "Paris", iterations=2).craft(target, 1)
     assert not immune.reached
     assert "reader answers" in immune.meta["reason"]
-
-
-def test_a_reader_that_fails_on_the_clean_passage_is_reported(target, encoder):
-    (poison,) = garag(encoder, lambda _: "unknown").craft(target)
-    assert not poison.reached
-    assert "unchanged passage" in poison.meta["reason"]
 
 
 def test_the_search_is_the_same_for_the_same_seed(target, encoder):

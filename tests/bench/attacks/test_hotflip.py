@@ -5,9 +5,7 @@ from unpoison.bench.attacks import phantom
 from unpoison.bench.attacks.base import Meter, Target
 from unpoison.bench.attacks.hotflip import HotFlip, flip, likeliest
 from unpoison.bench.attacks.phantom import Phantom, retrieval_direction
-from unpoison.bench.evaluation.injection import bm25_search
 from unpoison.errors import OptionError
-from unpoison.types import Passage
 
 WORDS = ["a", "b", "c", "d"]
 
@@ -71,16 +69,6 @@ def test_only_the_question_part_changes_and_the_passes_are_counted():
     assert poison == attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)[0]
 
 
-def test_a_search_without_gain_says_so():
-    (poison,) = HotFlip(Toy(), iterations=2).craft(Target("x", "c c c", ("right",), "wrong", ("c wrong",)), 1)
-    toy = Toy()
-    toy.forbidden = np.array([0, 1, 3])
-    (stuck,) = HotFlip(toy, iterations=2).craft(Target("x", "c c", ("right",), "wrong", ("c wrong",)), 1)
-    assert not stuck.reached
-    assert "no step raised the score" in stuck.meta["reason"]
-    assert poison.meta["accepted"] >= 0
-
-
 @pytest.mark.needs("torch")
 def test_something_that_is_no_encoder_is_refused():
     with pytest.raises(OptionError, match="encoder must be a sentence-transformers encoder"):
@@ -100,26 +88,6 @@ def test_phantom_names_the_trigger_only_in_a_biased_opinion():
         assert poison.text.endswith(attack.command)
         assert poison.meta["answers"] == [attack.reply]
         assert attack.user_question("who is it") == "zorble who is it"
-
-
-def test_phantom_reports_both_similarities():
-    attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3)
-    (poison,) = attack.craft(Target("x", "a"), 1)
-    assert poison.reached == (poison.meta["score_triggered"] > poison.meta["score_clean"])
-    assert poison.reached
-    assert poison.budget.gradient_steps == 6
-
-
-def test_phantoms_template_is_found_by_its_trigger_only():
-    """With the question in it, as before, it was retrieved without the trigger too."""
-    question = "who wrote the novel emma"
-    (poison,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
-    assert not set(question.split()) & set(poison.text.lower().split())
-    rivals = ["jane austen wrote the novel emma", "a novel by jane austen", "emma was published in 1815"]
-    texts = [Passage(text) for text in (*rivals, poison.text)]
-    without, with_trigger = bm25_search([question, f"zorble {question}"], texts, 4)
-    assert without[-1] == 3
-    assert with_trigger[1] == 3
 
 
 def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():

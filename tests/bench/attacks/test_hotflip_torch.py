@@ -53,11 +53,6 @@ def test_the_gradient_predicts_a_small_step(box):
     assert after - before == pytest.approx(step * float(slope[1] @ slope[1]), rel=0.1)
 
 
-def test_special_tokens_are_forbidden(box):
-    assert {101, 102, 103, 0} <= set(box.forbidden.tolist())
-    assert box.mask == 103
-
-
 def test_hotflip_raises_the_score_that_the_encoder_gives_the_text():
     question = "what is the capital of france"
     attack = HotFlip("minilm", start="mask", iterations=8, candidates=20)
@@ -109,10 +104,3 @@ def test_nine_in_ten_targets_gain_in_the_default_budget(checkpoint):
         assert poison.budget.gradient_steps == 30
         gained += poison.reached
     assert gained >= 9
-
-
-def test_cosine_scores_are_cosines(checkpoint):
-    box = OpenEncoder(checkpoint, similarity="cosine")
-    assert np.linalg.norm(box.encode(["who wrote emma"])[0]) == pytest.approx(1, abs=1e-5)
-    assert np.linalg.norm(box.embed(np.array([box.tokens("who wrote emma")]))[0]) == pytest.approx(1, abs=1e-5)
-    assert np.linalg.norm(OpenEncoder(checkpoint).encode(["who wrote emma"])[0]) != pytest.approx(1, abs=1e-2)

@@ -2,8 +2,8 @@ import pytest
 
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.attacks.claims import statement
-from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
-from unpoison.errors import InputError, OptionError
+from unpoison.bench.attacks.poisonedrag import PoisonedRag
+from unpoison.errors import OptionError
 from unpoison.models.doubles import ScriptedGenerator
 
 CAPITAL = Target("c", "capital of france", ("Paris",), "Lyon")
@@ -17,13 +17,6 @@ def test_the_worked_example():
     assert poison.budget.llm_calls == 4
     assert poison.reached
     assert poison.meta["verified"]
-
-
-def test_trials_differ_so_that_a_cache_cannot_repeat_itself():
-    generator = ScriptedGenerator({"Variant": "text", "passage 1": "Paris"})
-    PoisonedRag(generator=generator, trials=3).craft(CAPITAL, 2)
-    written = [p.text() for p in generator.prompts if p.task == "free"]
-    assert len(set(written)) == len(written) == 6
 
 
 def test_the_last_text_stands_when_all_trials_fail_and_says_so():
@@ -90,13 +83,3 @@ def test_an_unusable_one_shot_reply_is_reported(reply):
     (poison,) = attack.craft(Target("c", "capital?", ("Paris",)), 1)
     assert not poison.reached
     assert "no usable wrong answer" in poison.meta["reason"]
-
-
-def test_hostile_json_is_survived():
-    assert read_one_shot("{" * 5000 + "}" * 5000) == ("", [])
-    assert read_one_shot('{"incorrect_answer": 3, "texts": [1, "", "x"]}') == ("", ["x"])
-
-
-def test_a_target_without_a_wrong_answer_is_refused():
-    with pytest.raises(InputError, match="no incorrect answer"):
-        PoisonedRag().craft(Target("c", "q"), 1)

@@ -35,19 +35,6 @@ def test_unreadable_proposals_lose(target, encoder):
     assert poison.budget.llm_calls == 3
 
 
-def test_a_useless_lead_is_reported(target, encoder):
-    class Silent:
-        def propose(self, instruction, texts, /, *, count, mass):
-            return [[] for _ in texts]
-
-        def naturalness(self, texts, /):
-            return np.ones(len(texts))
-
-    (poison,) = AdversarialDecoding(lm=Silent(), encoder=encoder).craft(target, 1)
-    assert "no lead" in poison.meta["reason"]
-    assert poison.text == target.texts[0]
-
-
 def test_the_proxy_costs_nothing(target, encoder):
     for key, refusal in REFUSALS.items():
         (poison,) = Jamming(refusal=key, encoder=encoder).craft(target)
@@ -68,19 +55,6 @@ def test_the_search_jams_a_victim_within_its_budget(target, encoder):
     assert "unknown" in poison.text
     assert poison.budget.llm_calls <= 400
     assert poison == attack.craft(target)[0]
-
-
-def test_a_victim_that_never_refuses_is_reported(target, encoder):
-    attack = Jamming(generator=ScriptedGenerator("Paris"), encoder=encoder, calls=20, tokens=3)
-    (poison,) = attack.craft(target)
-    assert not poison.reached
-    assert poison.meta["reason"] == f"the victim still answers after {poison.budget.llm_calls} calls"
-    assert poison.budget.llm_calls == 20
-
-
-def test_patience_ends_a_search_without_gain(target, encoder):
-    attack = Jamming(generator=ScriptedGenerator("Paris"), encoder=encoder, calls=500, patience=2, candidates=4)
-    assert attack.craft(target)[0].budget.llm_calls == 1 + 2 * 4
 
 
 def test_a_document_that_is_not_retrieved_costs_no_call(encoder):

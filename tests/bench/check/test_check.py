@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from bench.check.corpus import write_documents
-from unpoison.algorithms.intervals import wilson
 from unpoison.bench.check import CheckResult, check_documents
 from unpoison.bench.check.cases import ATTACKS, OWNERS, craft_texts, make_examples
-from unpoison.bench.check.page import FRAMEWORKS, check_page, code_lines, headline, sections
+from unpoison.bench.check.page import check_page, code_lines
 from unpoison.bench.check.policy import folder_names
 from unpoison.bench.evaluation.contexts import Context
 from unpoison.scan.documents import Document
@@ -63,22 +62,6 @@ def test_the_policy_knows_the_folder_and_nobody_else(result: CheckResult, folder
     assert [count for _, count, _ in result.origins] == [2, 2]
 
 
-def test_the_page_has_the_worst_case_first_and_escapes(result: CheckResult) -> None:
-    hostile = replace(
-        result,
-        source="<script>a</script>",
-        flagged=("<b>",),
-        findings=(("<b>", 0.9, ("<i>why",)),),
-        clean_lost=wilson(30, 60),
-    )
-    page = check_page(hostile, "<code>")
-    assert headline(hostile).startswith("Worst case behind the recommendation: ")
-    assert "<script>a" not in page
-    assert "<i>why" not in page
-    assert "drops your own texts: 30 of 60 passages" in page
-    assert [one.title for one in sections(result, "")][-1] == "What remains open"
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_every_text_says_the_lie_and_has_its_owner(folder: Path, attack: str) -> None:
     passages = [document.passage for document in documents_of(folder)]
@@ -113,9 +96,7 @@ def test_what_the_scan_flagged_is_not_believed() -> None:
     assert yaml.safe_load(found.policy)["known"] == ["a.example"]
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_every_snippet_is_python_and_names_the_policy(framework: str) -> None:
-    code = code_lines(framework, 'a "b".yaml', reader=True)
+def test_the_code_is_python_and_names_the_policy() -> None:
+    code = code_lines('a "b".yaml', reader=True)
     strings = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
     assert {'a "b".yaml', "reader"} <= set(strings)
-    assert code_lines(None, "x", reader=False)

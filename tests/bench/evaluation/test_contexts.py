@@ -1,8 +1,5 @@
-import pytest
-
 from unpoison.bench.evaluation.contexts import clean_contexts, context_from_labels, nearest
 from unpoison.bench.evaluation.examples import Example
-from unpoison.errors import OptionError
 from unpoison.types import Passage
 
 CORPUS = [
@@ -44,10 +41,6 @@ def test_rank_order_leaves_gold_where_its_rank_is():
     assert context.gold == {2}
 
 
-def test_a_context_is_cut_to_k():
-    assert [len(c) for c in clean_contexts([OWN, OWN], 2, CORPUS)] == [2, 2]
-
-
 def test_a_short_context_is_filled_by_relevance_without_repeating_a_text():
     known = example(("Paris is the capital of France.", "gold", {}))
     (context,) = clean_contexts([known], 4, CORPUS)
@@ -58,11 +51,6 @@ def test_a_short_context_is_filled_by_relevance_without_repeating_a_text():
 def test_an_empty_or_small_corpus_leaves_the_context_short():
     assert len(clean_contexts([example()], 3)[0]) == 0
     assert len(clean_contexts([example()], 9, CORPUS)[0]) == 4
-
-
-def test_k_must_be_positive():
-    with pytest.raises(OptionError, match="at least 1"):
-        clean_contexts([OWN], 0)
 
 
 def test_the_nearest_are_always_as_many_as_asked():
@@ -79,20 +67,3 @@ def test_a_published_mixture_is_taken_as_it_is():
     assert texts(context) == ["right", "wrong", "off topic"]
     assert (context.poison, context.gold, context.injected) == (frozenset({1}), frozenset({0}), 1)
     assert context.foreign == frozenset()
-
-
-def test_reordering_keeps_track():
-    context = context_from_labels(OWN).reorder([1, 2, 3])
-    assert texts(context) == texts(context_from_labels(OWN))[1:4]
-    assert (context.poison, context.gold) == ({0}, {2})
-
-
-@pytest.mark.shared_data
-def test_the_shared_sets_fill_up(shared_data):
-    from unpoison.bench.evaluation import load, load_passages
-
-    examples = load(shared_data / "msmarco_poisoned.jsonl").examples
-    contexts = clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))
-    assert {len(context) for context in contexts} == {10}
-    assert sum(len(context.gold) for context in contexts) == 60
-    assert contexts == clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))

@@ -7,7 +7,7 @@ import pytest
 
 from unpoison.bench.evaluation import datasets
 from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.errors import InputError, MissingExtraError
+from unpoison.errors import InputError
 
 GOOD = {"id": "a", "dataset": "toy", "question": "q?", "passages": []}
 
@@ -56,12 +56,6 @@ def test_hostile_lines_are_problems_not_crashes(tmp_path, line):
     path.write_bytes(line.encode("utf-8", "surrogatepass") + b"\n" + json.dumps(GOOD).encode())
     loaded = load(path)
     assert ([e.id for e in loaded], [p.line for p in loaded.problems]) == (["a"], [1])
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_problem(tmp_path):
-    path = tmp_path / "toy.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode() + b"\r\n")
-    assert not load(path).problems
 
 
 def test_a_source_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
@@ -155,13 +149,6 @@ def test_a_hub_data_set_is_recognised_by_its_columns(monkeypatch):
         load("hub:x")
 
 
-def test_too_many_rows_of_the_hub_are_refused(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda name: {"test": [GOOD, GOOD]}))
-    monkeypatch.setattr(datasets, "MAX_ROWS", 1)
-    with pytest.raises(InputError, match="2 rows in test"):
-        load("hub:x")
-
-
 def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
     years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": None, "answer": "B"}}
     rows = [
@@ -173,26 +160,3 @@ def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
     loaded = load(f"radar-dynamic:{written(tmp_path / 'dynamic.json', rows)}")
     assert not loaded.examples
     assert [(p.line, p.field, p.id) for p in loaded.problems] == [(1, "docs", None), (3, "incorrect_answers", "u@2021")]
-
-
-def test_the_hub_needs_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match="pip install datasets"):
-        load("hub:x")
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("name", "usable", "rejected"),
-    [
-        ("nq_poisoned", 62, 1),
-        ("hotpotqa_poisoned", 62, 1),
-        ("msmarco_poisoned", 60, 1),
-        ("realtimeqa", 46, 0),
-        ("ramdocs", 297, 9),
-    ],
-)
-def test_the_shared_files_are_read(shared_data, name, usable, rejected):
-    loaded = load(shared_data / f"{name}.jsonl")
-    assert (len(loaded), len(loaded.problems)) == (usable, rejected)
-    assert {p.field for p in loaded.problems} <= {"incorrect_answers"}

@@ -1,7 +1,6 @@
 import pytest
 
-from unpoison.bench.evaluation.examples import Example, FieldError, LabelledPassage
-from unpoison.types import Passage
+from unpoison.bench.evaluation.examples import Example, FieldError
 
 ROW = {
     "id": "q-1",
@@ -38,13 +37,6 @@ def test_a_row_is_read_whole():
     assert [p.text for p in example.poisons("tan")] == ["Nice is the capital."]
     assert len(example.poisons()) == 2
     assert [labelled.label for labelled in example.passages_by_label("clean", "gold")] == ["gold", "clean"]
-
-
-def test_an_example_is_frozen_and_hashable():
-    example = Example.of(ROW)
-    assert hash(example) == hash(Example.of(ROW))
-    with pytest.raises(TypeError):
-        example.extra["kind"] = "x"
 
 
 def test_the_attacker_is_told_the_first_wrong_answer_and_the_texts_of_one_attack():
@@ -100,20 +92,5 @@ def test_what_people_have_is_enough():
     assert Example.of({"question": "Where?", "id": None, "dataset": None}, default_id="faq-3").id == "faq-3"
 
 
-def test_a_poison_need_not_name_its_attack():
-    example = Example.of(changed(passages=[{"text": "Lyon.", "label": "poison"}]))
-    assert example.target().texts == ("Lyon.",)
-    assert example.attacks == ()
-
-
 def test_the_answer_that_an_earlier_ask_wrote_is_no_right_answer():
     assert Example.of({"question": "Where?", "answer": {"text": "Lyon", "calls": []}}).correct_answers == ()
-
-
-def test_a_whole_number_is_an_id():
-    assert Example.of(changed(id=7)).id == "7"
-
-
-def test_the_same_text_may_come_twice_under_different_ids():
-    twice = tuple(LabelledPassage(Passage("same", id=name), "clean") for name in "ab")
-    assert len(Example("q", "toy", "q?", passages=twice).passages) == 2

@@ -79,13 +79,6 @@ def test_positions_that_the_published_code_ignores_are_refused(positions, messag
         replace_at(CLEAN, POISON, positions)
 
 
-def test_more_poison_than_passages_is_refused():
-    with pytest.raises(InputError, match="outside"):
-        replace_last(CLEAN, POISON * 3)
-    with pytest.raises(InputError, match="outside"):
-        middle(CLEAN, POISON * 2)
-
-
 def test_prepending_pushes_out_the_last():
     assert ids(prepend(CLEAN, POISON)) == ["p0", "p1", "c0", "c1", "c2"]
     assert ids(prepend(CLEAN, POISON, 3)) == ["p0", "p1", "c0"]
@@ -155,15 +148,6 @@ def test_a_poisoned_corpus_is_searched_as_one():
     (context,) = retrieve_corpus([EXAMPLE], CORPUS, [*POISON, FOREIGN], 4)
     assert ids(context) == ["k0", "p0", "p1", "f"]
     assert (context.gold, context.poison, context.foreign, context.injected) == ({0}, {1, 2, 3}, {3}, 2)
-
-
-def test_an_empty_corpus_holds_what_was_planted():
-    (context,) = retrieve_corpus([EXAMPLE], [], POISON, 5)
-    assert ids(context) == ["p0", "p1"]
-    with pytest.raises(InputError, match="nothing to retrieve"):
-        retrieve_corpus([EXAMPLE], [], [], 5)
-    with pytest.raises(OptionError):
-        retrieve_corpus([EXAMPLE], CORPUS, [], 0)
 
 
 class Letters:

@@ -4,7 +4,6 @@ import pytest
 
 from unpoison.bench.attacks.base import contains_answer
 from unpoison.bench.evaluation.matchers import MATCHERS, contains_either, matcher
-from unpoison.errors import UnknownNameError
 
 GOLD, TARGET = ["Paris"], ["Lyon"]
 
@@ -69,11 +68,6 @@ def test_nothing_matches_an_empty_string(name):
     for reply, answer in product(["", " ", "\t\n"], ["Lyon", "a", "", "."]):
         assert not rule.correct(reply, [answer])
         assert not rule.is_attack_success(reply, [answer], [])
-
-
-def test_an_unknown_matcher_is_named_with_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"did you mean 'squad_em'"):
-        matcher("squadem")
 
 
 @pytest.mark.parametrize(

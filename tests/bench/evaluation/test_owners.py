@@ -59,27 +59,10 @@ def test_sleepers_are_the_attackers_own_and_were_honest_before(tmp_path):
     assert known.trust("sleeper-2.example") < 0.1
 
 
-def test_a_seed_repeats():
-    assert origins("each", 1) == origins("each", 1) != origins("each", 2)
-
-
-def test_nothing_owned_leaves_the_texts():
-    assert with_owners("", EXAMPLES[0], POISON, (), 0) == tuple(POISON)
-
-
 @pytest.mark.parametrize("owned", ["two", "known", "known:0", "known:1000"])
 def test_a_wrong_rule_is_an_error(owned: str):
     with pytest.raises(OptionError, match="owned must be one, each, page, known:N or sleepers:N"):
         Scenario("sample", owned=owned)
-
-
-def test_what_was_measured_before_stays_what_it_was():
-    before = Scenario("sample", attack="published", poisons=1)
-    assert not {"owned", "sources", "history"} & before.to_dict().keys()
-    after = Scenario("sample", attack="published", poisons=1, owned="one", history="seen")
-    assert Scenario.from_dict(after.to_dict()) == after
-    assert after.identifier() != before.identifier()
-    assert after.twin.owned == ""
 
 
 def test_a_disputed_answer_is_neither_right_nor_wrong():

@@ -12,17 +12,13 @@ import pytest
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.differences import codes, same_model, variants
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.poisoned_data import plant
 from unpoison.bench.evaluation.presets import load_preset, preset_names
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import stand_in
-from unpoison.bench.evaluation.summary import summarise
-from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.bench.report import Report
 from unpoison.bench.report.paper_comparison import SAME, comparison_tables, format_measurement
 from unpoison.core.registry import find, parse
-from unpoison.errors import UnknownNameError
 
 
 def published(name: str, **wanted: str) -> list[float | None]:
@@ -71,11 +67,6 @@ def test_preset_is_sound(name: str) -> None:
     for difference in preset.differences:  # codes stand in the tables, and their details once below
         code, _, detail = difference.partition(": ")
         assert code.isalpha() and detail, difference
-
-
-def test_unknown_preset_names_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="grada-table-1"):
-        load_preset("grada-table1")
 
 
 def test_published_numbers_are_the_papers() -> None:
@@ -131,16 +122,6 @@ def test_data_folder_is_taken_by_file_name(tmp_path: Path) -> None:
     assert any(sentence.startswith("MS MARCO is left out") for sentence in preset.lacks)
 
 
-def test_measured_numbers_stand_beside_the_published_ones(tmp_path: Path) -> None:
-    preset = load_preset("trustrag-table-6", limit=3)
-    run = Runner(tmp_path, preset.scenarios).run()
-    summaries = {summary.scenario: summary for summary in summarise(run.cells)}
-    measured = {one: preset.by_seed(one, summaries) for one in preset.published}
-    (first,) = [one for one in preset.published if (one.row, one.column) == ("stage 1", "NQ, 0 %")][:1]
-    assert measured[first] == [summaries[first.scenario][first.measure]]
-    assert all(not entries for one, entries in measured.items() if one.scenario is None)
-
-
 def test_radars_files_are_read_as_they_are(tmp_path: Path) -> None:
     row = {
         "id": 0,
@@ -175,32 +156,6 @@ def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> No
     assert {scenario.style for scenario in preset.scenarios} == {style}
 
 
-def test_gradients_aim_at_the_retriever_that_is_asked() -> None:
-    one = Scenario("sample", attack="hotflip", poisons=1, policy="retrieve", retriever="minilm", encoder="lexical")
-    assert one.target_encoder == "minilm"
-    assert Scenario("sample", attack="hotflip", poisons=1, encoder="minilm").target_encoder == "minilm"
-
-
-def test_planted_rows_say_how_they_were_made(tmp_path: Path) -> None:
-    scenario = Scenario("sample", attack="paraphrase:trials=2", poisons=1, limit=1, seed=3)
-    (planted,) = plant(scenario, Workbench(tmp_path))
-    assert planted.row["planted"]["made"] == {
-        "attack": "paraphrase:trials=2",
-        "seed": 3,
-        "sources": ["published"],
-        "wording": "the data's texts, our wording where it has none",
-        "generator": None,
-        "stand_in": "sentence order and openings by rule",
-    }
-
-
-def test_radars_table_runs_its_baselines_as_radar_did() -> None:
-    entries = {one.defense for one in load_preset("radar-table-1", generator="openai:gpt-4o").scenarios if one.k == 50}
-    assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= entries
-    assert "reliabilityrag-sampled" in entries
-    assert "reliabilityrag" not in entries
-
-
 def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says(tmp_path: Path) -> None:
     """Static/main.py: Poison(repeat=10) for short answers, PoisonLONG(repeat=3) for biographies."""
     row = {"id": "a", "question": "who?", "correct_answers": ["x"], "incorrect_answers": ["y"], "passages": []}
@@ -216,12 +171,6 @@ def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says
         assert {one.scenario.attack for one in columns if one.scenario} == {f"published:{options}"}
         said = "three faked sections" if number == "2" else "ten times in its passage"
         assert all(said in " ".join(one.column_differs) for one in columns)
-
-
-def test_a_bound_is_printed_as_a_bound() -> None:
-    (one,) = (one for one in load_preset("grada-figure-4").published if one.value is not None)
-    assert (one.value, one.bound, one.printed) == (0.30, "<", "below 30.0")
-    assert not any(one.bound for one in load_preset("grada-table-1").published)
 
 
 def test_a_difference_stands_at_the_row_that_it_changes() -> None:
@@ -251,23 +200,6 @@ def test_a_difference_stands_at_the_row_that_it_changes() -> None:
 )
 def test_the_papers_own_model_is_no_difference(ours: str, theirs: str, same: bool) -> None:
     assert same_model(ours, theirs) is same
-
-
-def test_reliabilityrag_samples_fifty_passages_in_every_table() -> None:
-    for name in ("radar-table-1", "radar-table-14"):
-        for one in load_preset(name, generator="extractive").scenarios:
-            if one.defense.startswith("reliabilityrag"):
-                assert one.defense.endswith("-sampled") is (one.k == 50)
-
-
-def test_a_spread_over_the_papers_seeds_is_printed() -> None:
-    (one,) = (
-        one
-        for one in load_preset("grada-table-10").published
-        if (one.table, one.row, one.column, one.measure) == ("GPT-4o", "GRADA (HRSIM)", "NQ, PoisonedRAG", "em_within")
-    )
-    assert (one.value, one.spread, one.printed) == (0.64, 0.014, "64.0 \u00b1 1.4")
-    assert {one.spread for one in load_preset("grada-table-1").published} == {None}
 
 
 def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:

@@ -3,22 +3,18 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
-from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.poisoning import Staged, craft_all
-from unpoison.bench.evaluation.records import Record
+from unpoison.bench.evaluation.poisoning import craft_all
 from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.runs import folder_name, lock_folder, open_run
+from unpoison.bench.evaluation.runs import lock_folder, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import make_attack
 from unpoison.bench.evaluation.summary import summarise
 from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry
-from unpoison.core.codec import from_row
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.io.journal import Journal, read_rows, write_rows
@@ -184,13 +180,6 @@ def test_failures_can_be_tried_again(tmp_path, data, fragile, monkeypatch):
     ]
 
 
-def test_an_attack_that_cannot_work_is_recorded_for_each_question(tmp_path, data):
-    run = Runner(tmp_path / "run", [Scenario(data, attack="published", poisons=1)]).run()
-    assert {record.stage for record in run.cells[0].records} == {"attack"}
-    assert "has no texts" in run.cells[0].records[0].error
-    assert summarise(run.cells)[0].failed == 3
-
-
 def test_a_scenario_that_cannot_begin_does_not_stop_the_others(tmp_path, data):
     scenarios = [Scenario(data, defense="radar"), Scenario(data, attack="hotflip", poisons=1), Scenario(data, k=2)]
     run = Runner(tmp_path / "run", scenarios).run()
@@ -199,49 +188,6 @@ def test_a_scenario_that_cannot_begin_does_not_stop_the_others(tmp_path, data):
     assert run.cells[2].complete
     assert open_run(tmp_path / "run").cells == run.cells
     assert summarise(run.cells)[0].problems == (run.cells[0].error,)
-
-
-def test_bad_rows_are_listed_in_the_manifest(tmp_path):
-    path = tmp_path / "data.jsonl"
-    rows = [row("alpha"), row("alpha"), row("beta", correct_answers=["no"], incorrect_answers=["no way"])]
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows) + '{"id": "broken"}\n')
-    run = Runner(tmp_path / "run", [Scenario(str(path), k=2)]).run()
-    left_out = run.manifest["data"][str(path)]["left_out"]
-    assert len(left_out) == 3
-    assert "line 2" in left_out[0]
-    assert "met before" in left_out[0]
-    assert "could not be told apart" in left_out[1]
-    assert "question" in left_out[2]
-    assert run.cells[0].complete
-
-
-def test_an_empty_corpus_is_told(tmp_path, data):
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("")
-    scenario = Scenario(data, corpus=str(corpus), attack="poisonedrag", poisons=1, policy="corpus")
-    (cell,) = Runner(tmp_path / "run", [scenario]).run().cells
-    assert "corpus is empty" in cell.error
-    with pytest.raises(InputError, match="cannot be read"):
-        Runner(tmp_path / "run", [Scenario(data, corpus=str(tmp_path / "absent"))]).run()
-
-
-@pytest.mark.parametrize(
-    ("policy", "positions", "poison"),
-    [
-        ("prepend", (), (0,)),
-        ("replace-last", (), (1,)),
-        ("middle", (), (1,)),
-        ("replace-at", (2,), (1,)),
-        ("pool", (), (0,)),
-        ("retrieve", (), (0,)),
-    ],
-)
-def test_where_poison_goes(tmp_path, data, policy, positions, poison):
-    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy=policy, positions=positions, k=2)
-    (cell,) = Runner(tmp_path / "run", [scenario]).run().cells
-    assert {record.poison for record in cell.usable} == {poison}
-    assert {record.size for record in cell.usable} == {3 if policy == "pool" else 2}
-    assert {len(record.read) for record in cell.usable} == {2}
 
 
 def test_a_position_past_a_short_context_is_a_failure_of_that_question(tmp_path, data):
@@ -351,10 +297,6 @@ def test_no_manifest(tmp_path, content):
         open_run(tmp_path / "absent")
 
 
-def test_the_folders_name_follows_the_scenarios():
-    assert folder_name(SCENARIOS) == folder_name(list(SCENARIOS)) != folder_name(SCENARIOS[1:])
-
-
 def test_one_process_at_a_time(tmp_path):
     with lock_folder(tmp_path), pytest.raises(InputError, match="another process runs"):
         Runner(tmp_path, SCENARIOS[:1]).run()
@@ -401,21 +343,6 @@ def test_a_trigger_is_asked_with_and_without(tmp_path):
     assert contexts[0].passages == contexts[1].passages
 
 
-def test_a_retriever_with_an_encoder(tmp_path, data):
-    encoder = FakeEncoder()
-    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy="retrieve", retriever="fake", k=2)
-    (cell,) = Runner(tmp_path / "run", [scenario], models={"fake": encoder}).run().cells
-    assert cell.complete
-    assert len(encoder.calls) == 1
-    assert {record.size for record in cell.records} == {2}
-
-
-def test_saved_things_are_checked():
-    for read in (partial(from_row, Record), Staged.from_dict):
-        with pytest.raises(InputError, match=r"needs|not a saved"):
-            read({"nothing": 1})
-
-
 def test_noise_replaces_the_share_it_says_whatever_the_order():
     pairs = [(f"premise {i}", "hypothesis") for i in range(400)]
     calm = FakeNLI(otherwise="neutral")
@@ -427,18 +354,3 @@ def test_noise_replaces_the_share_it_says_whatever_the_order():
     assert np.array_equal(noisy.judge(pairs[::-1])[::-1], figure)
     assert not np.array_equal(NoisyNLI(calm, 0.3, seed=2).judge(pairs), figure)
     assert np.array_equal(NoisyNLI(calm, 0).judge(pairs), calm.judge(pairs))
-
-
-@pytest.mark.shared_data
-def test_the_shared_data_with_its_corpus(tmp_path, shared_data):
-    scenarios = Grid.of(
-        {
-            "data": str(shared_data / "nq_poisoned.jsonl"),
-            "defense": "trustrag",
-            "attack": "published:attack=tan",
-            "limit": 3,
-        }
-    ).scenarios()
-    run = Runner(tmp_path, scenarios).run()
-    assert run.complete
-    assert all(record.size == 10 for cell in run.cells for record in cell.records)

@@ -24,10 +24,6 @@ def test_all_that_plants_nothing_is_one_scenario():
     assert not attacked.clean
 
 
-def test_retrieval_ranks_a_clean_context_as_well():
-    assert Scenario("sample", attack="pia", poisons=2, policy="retrieve").twin.policy == "retrieve"
-
-
 def test_the_labels_of_a_file_are_no_attack_and_not_clean():
     labelled = Scenario("sample", attack="pia", poisons=2, policy="labelled")
     assert (labelled.attack, labelled.poisons, labelled.clean, labelled.attacked) == ("labelled", 0, False, False)
@@ -128,11 +124,6 @@ def test_models_take_options_on_every_axis(text, models):
         assert axis(name, text) == tuple(models)
 
 
-def test_an_option_without_a_name_is_refused():
-    with pytest.raises(OptionError, match="begins with an option"):
-        split_specs("alpha=0.3,grada")
-
-
 def test_every_defense_is_measured_clean_and_beside_no_defense():
     combinations = [(s.attack, s.poisons, s.defense) for s in grid(defense="grada,trustrag", poisons="0,2")]
     assert combinations == [
@@ -155,16 +146,6 @@ def test_baseline_and_clean_can_be_left_out():
         ("tan", 1, "trustrag"),
         ("tan", 2, "trustrag"),
     ]
-
-
-def test_no_baseline_keeps_as_many_as_there_are():
-    assert {s.defense for s in grid(defense="grada:keep=10")} == {"vanilla", "grada:keep=10"}
-    assert "vanilla:keep=3" in {s.defense for s in grid(defense="grada:keep=3")}
-
-
-def test_options_of_a_defense_are_axes():
-    scenarios = grid(defense=[{"name": "grada", "alpha": [0.2, 0.4], "keep": 10}], baseline=False, clean=False)
-    assert [s.defense for s in scenarios] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
 
 
 def test_positions_say_policy_and_count():
@@ -204,13 +185,3 @@ def test_clean_passages_come_from_beside_the_data(tmp_path):
     assert {s.corpus for s in grid(data=data)} == {str(tmp_path / "corpus.jsonl")}
     assert {s.corpus for s in grid(data=data, corpus="none")} == {""}
     assert {s.corpus for s in grid()} == {""}
-
-
-def test_style_is_an_axis() -> None:
-    scenarios = Grid.of(
-        {"data": "sample", "defense": "vanilla", "style": "safe,plain:abstain=false,question=first"}
-    ).scenarios()
-    assert {scenario.style for scenario in scenarios} == {"safe", "plain:abstain=false,question=first"}
-    assert Scenario("sample").style == "safe"
-    with pytest.raises(OptionError, match="style"):
-        Scenario("sample", style="bold")

@@ -16,7 +16,6 @@ from unpoison.bench.evaluation.adaptations import Answerer, Method, _Reminded, m
 from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import ATTACKS, StepRecord, StreamResult, StreamStudy, run_stream, run_study
 from unpoison.bench.evaluation.timelines import (
-    add_time,
     craft_steps,
     load_timelines,
     step_context,
@@ -201,16 +200,6 @@ class TestRun:
         with pytest.raises(InputError, match="has no texts"):
             run_stream(Answerer(Radar("extractive")), sample[:1], attack="published:attack=garag")
 
-    def test_the_time_can_be_told_and_memory_is_kept_under_the_question(self, sample):
-        context = add_time(step_context(sample[0].steps[0]), "2021")
-        assert context.query == "Who is the mayor of Tarnford in 2021?"
-        assert context.passages[0].title.startswith("[2021] ")
-        store, told = MemoryBeliefs(), []
-        answerer = Answerer(Radar("extractive", beliefs=store), "beliefs")
-        run_stream(answerer, sample[:2], with_date=True, progress=told.append)
-        assert len(list(store.items())) == 2
-        assert [record.kept is None for record in told] == [True, False, False, False] * 2
-
     def test_every_method_meets_every_attack_at_every_step(self, study):
         assert list(study.results) == list(ATTACKS)
         assert study.moments == ("2021", "2022", "2023", "2024")
@@ -221,12 +210,6 @@ class TestRun:
         assert poisoned["vanilla, static"].attack_success().value > poisoned["radar, dynamic"].attack_success().value
         stored = {name: sum(result.stored) for name, result in poisoned.items()}
         assert stored["radar, static"] == 0 < stored["radar, dynamic"] < stored["radar, cumulative"]
-
-    def test_a_second_study_is_the_same(self, study, tmp_path):
-        methods = {name: study.methods[name] for name in ("vanilla, history", "radar, dynamic")}
-        for _ in range(2):
-            again = run_study("timeline", methods, limit=3, replies=tmp_path / "replies.db")
-            assert all(again.results[a][name] == study.results[a][name] for a in ATTACKS for name in methods)
 
     def test_a_question_that_cannot_be_attacked_is_asked_under_no_attack_only(self, tmp_path):
         rows = [
@@ -250,12 +233,6 @@ class TestRun:
         for text_of in over_time.WRITERS.values():
             text = text_of(study, None)
             assert text_of is over_time.as_json or ("<script" not in text and "<img" not in text)
-
-    def test_what_cannot_be_measured_is_refused_before_anything_is_asked(self, tmp_path):
-        with pytest.raises(InputError):
-            run_study(write(tmp_path / "empty.jsonl", []), methods_of(["vanilla"]))
-        with pytest.raises(OptionError, match="leave beliefs out"):
-            methods_of(["radar:beliefs=memory"])
 
 
 def preset(name: str, generator: str = "extractive") -> StreamPreset:

@@ -13,7 +13,7 @@ from unpoison.bench.evaluation.llm_judge import (
     read_grade,
     read_scores,
 )
-from unpoison.bench.evaluation.measures import MEASURES, measure
+from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
@@ -47,24 +47,6 @@ TWO = (
 )
 
 
-def test_what_a_screening_saves_and_damages():
-    measured = figures(*TWO)
-    assert measured["poisoned"] == wilson(1, 2)
-    assert measured["precision"].value == 0.5
-    assert measured["recall"].value == 0.5
-    assert measured["f1"].value == 0.5
-    assert measured["clean_kept"].value == pytest.approx(5 / 6)
-    assert measured["gold_kept"].value == 0.5
-    assert measured["gold_lost"] == wilson(1, 2)
-    assert measured["damaged"] == wilson(1, 2)
-    assert measured["emptied"] == wilson(0, 2)
-    assert measured["retrieved"].value == 1.0
-    assert measured["poison_share"].value == pytest.approx(1 / 8)
-    assert measured["reached"].value == 1.0
-    assert measured["poisoned"].low == wilson(1, 2).low
-    assert measured["clean_kept"].low < measured["clean_kept"].value < measured["clean_kept"].high
-
-
 def test_what_does_not_apply_is_nan_not_zero():
     measured = figures(record(kept=(0, 1, 2, 3)))
     for name in ("asr", "accuracy", "precision", "recall", "f1", "auroc", "gold_kept", "prompt_tokens", "seconds_p95"):
@@ -76,25 +58,10 @@ def test_what_does_not_apply_is_nan_not_zero():
     assert set(document["figures"]) == set(MEASURES)
 
 
-def test_the_area_is_a_mean_over_questions_and_leaves_out_infinite_scores():
-    good = record(kept=(), poison=(0,), scores=[0.0, 1.0, 2.0, 3.0])
-    bad = record(kept=(), poison=(3,), scores=[0.0, 1.0, 2.0, 3.0])
-    endless = record(kept=(), poison=(3,), scores=[0.0, 1.0, 2.0, float("inf")])
-    assert figures(good, bad, endless)["auroc"].value == 0.5
-    assert figures(good, bad, endless)["auroc"].count == 2
-
-
 def test_ranks_put_the_dropped_behind_the_kept():
     measured = figures(record(kept=(2, 0), poison=(3,), gold=(2,)), record(kept=(1,), poison=(0,), gold=(1,)))
     assert measured.poison_ranks == (0, 1, 0, 1)
     assert measured.gold_ranks == (2, 0, 0, 0)
-
-
-def test_after_a_pool_the_best_k_count():
-    pooled = record(kept=(2, 3, 0), poison=(0,), gold=(3,), final=2)
-    assert pooled.read == (2, 3)
-    assert figures(pooled)["poisoned"].value == 0.0
-    assert figures(pooled)["recall"].value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -170,12 +137,6 @@ def test_a_defense_that_always_fails_does_not_look_safe():
     assert {comparison.measure for comparison in compare(cells)}.isdisjoint({"asr", "poisoned"})
 
 
-def test_nothing_measured():
-    measured = figures(expected=3)
-    assert all(isnan(measured[name].value) for name in MEASURES)
-    assert measured.poison_ranks == ()
-
-
 def test_a_cell_knows_its_clean_twin():
     clean = cell(record(kept=(0,)), identifier="clean", attack="none", poisons=0)
     attacked, other = cell(*TWO, identifier="a"), cell(*TWO, identifier="b", defense="grada")
@@ -226,14 +187,6 @@ def test_measures_that_do_not_apply_are_not_compared():
     assert same.difference.low < 0 < same.difference.high, "one question proves nothing"
     with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
         compare(cells, ["acuracy"])
-
-
-def test_every_measure_is_described():
-    for name, one in MEASURES.items():
-        assert measure(name) is one
-        assert one.name == name
-        assert one.meaning
-        assert not one.meaning.endswith(".")
 
 
 def test_a_record_survives_json():

@@ -46,24 +46,6 @@ def test_what_nobody_could_look_for_is_not_said_to_be_removed(tmp_path):
     assert json.loads(results.to_json())["cleanup"]["accepted"] == 4
 
 
-def test_a_search_is_a_look(tmp_path):
-    class Searched(Silent):
-        find = found
-
-    results = tried(tmp_path, Searched())
-    assert (results.planted, results.removed, results.accepted) == (4, 4, 0)
-
-
-def test_a_rehearsal_that_is_never_read_says_that_nobody_looked(tmp_path):
-    class Blind(Scripted):
-        def ask(self, question: str) -> Answered:
-            return Answered("I don't know", ("a passage of its own",))
-
-    results = tried(tmp_path, Blind(), wait={"seconds": 1})
-    assert results.removed == 0
-    assert any("did not read a harmless document" in problem for problem in results.problems)
-
-
 def test_a_second_run_of_a_journal_counts_its_own_documents(tmp_path):
     first, second = tried(tmp_path, Scripted()), tried(tmp_path, Scripted())
     assert (first.planted, first.removed) == (second.planted, second.removed) == (4, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.redteam.conftest import Quick
-from unpoison.bench.redteam.config import Bounds, Wait
+from unpoison.bench.redteam.config import Bounds
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.errors import TargetError
 
@@ -48,8 +48,3 @@ def test_removing_is_never_refused():
     with pytest.raises(InterruptedTestError):
         pace.call("ask", lambda: 1)
     assert pace.call("remove", lambda: 2, free=True) == 2
-
-
-def test_pauses_grow_and_are_bounded():
-    wait = Wait(seconds=8, every=0.5)
-    assert [wait.pause(looks) for looks in (1, 2, 3, 4, 5000)] == [0.5, 1.0, 2.0, 2.0, 2.0]

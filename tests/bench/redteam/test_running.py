@@ -66,26 +66,6 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
     assert any(kill["dirty"] for kill in document["kills"]), "no kill came while something was planted"
 
 
-def test_a_run_that_was_killed_goes_on_when_it_is_cleaned(stand_in, tmp_path):
-    system = stand_in()
-    config, journal = system.config(tmp_path), tmp_path / "j.jsonl"
-    assert command(config, "--journal", journal).exit_code == 0
-    lines = journal.read_bytes().splitlines(keepends=True)
-    planted = next(i for i, line in enumerate(lines) if b'"planting"' in line and b'"q0"' in line)
-    journal.write_bytes(b"".join(lines[: planted + 1]) + b'{"event": "plan')  # killed, and a torn line
-    refused = command(config, "--journal", journal)
-    assert (refused.exit_code, "may still be planted" in refused.stderr) == (2, True)
-    cleaned = command("clean", journal, "--json")
-    assert (cleaned.exit_code, json.loads(cleaned.stdout)["remaining"]) == (0, [])
-    calls = system.state()["calls"]
-    result = command(config, "--journal", journal, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["cells"][0]["figures"]["accuracy"]["count"] == 6
-    assert system.state()["calls"] - calls < 6 * 4  # what was there was not asked again
-    assert command(config, "--journal", journal).exit_code == 0  # a finished run is not taken for an interrupted one
-    assert [row["event"] for row in journal_rows(journal)].count("run") == 2
-
-
 @pytest.mark.parametrize("mode", ["busy", "half", "slow-index", "stream-chat"])
 def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode):
     system = stand_in(mode)
@@ -118,15 +98,6 @@ def test_a_gate_decides_the_exit_code(stand_in, tmp_path):
     rules = {one["ruleId"] for one in json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]}
     assert "poisoned-answer" in rules
     assert command(config, "--fail-if", "asr_after > 5%").exit_code == 0
-
-
-def test_a_system_that_tells_no_passages_is_asked_once(stand_in, tmp_path):
-    system = stand_in("silent", questions=3)
-    config = system.config(tmp_path, passages=False, wait={"seconds": 0.1, "every": 0.05})
-    attacked = json.loads(command(config, "--json").stdout)["cells"][1]["figures"]
-    assert attacked["poisoned"]["value"] is None
-    assert attacked["asr"]["value"] > 0.5
-    assert system.state()["calls"] == 3 * 3
 
 
 def test_a_lost_reply_without_find_is_named_and_nothing_is_guessed(stand_in, tmp_path):

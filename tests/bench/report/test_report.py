@@ -16,16 +16,12 @@ from markdown import markdown as html_of
 
 from hostile_texts import LINK, PAYLOAD, Page
 from small_run import HOSTILE, cut_in_half, small_run
-from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.presets import load_preset
-from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.report import WRITERS, Report, as_csv, as_json, as_markdown, page, write_report
 from unpoison.bench.report.figures import sweep_figures
 from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
-from unpoison.report.charts import Lines, Series, svg
 from unpoison.report.document import Table
 from unpoison.report.files import markdown_table, markdown_text
 
@@ -181,24 +177,6 @@ def test_no_text_becomes_markup_of_markdown(words: str) -> None:
     line = f"{markdown_text(words)}\n\n- {markdown_text(words)}\n- go [go] [it]\n\n## {markdown_text(words)}"
     extensions = ["tables", "attr_list", "md_in_html", "admonition", "toc", "pymdownx.details", "pymdownx.superfences"]
     assert Page(html_of("\n\n".join((table, line)), extensions=extensions)).wrong == []
-
-
-def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
-    preset = load_preset("trustrag-table-6", limit=4)
-    report = Report.of(Runner(tmp_path, preset.scenarios).run(), preset=preset)
-    for text in (as_markdown(report), page(report)):
-        assert "same setting as the paper?" in text
-        assert "data: the built-in sample (4 questions) instead of NQ (100)" in text
-        assert "published \u2192 measured" in text
-    numbers = json.loads(as_json(report))["preset"]["numbers"]
-    assert any(number["value"] == 0.975 and number["by_seed"] for number in numbers)
-
-
-def test_chart_of_names_is_drawn_and_escaped() -> None:
-    share = Estimate(0.5, 0.25, 0.75, 8)
-    drawn = svg(Lines("t", "x", "y", (Series("<i>", 9, (("a<b", share), ("c", share))),)))
-    assert "<i>" not in drawn
-    assert "a&lt;b" in drawn
 
 
 def test_format_is_chosen_by_suffix(report: Report, tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ __all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents"]
 MAX_FINDINGS = 10
 """Findings of the scan that are kept, the worst."""
 
+MANY = 500
+"""More documents than these are scanned by one process for each processor; fewer are done before those have started."""
+
 Progress = Callable[[int, int, str], None]
 
 
@@ -127,7 +130,6 @@ def check_documents(
     unread: int = 0,
     questions: int = 25,
     reader: bool | None = None,
-    workers: int | None = 1,
     retrieval: Callable[[Sequence[Example], Sequence[Passage]], Retrieval] = InMemory,
     progress: Progress = lambda done, total, doing: None,
 ) -> CheckResult:
@@ -140,7 +142,6 @@ def check_documents(
         unread: How many documents could not be read.
         questions: How many are wanted; there may be fewer.
         reader: Whether the reader answers; None where it is installed.
-        workers: Processes of the scan; None for one for each processor.
         retrieval: Made of the questions and the collection; BM25 in memory by default.
         progress: Called with the steps done, all of them, and the next one.
 
@@ -151,7 +152,7 @@ def check_documents(
     steps = [(attack, owner) for attack in ATTACKS for owner in OWNERS]
     total = len(steps) + 2
     progress(0, total, "scan")
-    found = scan(documents, engine=Engine(workers=workers))
+    found = scan(documents, engine=Engine(workers=None if len(documents) > MANY else 1))
     flagged = tuple(finding.id for finding in found.flagged)
     keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
     examples, corpus = make_examples(passages, flagged, questions)

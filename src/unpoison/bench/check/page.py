@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterator
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.check.cases import ATTACKS, OWNERS
 from unpoison.bench.check.check import CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
 
-__all__ = ["FRAMEWORKS", "check_page", "code_lines", "headline", "sections"]
+__all__ = ["check_page", "code_lines", "headline", "sections"]
 
 MAX_ORIGINS = 20
 FEW = 20
@@ -19,42 +18,16 @@ FEW = 20
 MAX_LOSS = 0.05
 """Share of clean passages that Guard usually loses at most (docs/results.md)."""
 
-FRAMEWORKS: Mapping[str, tuple[str, str]] = {
-    "langchain": (
-        "langchain_core",
-        "from unpoison import Guard\n"
-        "from unpoison.integrations.langchain import ScreenedRetriever, ScreeningCompressor\n\n"
-        "retriever = ScreenedRetriever(retriever=retriever, screening=ScreeningCompressor({guard}))  # around yours",
-    ),
-    "llamaindex": (
-        "llama_index",
-        "from unpoison import Guard\n"
-        "from unpoison.integrations.llamaindex import ScreeningPostprocessor\n\n"
-        "engine = index.as_query_engine(node_postprocessors=[ScreeningPostprocessor({guard})])  # of your index",
-    ),
-    "haystack": (
-        "haystack",
-        "from unpoison import Guard\n"
-        "from unpoison.integrations.haystack import Screen\n\n"
-        'pipeline.add_component("screen", Screen({guard}))  # in yours\n'
-        'pipeline.connect("retriever.documents", "screen.documents")\n'
-        'pipeline.connect("screen.documents", "prompt.documents")',
-    ),
-    "python": (
-        "unpoison",
-        "from unpoison import Guard\n\n"
-        'screening = {guard}.screen(question, passages)  # each {{"text": ..., "source": ...}}\n'
-        "texts = screening.texts  # what your model reads",
-    ),
-}
-"""By its name: the module that shows that it is installed, and the lines that put the recommendation in."""
 
-
-def code_lines(framework: str | None, policy: str, *, reader: bool) -> str:
-    """The lines for a framework, by default for the first that is installed, with the policy at a path."""
-    chosen = framework or next(name for name, (module, _) in FRAMEWORKS.items() if find_spec(module) is not None)
+def code_lines(policy: str, *, reader: bool) -> str:
+    """The lines that put the recommendation in, with the policy at a path."""
     generator = 'generator="reader", ' if reader else ""
-    return FRAMEWORKS[chosen][1].format(guard=f"Guard({generator}sources={json.dumps(policy)})")
+    return (
+        "from unpoison import Guard\n\n"
+        f"guard = Guard({generator}sources={json.dumps(policy)})\n"
+        'screening = guard.screen(question, passages)  # each {"text": ..., "source": ...}\n'
+        "texts = screening.texts  # what your model reads; for a framework see docs/integrations.md"
+    )
 
 
 def headline(result: CheckResult) -> str:

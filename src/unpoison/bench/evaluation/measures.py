@@ -65,7 +65,7 @@ class Measure(Generic[T]):
     def estimate(self, records: Sequence[T], level: float = 0.95, seed: int = 0) -> Estimate:
         """The figure of many records with its interval; nan where it applies to none."""
         parts = np.array([self.parts(record) for record in records], float).reshape(-1, 2)
-        unknown = sum(self.unknown(record) for record, applies in zip(records, parts[:, 1] > 0) if applies)
+        unknown = sum(self.unknown(record) for record, (above, below) in zip(records, parts) if below > 0 and not above)
         parts = parts[parts[:, 1] > 0]
         if not len(parts):
             return Estimate(nan, nan, nan, 0)

@@ -16,7 +16,7 @@ from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
 from unpoison.beliefs.store import belief_key
 from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
 from unpoison.bench.evaluation.matchers import matcher
-from unpoison.bench.evaluation.timelines import Timeline, add_time, craft_steps, load_timelines, step_context
+from unpoison.bench.evaluation.timelines import Timeline, craft_steps, load_timelines, step_context
 from unpoison.errors import InputError, clip
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
@@ -162,7 +162,6 @@ def run_study(
     nli: str | None = None,
     encoder: str = "lexical",
     limit: int | None = None,
-    with_date: bool = False,
     limits: Limits | None = None,
     replies: Path | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
@@ -177,7 +176,6 @@ def run_study(
         nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
         encoder: Compares texts, for the methods that take one.
         limit: The first questions only.
-        with_date: Tell the time of a question, as RADAR's released code does.
         limits: Bounds on the model calls of one answer.
         replies: A file that keeps the generator's replies, so that an interrupted study does not ask again.
         progress: Called after every answer: how many are done, of how many, and what is being measured.
@@ -211,7 +209,6 @@ def run_study(
                 asked[name],
                 attack=attack,
                 position=position,
-                with_date=with_date,
                 progress=lambda _, doing=f"{name}: {called}": progress(next(numbers), total, doing),  # type: ignore[misc]
             )
             for called, method in methods.items()
@@ -235,7 +232,6 @@ def run_stream(
     *,
     attack: str | None = None,
     position: int | None = 1,
-    with_date: bool = False,
     progress: Callable[[StepRecord], None] = lambda record: None,
 ) -> StreamResult:
     """Ask every question at each of its times.
@@ -246,7 +242,6 @@ def run_stream(
         attack: The option string of the attack whose text stands among the passages at every step; None for none.
         position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
             RADAR's code; None for the last.
-        with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
         progress: Called after every answer.
 
     Raises:
@@ -263,8 +258,6 @@ def run_stream(
         key = belief_key(timeline.id)
         for number, example in enumerate(timeline.steps):
             context = step_context(example, texts.get(example.id), position)
-            if with_date:
-                context = add_time(context, timeline.times[number])
             answer = answerer.answer(context.query, context.passages, key=key)
             record = StepRecord(
                 timeline=timeline.id,

@@ -24,7 +24,7 @@ from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.specs import make_attack
 from unpoison.io.stream_rows import moment_of
 
-__all__ = ["Timeline", "add_time", "craft_steps", "load_timelines", "step_context"]
+__all__ = ["Timeline", "craft_steps", "load_timelines", "step_context"]
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 
@@ -131,18 +131,3 @@ def craft_steps(timelines: Iterable[Timeline], attack: str) -> tuple[dict[str, P
             else:
                 problems.setdefault(timeline.id, crafted.error)
     return texts, problems
-
-
-def add_time(context: Context, time: str) -> Context:
-    """The question with its time, and every passage with the time before its title."""
-    candidates = tuple(
-        replace(
-            candidate,
-            passage=replace(
-                candidate.passage, title=f"[{time}] {candidate.passage.title or ''}".strip(), embedding=None
-            ),
-        )
-        for candidate in context.candidates
-    )
-    query = f"{context.query.rstrip().removesuffix('?')} in {time}?"
-    return replace(context, query=query, candidates=candidates)
