@@ -96,3 +96,10 @@ def test_mistakes_are_said_in_one_sentence(options: list[str], says: str, rows: 
     result = run("sources", *options, rows)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ") and says in result.stderr
+
+
+def test_list_names_the_patterns_that_match_nothing(rows: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("known: [cnn.com, docs.exmaple]\n")
+    result = run("sources", "list", "--policy", policy, rows)
+    assert "match nothing here: docs.exmaple; check" in result.output

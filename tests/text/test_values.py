@@ -23,6 +23,8 @@ from unpoison.text.values import Wanted, agree, answers_kind, find_value, values
         ("Wann zieht das Büro um?", "date", ""),
         ("What is the IBAN of the company?", "iban", ""),
         ("How many people live there?", "number", ""),
+        ("Quanto tempo dura la garanzia?", "duration", ""),
+        ("Quanto costa?", "money", ""),
         ("Who wrote it?", "", ""),
     ],
 )

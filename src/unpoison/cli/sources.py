@@ -79,11 +79,14 @@ def list_(
 ) -> None:
     """List who is in your data: every origin with its passages, questions and share."""
     from unpoison.cli.common import RowCounts, say
+    from unpoison.report.rendering import excerpt
     from unpoison.sources.sources import Tally
 
     known, tally, dropped = _sources(policy, origin), Tally(), Counter[str]()
     counts = RowCounts("", most=MAX_REPORTED)
+    unused = [pattern for pattern, _ in known.policy.patterns]
     for one in _retrievals(files, counts):
+        unused = known.unmatched(unused, one.passages)
         standings = known.standings("", one.passages)
         tally.add(one.question, standings)
         dropped.update(standings[i].origin for i in one.dropped)
@@ -96,6 +99,8 @@ def list_(
             typer.echo(json.dumps(fields, ensure_ascii=False))
     else:
         _show(tally, levels, top)
+    if unused:
+        say(f"match nothing here: {', '.join(excerpt(one.text) for one in unused[:NAMED])}; check how they are written")
     for line in (*_advice(tally, known.policy.origin), *_next_steps(tally, dropped, levels)):
         say(line)
     say(counts.summary("read"))

@@ -15,7 +15,7 @@ from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
 from unpoison.sources.origins import is_shared, origin_of, source_of
-from unpoison.sources.policy import LISTS, Policy
+from unpoison.sources.policy import LISTS, Pattern, Policy
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
 from unpoison.utils.lru_cache import LRUCache
@@ -173,6 +173,11 @@ class Sources:
         """
         source, origin = self._read(passage)
         return self._level(source, origin) in ("trusted", "known") or self._allowed.matches(passage, origin)
+
+    def unmatched(self, patterns: Iterable[Pattern], passages: Iterable[object]) -> list[Pattern]:
+        """The patterns that match the source of no passage."""
+        read = {self._read(passage) for passage in passages}
+        return [pattern for pattern in patterns if not any(pattern.matches(*one) for one in read)]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""

@@ -206,15 +206,15 @@ def wanted(question: str) -> Wanted:
     """The kind of value that a question asks for."""
     asked = question[:MAX_QUESTION_CHARS].lower()
     counted = _HOW_MANY.search(asked)
-    if counted is not None:
-        unit = _unit(counted["unit"])
-        if unit or _UNIT.search(asked) is None or read_question(question).kind == "number":
-            return Wanted("duration", unit) if unit else Wanted("number")
+    if counted is not None and (unit := _unit(counted["unit"])):
+        return Wanted("duration", unit)
     for kind, pattern in _ASKED:
         if pattern.search(asked):
             return Wanted(kind)
-    kind = read_question(question).kind
-    return Wanted(kind) if kind in ("date", "number") else Wanted()  # type: ignore[arg-type]
+    expected = read_question(question).kind
+    if counted is not None or expected == "number":
+        return Wanted("number")
+    return Wanted("date") if expected == "date" else Wanted()
 
 
 def answers_kind(answer: str, kind: Kind) -> bool | None:
