@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import pytest
 
@@ -142,3 +143,17 @@ def test_the_input_is_not_overwritten(run, tmp_path):
     path.write_text('{"id": "a", "question": "what", "passages": []}\n')
     result = run("attack", path, "-o", path)
     assert (result.exit_code, "is the input" in result.stderr) == (2, True)
+
+
+def test_the_examples_of_the_help_are_commands_that_can_be_read(run):
+    """Options and values of every example are accepted: none is told as a slip before anything is asked."""
+    from unpoison.cli import attack, evaluate
+
+    for line in (attack.EXAMPLES + evaluate.EXAMPLES).splitlines():
+        command = line.strip().partition(" | ")[0]
+        if command.startswith("unpoison ") and not {"-g", "-e", "--config", "--preset", "--questions"} & {
+            *command.split()
+        }:
+            arguments = shlex.split(command)[1:]
+            result = run(*arguments, *(() if "--list" in arguments else ("--limit", 1)))
+            assert result.exit_code == 0, (command, result.stderr)

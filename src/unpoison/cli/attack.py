@@ -36,8 +36,8 @@ EXAMPLES = """\b
 Examples:
   unpoison attack --list
   unpoison attack -a poisonedrag --count 3 sample -o attacked.jsonl
-  unpoison attack -a pia --policy replace-last --k 5 data.jsonl --json | unpoison screen -d trustrag -
-  unpoison attack -a hotflip -e minilm --policy retrieve data.jsonl -o attacked.jsonl
+  unpoison attack -a pia --policy replace-last --k 5 sample --json | unpoison screen -d trustrag -
+  unpoison attack -a hotflip -e minilm --policy retrieve sample -o searched.jsonl
   unpoison evaluate -a published -d grada attacked.jsonl
 
 A command that was interrupted goes on where it stopped: rows that the output holds are not crafted again.

@@ -22,12 +22,13 @@ Texts = list[str] | None
 EXAMPLES = """\b
 Examples:
   unpoison evaluate
-  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 data.jsonl --report report.html
-  unpoison evaluate -d trustrag,radar -g openai:my-model,base_url=http://127.0.0.1:8000/v1 --jobs 8 data.jsonl
+  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 sample --report report.html
+  unpoison evaluate -d trustrag,radar -g openai:my-model,base_url=http://127.0.0.1:8000/v1 --jobs 8 sample
   unpoison evaluate docs/ --questions 100 -d guard -g reader --report report.html
-  unpoison evaluate --preset grada-table-1 evaluation-data -e minilm
+  unpoison evaluate --preset grada-table-1 -e minilm sample
   unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
   unpoison evaluate --config grid.yaml
+  unpoison evaluate -d guard -g extractive --report last.json sample
   unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --fail-if 'worse(last.json)' --report junit.xml sample
 
 What has no option here stands in the YAML file of --config: positions, prefix, triggered, architecture, style,
