@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from model_doubles import FakeCrossEncoder, FakeLanguageModel
 from unpoison import Defense, Passage, Screening
 from unpoison.core import registry
 from unpoison.errors import InputError
-from unpoison.models import FakeCrossEncoder, FakeNLI, ScriptedGenerator
-from unpoison.models.doubles import FakeLanguageModel
+from unpoison.models import FakeNLI, ScriptedGenerator
 
 QUERY = "where do the sharks play in san jose"
 SHARKS = [

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
+from model_doubles import FakeInjectionClassifier
 from unpoison import Defense, Guard, Passage, RagDefender, Screening
 from unpoison.core import registry
 from unpoison.core.passages import as_passages
 from unpoison.core.verdicts import ACTIONS
 from unpoison.errors import OptionError
-from unpoison.models.doubles import FakeInjectionClassifier
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.screener.injections import BUILT_IN, CLASSIFIER, THRESHOLD, injections_in, runs

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from model_doubles import FakeLanguageModel
 from unpoison import Grada, Vanilla
 from unpoison.defenses.perplexity import Perplexity, perplexity
 from unpoison.defenses.vanilla import NoRag
 from unpoison.errors import InputError, OptionError
-from unpoison.models import FakeLanguageModel, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
 from unpoison.types import Reply
 
 TEXTS = ["a", "b", "c"]

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from model_doubles import FakeCrossEncoder
 from unpoison import Grada, Passage
 from unpoison.errors import OptionError
-from unpoison.models import FakeEncoder, doubles
+from unpoison.models import FakeEncoder
 
 QUERY = "capital france"
 PASSAGES = [
@@ -72,7 +73,7 @@ def test_aliases_of_the_paper() -> None:
 def test_ebd_uses_given_embeddings_clamped_at_zero() -> None:
     vectors = [[1, 0], [0.9, 0.1], [-1, 0], [0.8, 0.2]]
     given = [Passage(t, embedding=np.array(v)) for t, v in zip(PASSAGES, vectors, strict=True)]
-    screening = Grada("ebd", keep=2, encoder=doubles.FakeEncoder({})).screen(QUERY, given)
+    screening = Grada("ebd", keep=2, encoder=FakeEncoder({})).screen(QUERY, given)
     assert screening.evidence["weights"].min() == 0
     assert 2 in screening.dropped_indices
 
@@ -100,7 +101,7 @@ def test_hrsim_with_an_encoder_is_the_papers_equation_with_nothing_below_zero() 
 
 def test_a_cross_encoders_scores_below_zero_count_as_zero() -> None:
     """A reranker's logits: without the clamp the penalty for being near the query would be a bonus."""
-    scorer = doubles.FakeCrossEncoder(lambda left, right: -3.0 if "berlin" in left + right else 0.5)
+    scorer = FakeCrossEncoder(lambda left, right: -3.0 if "berlin" in left + right else 0.5)
     evidence = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES).evidence
     assert evidence["query_similarity"].tolist() == [0.5, 0.5, 0.5, 0.0]
     assert evidence["similarity"][3].tolist() == [0.0] * 4
@@ -122,7 +123,7 @@ def test_without_edges_all_have_the_same_share() -> None:
 
 
 def test_hrsim_with_a_cross_encoder_averages_both_directions() -> None:
-    scorer = doubles.FakeCrossEncoder(lambda left, right: 1.0 if left == PASSAGES[0] and right == PASSAGES[1] else 0.0)
+    scorer = FakeCrossEncoder(lambda left, right: 1.0 if left == PASSAGES[0] and right == PASSAGES[1] else 0.0)
     screening = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES)
     assert screening.evidence["weights"][0, 1] == screening.evidence["weights"][1, 0] == 0.5
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from model_doubles import FakeCrossEncoder
 from unpoison import Grada
 from unpoison.core import registry
 from unpoison.defenses.rerank import Hlatr, Rerank
 from unpoison.errors import ModelError, OptionError
-from unpoison.models import FakeCrossEncoder, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
 
 TEXTS = ["a", "b", "c", "d"]
-SCORES = FakeCrossEncoder({("q", text): score for text, score in zip(TEXTS, [0.1, 2.0, -1, 0.5])})
+SCORES = FakeCrossEncoder(lambda query, text: dict(zip(TEXTS, [0.1, 2.0, -1, 0.5])).get(text, 0.0))
 
 
 def test_the_worked_example() -> None:
@@ -68,13 +69,11 @@ def test_any_checkpoint_by_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.needs("torch")
 def test_both_serve_as_similarity_inside_grada(tmp_path: Path) -> None:
+    from benchmarks.training.train_hlatr import RankedList, train
     from checkpoints import save_classifier
-    from unpoison.models.hlatr import HlatrScorer, RankedList
 
     folder = save_classifier(tmp_path / "reranker", ["relevance"])
-    HlatrScorer.train(folder, [RankedList("paris", ["a river", "paris"], 1)], epochs=2, hidden=8, layers=1).save(
-        tmp_path / "head"
-    )
+    train(folder, [RankedList("paris", ["a river", "paris"], 1)], tmp_path / "head", epochs=2, hidden=8, layers=1)
     given = ["paris is the capital", "a river", "lyon", "the old tower", "paris is in france", "a city"]
     for spec in (f"cross:{folder}", f"hlatr:{folder},head={tmp_path / 'head'}"):
         screening = Grada(similarity="cross-encoder", cross_encoder=spec, keep=3).screen("paris", given)

@@ -73,14 +73,6 @@ def test_a_file_serves_the_next_instance_and_holds_no_more_than_the_limit(tmp_pa
     connection.close()
 
 
-def test_memory_forgets_what_was_not_used_for_longest():
-    encoder = FakeEncoder()
-    cached = CachedEncoder(encoder, limit=2)
-    for text in ("a", "b", "a", "c", "a", "b"):
-        cached.encode([text])
-    assert encoder.calls == [("a",), ("b",), ("c",), ("b",)]
-
-
 def test_encoders_of_whole_sets_and_impossible_limits_are_refused(path):
     with pytest.raises(OptionError, match="'lexical' makes vectors that depend on the other texts"):
         CachedEncoder(LexicalEncoder(), path=path)
@@ -160,20 +152,3 @@ def test_files_that_are_no_such_cache_are_refused_in_a_sentence(tmp_path, make):
     for path in (tmp_path / "absent" / "cache.db", tmp_path):
         with pytest.raises(StoreError, match="cannot be used"):
             make(path)
-
-
-@pytest.mark.parametrize("value", [b"[", b"3", b"[]", b'[3, 1, 1, "stop"]', b"\xff"])
-def test_damaged_replies_are_refused_in_a_sentence(tmp_path, value):
-    path = tmp_path / "cache.db"
-    cached = CachedGenerator(Plain(), path=path)
-    cached.generate(PROMPT)
-    overwrite(path, value)
-    with pytest.raises(InputError, match="cannot be read"):
-        cached.generate(PROMPT)
-
-
-def overwrite(path, value):
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute("UPDATE entries SET value = ?", (value,))
-    connection.close()

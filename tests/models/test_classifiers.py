@@ -12,7 +12,6 @@ import pytest
 from checkpoints import classifier, export, save_classifier, save_tokenizer
 from checkpoints import encoder as tiny_encoder
 from needs import need
-from unpoison import Grada
 from unpoison.errors import MissingExtraError, ModelError, OptionError
 from unpoison.models import CheckpointInjectionClassifier, CrossEncoderNLI, CrossEncoderScorer, load_nli
 from unpoison.models.classifiers import injection_columns, nli_columns, probability
@@ -179,14 +178,3 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, judge_folder: Path, monkeyp
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"\[torch\]"):
         CrossEncoderNLI(judge_folder)
-
-
-def test_a_defense_takes_its_string(injection_folder: Path) -> None:
-    """Random weights decide, and both labels in turn: so what is flagged is the model's doing."""
-    for label in LABELS:
-        spec = f"hf:{injection_folder},label={label}"
-        screening = Grada(injection_model=spec, prompt_injection="flag").screen("where is paris", TEXTS[:3])
-        expected = load_injection_model(spec).probabilities(TEXTS[:3])
-        np.testing.assert_allclose(screening.evidence["prompt_injection"], expected, atol=1e-5)
-        flagged = [v.reason.code == "prompt_injection.flagged" for v in screening.verdicts]
-        assert flagged == (expected > 0.5).tolist()

@@ -9,7 +9,6 @@ import pytest
 
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
-from unpoison.models.doubles import FakeCrossEncoder
 from unpoison.models.prompts import answer_prompt
 from unpoison.types import Reply
 
@@ -38,12 +37,6 @@ def test_judgements_come_from_a_mapping_a_function_or_equality():
     assert FakeNLI().judge([]).shape == (0, 3)
     with pytest.raises(ModelError, match="'entails'"):
         FakeNLI(lambda p, h: "entails").judge([("a", "a")])
-
-
-def test_scores_come_from_a_mapping_a_function_or_equality():
-    assert FakeCrossEncoder({("a", "b"): 2.5}).score([("a", "b"), ("b", "a")]).tolist() == [2.5, 0.0]
-    assert FakeCrossEncoder(lambda a, b: len(a) - len(b)).score([("abc", "d")]).tolist() == [2.0]
-    assert FakeCrossEncoder().score([("a", "a"), ("a", "b")]).tolist() == [1.0, 0.0]
 
 
 def test_one_text_answers_everything_and_a_sequence_is_used_up():

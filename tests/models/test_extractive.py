@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from unpoison.models.extractive import ExtractiveReader
 from unpoison.models.prompts import (
@@ -18,7 +16,6 @@ from unpoison.models.prompts import (
     synthesis_prompt,
 )
 from unpoison.text.questions import read_question
-from unpoison.text.sentences import split
 
 READER = ExtractiveReader()
 
@@ -59,35 +56,6 @@ def atomic(question: str, passage: str) -> str:
 )
 def test_the_question_says_what_type_of_answer_it_wants(question: str, kind: str) -> None:
     assert read_question(question).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("One is here. Two is there.", ["One is here.", "Two is there."]),
-        ("who wrote the song.The song was by Ann.", ["who wrote the song.", "The song was by Ann."]),
-        ("who wrote it?The song was by Ann.", ["who wrote it?", "The song was by Ann."]),
-        (
-            "It closed.[34] A campaign began.[7][8]Nothing came.",
-            ["It closed.[34]", "A campaign began.[7][8]", "Nothing came."],
-        ),
-        ("Dr. J. R. Smith paid $3.7 million.", ["Dr. J. R. Smith paid $3.7 million."]),
-        ("They met in the U.S. capital.", ["They met in the U.S. capital."]),
-        ("Title\n\nText", ["Title", "Text"]),
-        ("犬がいる。猫もいる。", ["犬がいる。", "猫もいる。"]),
-        ("… 🙂 !!", []),
-    ],
-)
-def test_sentences_are_split_where_readers_see_them_end(text: str, sentences: list[str]) -> None:
-    assert [sentence.text for sentence in split(text)] == sentences
-
-
-@given(st.text(max_size=300))
-def test_words_stand_where_the_sentence_says(text: str) -> None:
-    for sentence in split(text):
-        assert sentence.words
-        for word, start in zip(sentence.words, sentence.starts):
-            assert sentence.text[start : start + len(word)] == word
 
 
 @pytest.mark.parametrize(

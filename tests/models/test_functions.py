@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from unpoison import Guard
-from unpoison.errors import ModelError, OptionError
-from unpoison.models import FunctionGenerator, ScriptedGenerator
+from unpoison.errors import ModelError
+from unpoison.models import FunctionGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.requests import generate
@@ -55,9 +54,3 @@ def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
         generator.generate(PROMPT, timeout=0.01)
     with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
         run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))
-
-
-@pytest.mark.parametrize("junk", [42, [plain], ScriptedGenerator])
-def test_what_replies_to_nothing_is_refused_with_the_forms(junk: object) -> None:
-    with pytest.raises(OptionError, match="a function from messages to text"):
-        Guard(generator=junk)

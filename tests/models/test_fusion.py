@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from checkpoints import WORDS, save_tokenizer
 from unpoison.defenses.discern import Discern
@@ -51,6 +52,12 @@ def ask(passages: list[str]) -> Prompt:
     return Prompt("answer", "", "capital of france", tuple(passages))
 
 
+def perturbed(reader: FusionInDecoder) -> NDArray[np.float64]:
+    """What the discriminator says of each passage."""
+    with reader._torch.inference_mode():
+        return reader._probabilities(reader._encode("capital of france", PASSAGES)[0])
+
+
 def test_passages_are_read_apart_and_answered_from_together(folder: Path, reader: FusionInDecoder) -> None:
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
@@ -70,11 +77,11 @@ def test_passages_are_read_apart_and_answered_from_together(folder: Path, reader
     weight = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
     logits = np.array([state[0, 0].numpy() @ weight.T for state in states], float)
     expected = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
-    np.testing.assert_allclose(reader.perturbation_probabilities("capital of france", PASSAGES), expected, atol=1e-4)
+    np.testing.assert_allclose(perturbed(reader), expected, atol=1e-4)
 
 
 def test_discern_says_what_the_readers_discriminator_finds(folder: Path) -> None:
-    probabilities = FusionInDecoder(folder).perturbation_probabilities("capital of france", PASSAGES)
+    probabilities = perturbed(FusionInDecoder(folder))
     bar = float(np.sort(probabilities)[-1])
     reader = FusionInDecoder(folder, threshold=bar, max_tokens=5)
     answer = Discern(reader).answer("capital of france", PASSAGES)

@@ -50,14 +50,3 @@ def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
     assert len(small) == len(larger) == 12
     assert weights_of("reader,threshold=0.75") == small
     assert weights_of("extractive") == weights_of("qa:folder") == weights_of(None) == ""
-
-
-def test_the_weights_of_a_folder_follow_its_files_and_broken_settings_have_none(tmp_path) -> None:
-    settings = tmp_path / "reader.json"
-    for text, weights in (
-        ('{"sha256": {"model.onnx": "0123456789abcdef"}}', "0123456789ab"),
-        ('{"sha256": {"model.onnx": "fedcba9876543210"}}', "fedcba987654"),
-        *(("", ""), ("[]", ""), ("{}", ""), ('{"sha256": "x"}', "")),
-    ):
-        settings.write_text(text)
-        assert weights_of(f"qa:{tmp_path}") == weights_of(f"qa:{tmp_path},threshold=0.5") == weights

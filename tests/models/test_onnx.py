@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
 
 from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
-from unpoison.errors import MissingExtraError, ModelError
+from unpoison.errors import ModelError
 from unpoison.models import SentenceTransformerEncoder
 from unpoison.models.onnx import OnnxEncoder
 
@@ -57,19 +56,3 @@ def test_missing_and_damaged_files_are_refused_in_a_sentence(encoder_folder, tmp
     (folder / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(ModelError, match="cannot load"):
         OnnxEncoder(folder)
-
-
-def test_a_graph_that_fails_is_a_model_error(encoder_folder, tmp_path):
-    folder = copied(encoder_folder, tmp_path)
-    for file in ("config.json", "tokenizer_config.json"):
-        (folder / file).unlink()
-    encoder = OnnxEncoder(folder, max_length=500)  # nothing says now that there are 64 positions only
-    assert encoder.encode(["paris"]).shape == (1, 16)
-    with pytest.raises(ModelError, match=r"failed .*lower max_length"):
-        encoder.encode(["river " * 900])
-
-
-def test_a_missing_extra_names_its_command(monkeypatch, encoder_folder):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtraError, match="needs onnxruntime"):
-        OnnxEncoder(encoder_folder)

@@ -100,28 +100,6 @@ def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        "malformed",
-        "page",
-        "json/[]",
-        "json/{}",
-        'json/{"choices": null}',
-        'json/{"choices": []}',
-        'json/{"choices": [{"message": null}]}',
-        'json/{"choices": [3]}',
-        'json/"text"',
-        "json/null",
-        'json/{"error": {"message": "no"}}',
-    ],
-)
-def test_a_response_that_is_no_completion_may_be_retried(url: str, model: str) -> None:
-    error = failure(url, model)
-    assert error.retryable
-    assert "base_url" in str(error)
-
-
-@pytest.mark.parametrize(
     ("status", "says"),
     [
         (401, "OPENAI_API_KEY"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import get_args
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from needs import need
 from unpoison import Vanilla
-from unpoison.errors import MissingExtraError, ModelError
+from unpoison.errors import ModelError
 from unpoison.models import load_generator, load_nli
 from unpoison.models.loading import READERS, answer_judge, can_write
 from unpoison.models.passage_reader import MAX_PASSAGE_CHARS
@@ -110,19 +109,6 @@ def test_every_task_is_answered(reader):
     assert set(get_args(Task)) >= {"atomic", "answer", "synthesize", "consolidate", "decide", "free"}
 
 
-def test_every_task_takes_the_same_passages_for_silent():
-    (reading,) = Reader().read(QUESTION, PASSAGES[1:2])
-    below, above = (Reader(threshold=reading.no_answer * factor) for factor in (0.99, 1.01))
-    for prompt in (
-        atomic_answer_prompt(QUESTION, PASSAGES[1]),
-        answer_prompt(QUESTION, PASSAGES[1:2]),
-        decision_prompt(QUESTION, PASSAGES[1], "I don't know."),
-        consolidation_prompt(QUESTION, None, PASSAGES[1:2]),
-    ):
-        assert not informative(reply(below, prompt)), prompt.task
-        assert "Gothenburg" in reply(above, prompt), prompt.task
-
-
 TOWN_HALLS = {
     "de": ("Wer hat das Rathaus gebaut?", "Das Rathaus wurde 1911 von Karl Roth gebaut und ist aus Sandstein."),
     "es": ("¿Quién construyó el ayuntamiento?", "El ayuntamiento fue construido en 1911 por Karl Roth con piedra."),
@@ -166,11 +152,3 @@ def test_it_judges_answers(reader):
     assert rows.argmax(axis=1).tolist() == [0, 2, 2]
     assert np.allclose(rows.sum(axis=1), 1)
     assert reader.relations(QUESTION, [("a", "b")]) == reader.relations(QUESTION, [("b", "a")])
-
-
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("missing", ["its weights", "onnxruntime", "tokenizers"])
-def test_without_a_part_of_it_the_message_names_the_extra_that_has_all(monkeypatch, name, missing):
-    monkeypatch.setitem(sys.modules, READERS[name] if missing == "its weights" else missing, None)
-    with pytest.raises(MissingExtraError, match="run: pip install"):
-        Reader(shipped=name)

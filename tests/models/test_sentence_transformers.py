@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -41,22 +40,6 @@ def test_minilm_encodes_meaning_into_unit_vectors(no_network):
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert vectors[0] @ vectors[1] > 0.8 > 0.3 > vectors[0] @ vectors[2]
-
-
-def test_minilm_is_loaded_once_and_named_without_its_path():
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: minilm(), range(4)))
-    assert all(encoder is found[0] for encoder in found)
-    assert load_encoder("minilm") is found[0]
-    assert minilm().name == "minilm"
-    assert repr(minilm()) == "SentenceTransformerEncoder('minilm')"
-
-
-def test_hostile_texts_and_long_ones_are_encoded():
-    vectors = minilm().encode(["", "\ud800 broken", "x" * 200_000, "日本", "🎉"])
-    assert vectors.shape == (5, 384)
-    assert np.isfinite(vectors).all()
-    assert minilm().encode([]).shape[0] == 0
 
 
 def test_a_folder_loads_without_network_or_output(folder, no_network, capfd):

@@ -51,15 +51,6 @@ def test_a_stream_that_breaks_off_is_no_reply(made: Any) -> None:
         heard(made("half"))
 
 
-@pytest.mark.needs("openai")
-def test_a_synchronous_client_gives_one_piece(url: str) -> None:
-    import openai
-
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="key") as client:
-        text, reply = heard(OpenAIGenerator("words", client=client))
-    assert text == reply.text == "in Paris, on the Seine"  # type: ignore[union-attr]
-
-
 def test_a_cache_streams_and_keeps_what_is_whole(made: Any, tmp_path: Path) -> None:
     cached = CachedGenerator(made("words"), path=tmp_path / "replies")
     assert heard(cached) == [*WORDS, Reply("in Paris, on the Seine", 7, 5)]

@@ -23,13 +23,6 @@ def user(style: str) -> str:
     return sent(style).messages()[-1]["content"]
 
 
-def test_the_default_is_safe() -> None:
-    generator = ScriptedGenerator("San Jose")
-    Vanilla(generator=generator).answer("Where do the Sharks play?", PASSAGES)
-    assert generator.prompts[0] == sent("safe")
-    assert DATA in generator.prompts[0].text()
-
-
 def test_no_defense_carries_no_defense_in_the_plain_style() -> None:
     """A fence and the order to follow nothing inside are a defense; the papers' vanilla rows have neither."""
     shown = sent("plain").text()

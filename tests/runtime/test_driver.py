@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model_doubles import FakeCrossEncoder
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError
-from unpoison.models import FakeCrossEncoder, FakeEncoder, FakeNLI, FunctionGenerator, ScriptedGenerator
+from unpoison.models import FakeEncoder, FakeNLI, FunctionGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Models
 from unpoison.models.requests import (

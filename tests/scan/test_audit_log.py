@@ -6,14 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unpoison.errors import OptionError
 from unpoison.io.journal import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog, parts_of
@@ -59,30 +57,6 @@ def test_it_rotates_before_it_grows_and_forgets_the_oldest(tmp_path: Path) -> No
     assert len(parts_of(path)) == 3
     assert all(part.stat().st_size <= 2000 for part in parts_of(path))
     assert all(part.stat().st_mode & 0o777 == 0o600 for part in parts_of(path))
-
-
-def test_one_file_starts_anew(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    with AuditLog(path, size=1, files=1) as log:
-        for number in range(3):
-            log.record(screening(str(number)))
-    assert len(rows(path)) == 1
-
-
-def test_a_file_that_was_moved_away_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    with AuditLog(path) as log:
-        log.record(screening("a"))
-        path.rename(tmp_path / "moved.jsonl")
-        log.record(screening("b"))
-    assert (len(rows(path)), len(rows(tmp_path / "moved.jsonl"))) == (1, 1)
-
-
-def test_threads_lose_and_tear_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    with AuditLog(path, texts="keep", size=5000, files=1000) as log, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: log.record(screening(str(number))), range(300)))
-    assert sorted(int(row["query"]) for row in rows(path)) == list(range(300))
 
 
 WRITER = """
@@ -136,13 +110,6 @@ def test_the_audit_reads_what_the_log_wrote(tmp_path: Path) -> None:
         report = audit.report()
     assert [(d.name, d.dropped, d.pairs) for d in report.counts["document"]] == [("2", 5, 5)]
     assert report.counts["document"][0].first_dropped is not None
-
-
-def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="texts"):
-        AuditLog(tmp_path / "log", texts="some")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="files"):
-        AuditLog(tmp_path / "log", files=0)
 
 
 def test_a_line_that_a_full_disk_cut_swallows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -67,17 +66,6 @@ def test_an_older_one_and_one_with_more_company_contradict_each_other() -> None:
     assert {change.suspicion for change in found.values()} == {OPEN}
     assert str(found["lie-0"]).endswith("; 'true' is older, but has less company (1 to 3)")
     assert str(found["true"]).endswith("has more company (3 to 1), but is newer")
-
-
-def test_copies_of_one_site_are_one_voice() -> None:
-    lies = [{"id": f"lie-{i}", "text": LIE, "source": f"https://evil.example/{i}"} for i in range(3)]
-    found = told([*lies, {"id": "x", "text": POLICY, "source": "https://x.example/"}])
-    assert {change.company for change in found.values()} == {(1, 1)}
-    both = [
-        {"id": f"page-{i}", "text": text, "source": f"https://x.example/{i}"}
-        for i, text in enumerate((POLICY, POLICY, LIE))
-    ]
-    assert {name for name, change in told(both).items() if change.suspect} == {"page-2"}
 
 
 def test_a_policy_of_sources_decides_against_age_and_company() -> None:
@@ -176,20 +164,6 @@ def test_a_suspect_is_flagged_with_its_number_and_an_open_pair_is_not(result: Sc
         assert not by_id[name].flagged
         assert by_id[name].group is None
         assert any("in one number" in reason for reason in by_id[name].reasons)
-
-
-def test_a_row_says_what_was_changed(result: Scan) -> None:
-    row = json.loads(json.dumps(next(finding for finding in result.findings if "lie" in finding.id).to_dict()))
-    assert row["changed"] == {
-        "near_copy": "true",
-        "words": [{"kind": "number", "ours": "40 days", "theirs": "14 days"}],
-        "suspect": True,
-        "better_source": None,
-        "older": "theirs",
-        "more_company": None,
-        "company": {"ours": 1, "theirs": 1},
-    }
-    assert "changed" not in next(finding for finding in result.findings if finding.id == "true").to_dict()
 
 
 def test_a_change_is_an_alert_of_its_own(result: Scan) -> None:

@@ -54,18 +54,6 @@ def test_elements_that_no_browser_shows_are_read_as_hidden(markup: str) -> None:
     assert read_page(text).text == "The mill is open. It has two wheels."
 
 
-def test_what_a_drawing_writes_is_seen_and_names_no_page() -> None:
-    page = read_page(
-        "<title>The mill</title><svg><title>a drawing of it</title><text>two wheels turn here</text></svg>"
-    )
-    assert (page.title, page.text, page.unseen) == ("The mill", "two wheels turn here", ("a drawing of it",))
-
-
-def test_scripts_and_styles_are_no_text() -> None:
-    page = read_page("<style>p { color: red }</style><script>let four = 'words in a row'</script><p>seen</p>")
-    assert (page.text, page.unseen) == ("seen", ())
-
-
 def test_what_a_rule_of_the_page_hides_is_unseen_but_not_what_is_hidden_on_paper() -> None:
     page = read_page(
         "<style>.off, p.gone { display: none } #far{left:-9999px} "

@@ -47,12 +47,6 @@ def test_a_document_that_is_in_the_index_is_not_its_own_neighbour(store: BM25Ret
     assert "page-3 (indexed)" in f"{changed.finding.neighbours} {changed.finding.reasons}"
 
 
-def test_neighbours_from_elsewhere_are_used() -> None:
-    (one,) = Ingest().check([honest()[0]], beside=honest()[1:6]).decisions
-    assert set(one.finding.neighbours) <= {d["id"] for d in honest()[1:6]}
-    assert one.finding.neighbours
-
-
 def test_a_store_that_goes_away_is_said_and_nothing_is_added() -> None:
     class Gone(BM25Retriever):
         def retrieve(self, query: Any, k: int) -> Any:

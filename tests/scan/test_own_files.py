@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import InputError
 from unpoison.scan.documents import Failure
 from unpoison.scan.sources import read_documents
 
@@ -34,12 +34,6 @@ def test_a_table_is_read_by_its_heading(tmp_path: Path, rows: str) -> None:
     assert read(tmp_path / "a.csv") == ({"a": TEXT}, {})
 
 
-def test_questions_and_answers_are_titles_and_texts(tmp_path: Path) -> None:
-    (tmp_path / "faq.csv").write_text(f'question,answer\nHow long?,"{TEXT}"\n')
-    (document,) = read_documents(str(tmp_path / "faq.csv"), lambda failure: None)
-    assert (document.passage.title, document.passage.text) == ("How long?", TEXT)
-
-
 def test_a_table_without_texts_is_refused_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("price,colour\n" + "1,red\n" * 3)
     with pytest.raises(InputError, match="has the columns 'price', 'colour' and none called text; rename the column"):
@@ -52,11 +46,6 @@ def test_one_page_is_a_document(tmp_path: Path, name: str, text: str) -> None:
     documents, failures = read(tmp_path / name)
     assert (list(documents), failures) == ([name], {})
     assert TEXT in documents[name]
-
-
-def test_a_missing_page_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises((InputError, OSError), match=r"gone\.md"):
-        read(tmp_path / "gone.md")
 
 
 def test_hidden_folders_and_our_own_are_no_documents(tmp_path: Path) -> None:
@@ -88,12 +77,6 @@ def test_a_folder_that_is_a_store_is_named_as_one(tmp_path: Path) -> None:
     (tmp_path / "index.faiss").write_bytes(b"")
     with pytest.raises(InputError, match="is a FAISS index, whose texts are pickled"):
         read(tmp_path)
-
-
-@pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000/ask"])
-def test_an_address_without_its_scheme_is_said_to_be_one(address: str) -> None:
-    with pytest.raises(OptionError, match=f"looks like an address; write http://{address}"):
-        list(read_documents(address, lambda failure: None))
 
 
 @pytest.mark.needs("chromadb")

@@ -194,13 +194,3 @@ def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
     assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third"}
     move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
     assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third", "a": "first", "a#2": "second"}
-
-
-def test_a_row_that_a_scan_reads_can_be_moved(tmp_path: Path) -> None:
-    """A title that is no text does not hide the row from the store: both read rows alike."""
-    path = tmp_path / "index.jsonl"
-    path.write_bytes(json_line({"id": "a", "text": "first", "title": 5}) + json_line({"id": "b", "text": "second"}))
-    here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
-    assert ids(here) == ["a", "b"]
-    assert move(["a"], here, there, tmp_path / "journal.jsonl").moved == ("a",)
-    assert there.fetch(["a"])["a"]["title"] == 5

@@ -65,16 +65,6 @@ def test_what_nobody_sees_is_hidden(tmp_path: Path, hide: str) -> None:
     assert LIE not in document.passage.text
 
 
-def test_white_letters_on_a_filling_are_seen(tmp_path: Path) -> None:
-    book = workbook()
-    cell = book.active["D5"]
-    cell.value, cell.font = LIE, openpyxl.styles.Font(color="FFFFFF")
-    cell.fill = openpyxl.styles.PatternFill("solid", fgColor="000080")
-    document = read(tmp_path, book)
-    assert document.hidden == ()
-    assert LIE in document.passage.text
-
-
 def test_a_cell_in_the_last_corner_leaves_no_other_out(tmp_path: Path) -> None:
     book = workbook()
     book.active.cell(1_048_576, 16_384, "far")

@@ -129,41 +129,6 @@ NEVER_THE_SAME = [
     ("what temperature", "5°C", "5°F"),
     ("what", "≠", "="),
 ]
-EQUAL = [
-    ("how many", "three hundred and fifty", "350"),
-    ("how many", "five hundred thousand", "500,000"),
-    ("how many", "forty two", "42"),
-    ("which century", "21st", "twenty-first"),
-    ("how much is it", "$5m", "$5 million"),
-    ("how long", "2 years", "24 months"),
-    ("how long", "one year", "12 months"),
-    ("how much", "500 ml", "0.5 l"),
-    ("how fast is it", "60 mph", "97 km/h"),
-    ("how long", "1 hour 30 minutes", "90 minutes"),
-    ("how much", "5 mg", "5000 mcg"),
-    ("when does it open", "18:00", "6 pm"),
-    ("what is the capital of Australia", "Canberra", "Canberra is the capital of Australia, not Sydney"),
-    ("where did it happen", "Canberra", "Canberra is the capital of Australia, not Sydney"),
-    ("which venue", "SAP Center at San Jose", "the SAP Center"),
-    ("how long", "17 days", "After 17 days"),
-    ("how much", "$12.2 billion", "12.2 billion USD"),
-    ("which country", "The UK", "United Kingdom"),
-    ("how far", "5 km (3.1 miles)", "5 km"),
-    ("how many", "a dozen", "12"),
-    ("how many", "two and a half", "2.5"),
-    ("when", "nineteen ninety nine", "1999"),
-    ("how tall is he", "6 ft 2 in", "6'2\""),
-    ("which war", "World War II", "World War 2"),
-    ("how many", "1 000 000", "one million"),
-    ("how many", "no more than 5", "at most 5"),
-    ("when", "from 1914 until 1918", "1914-1918"),
-    ("how many", "five", "5 (five)"),
-    ("what ratio", "40%", "4 out of 10"),
-    ("when", "12 am", "0:00"),
-    ("how many", "\u0663", "3"),
-    ("how much is it", "£5", "5 pounds"),
-    ("when does it open", "5:30 a.m.", "5:30 am"),
-]
 UNSURE = [
     ("which band", "No Doubt", "Yes"),
     ("who", "Samuel Johnson", "Samuel Johnston"),
@@ -220,7 +185,7 @@ def test_units_signs_eras_and_bounds_tell_apart_for_sure(question, left, right):
 
 @pytest.mark.parametrize(
     "text",
-    [x for _, *two in SAID_THE_SAME + NEVER_THE_SAME + EQUAL for x in two] + ODD,
+    [x for _, *two in SAID_THE_SAME + NEVER_THE_SAME for x in two] + ODD,
 )
 def test_an_answer_is_the_same_as_itself(text):
     assert relation("how many", text, text) == relation("when", text, text) == relation("who", text, text) == SAME
@@ -250,7 +215,3 @@ def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
     assert judged == relation(question, right, left)
     assert sum(judged[:3]) == pytest.approx(1)
     assert relation(question, left, left) == SAME
-
-
-SOME = "5 3.10 1/0 - + $ € ' : 10:30 pm to and of out a half million two twenty not more before bc 1999 march "
-SOME += "3/4/2020 1914-1918 km / h ^ 2 999 ( , Bob II square degrees c us yes no between x"

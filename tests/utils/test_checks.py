@@ -7,9 +7,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from model_doubles import FakeCrossEncoder, FakeLanguageModel
 from unpoison.core import registry
 from unpoison.errors import OptionError
-from unpoison.models import FakeCrossEncoder, FakeLanguageModel
 from unpoison.utils.checks import MAX_NUMBER, at_least
 
 ODD: list[Any] = [10**20, 10**400, -(10**400), float("nan"), float("inf"), float("-inf"), 1e308, "x", None, True]

@@ -26,7 +26,6 @@ __all__ = [
     "Estimate",
     "bootstrap_ratio",
     "holm",
-    "mcnemar_exact",
     "paired_bootstrap",
     "paired_shares",
     "wilson",
@@ -220,17 +219,6 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     corrected = np.full(len(values), nan)
     corrected[order] = np.maximum.accumulate(np.arange(len(order), 0, -1) * values[order]).clip(max=1)
     return corrected.tolist()
-
-
-def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:
-    """The two-sided exact p-value of McNemar's test: do two defenses differ on paired yes/no outcomes?
-
-    Only pairs that disagree count; under the null hypothesis each way is equally likely. 1.0 when none disagrees.
-
-    Raises:
-        OptionError: Series of different lengths.
-    """
-    return paired_shares(first, second).probability if len(first) or len(second) else 1.0
 
 
 def _exact(gained: int, lost: int) -> float:

@@ -83,7 +83,7 @@ class Hlatr(Rerank):
     """Keep the passages that a list-aware reranker finds most relevant (HLATR).
 
     Its head is a small transformer over the whole list that knows each passage's retrieval rank. No trained head has
-    been published: train one with `unpoison.models.hlatr.HlatrScorer.train`. Without it the score is the
+    been published: `python -m benchmarks train_hlatr` trains one. Without it the score is the
     cross-encoder's own, which is probably what GRADA compared with.
 
     Args:

@@ -1,4 +1,4 @@
-"""Test doubles for every kind of model: deterministic, instant, offline. Shipped, because users test their code too.
+"""Test doubles: deterministic, instant, offline. Shipped, because users test their code too.
 
 from unpoison import Radar
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from threading import Lock
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,10 +26,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 __all__ = [
-    "FakeCrossEncoder",
     "FakeEncoder",
-    "FakeInjectionClassifier",
-    "FakeLanguageModel",
     "FakeNLI",
     "ScriptedGenerator",
 ]
@@ -39,11 +36,6 @@ Judgement: TypeAlias = str | Sequence[float]
 
 Scripted: TypeAlias = str | Reply | ModelError
 """A reply, or an error that is raised instead."""
-
-T = TypeVar("T")
-
-Table: TypeAlias = Callable[[str, str], T] | Mapping[tuple[str, str], T]
-"""What a pair of texts gets."""
 
 _LABELS = ("entailment", "neutral", "contradiction")
 
@@ -100,77 +92,28 @@ class FakeNLI:
 
     isolated = True
 
-    def __init__(self, judgements: Table[Judgement] | None = None, *, otherwise: Judgement = "neutral") -> None:
+    def __init__(
+        self,
+        judgements: Callable[[str, str], Judgement] | Mapping[tuple[str, str], Judgement] | None = None,
+        *,
+        otherwise: Judgement = "neutral",
+    ) -> None:
         self.name = "fake"
         self.calls: list[tuple[tuple[str, str], ...]] = []
-        self._judge = _look_up(judgements, "entailment", otherwise)
+        self._judgements, self._otherwise = judgements, otherwise
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction)."""
         self.calls.append(tuple(pairs))
-        rows = [_probabilities(self._judge(*pair)) for pair in pairs]
+        rows = [_probabilities(self._judgement(*pair)) for pair in pairs]
         return np.array(rows, np.float64).reshape(len(rows), 3)
 
-
-class FakeCrossEncoder:
-    """Scores from a function or a mapping.
-
-    Args:
-        scores: `f(first, second)` or `{(first, second): score}`. None gives equal texts 1.
-        otherwise: The score of pairs that the mapping does not hold.
-
-    Attributes:
-        calls: The pairs of each call so far.
-    """
-
-    def __init__(self, scores: Table[float] | None = None, *, otherwise: float = 0.0) -> None:
-        self.name = "fake"
-        self.calls: list[tuple[tuple[str, str], ...]] = []
-        self._score = _look_up(scores, 1.0, otherwise)
-
-    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """Shape (n,)."""
-        self.calls.append(tuple(pairs))
-        return np.array([self._score(*pair) for pair in pairs], np.float64)
-
-
-class FakeInjectionClassifier:
-    """Probabilities from a function, or from words.
-
-    Args:
-        probability: `f(text)`; or words, of which a text with any has 0.99 and one without 0.01.
-
-    Attributes:
-        calls: The texts of each call so far.
-    """
-
-    def __init__(self, probability: Callable[[str], float] | Sequence[str] = ("ignore",)) -> None:
-        self.name = "fake"
-        self.calls: list[tuple[str, ...]] = []
-        self._probability = probability
-
-    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """Shape (n,)."""
-        self.calls.append(tuple(texts))
-        return np.array([self._of(text) for text in texts], np.float64)
-
-    def _of(self, text: str) -> float:
-        if callable(self._probability):
-            return self._probability(text)
-        return 0.99 if any(word in text.lower() for word in self._probability) else 0.01
-
-
-class FakeLanguageModel:
-    """Log-probabilities without a model: a word is the likelier the oftener it occurred before in the text."""
-
-    name = "fake"
-
-    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
-        """One array of shape (T - 1,) for each text of T words."""
-        return [
-            np.array([np.log((n := words[: i + 1].count(word)) / (n + 100)) for i, word in enumerate(words)][1:], float)
-            for words in map(str.split, texts)
-        ]
+    def _judgement(self, premise: str, hypothesis: str) -> Judgement:
+        if callable(self._judgements):
+            return self._judgements(premise, hypothesis)
+        if self._judgements is None:
+            return "entailment" if premise == hypothesis else self._otherwise
+        return self._judgements.get((premise, hypothesis), self._otherwise)
 
 
 class ScriptedGenerator:
@@ -258,12 +201,6 @@ class ScriptedGenerator:
         if isinstance(scripted, Reply):
             return scripted
         return Reply(scripted, prompt_tokens=len(prompt.text().split()), completion_tokens=len(scripted.split()))
-
-
-def _look_up(table: Table[T] | None, equal: T, otherwise: T) -> Callable[[str, str], T]:
-    if table is None:
-        return lambda first, second: equal if first == second else otherwise
-    return table if callable(table) else lambda first, second: table.get((first, second), otherwise)
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:

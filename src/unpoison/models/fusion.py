@@ -88,19 +88,6 @@ class FusionInDecoder:
         )
         return Reply(f"{statement}\nanswer: {reply}")
 
-    def perturbation_probabilities(self, question: str, passages: Sequence[str], /) -> NDArray[np.float64]:
-        """P(perturbed) of each passage, shape (k,).
-
-        Raises:
-            ModelError: The checkpoint has no discriminator, or there are more than 100 passages.
-        """
-        if self._head is None:
-            raise ModelError(f"{self.name} has no {HEAD} beside it; give a checkpoint with a trained discriminator")
-        if not passages:
-            return np.zeros(0)
-        with self._lock, self._torch.inference_mode():
-            return self._probabilities(self._encode(question, passages)[0])
-
     def _encode(self, question: str, passages: Sequence[str]) -> tuple[Any, Any]:
         """The encoder's states, shape (k, length, d), and which tokens are no padding, shape (k, length)."""
         if len(passages) > MAX_PASSAGES:

@@ -82,11 +82,6 @@ class SentenceTransformerEncoder(CheckpointEncoder):
         """The library's own model, for those who need its gradients."""
         return self._passages
 
-    @property
-    def query_checkpoint(self) -> Any:
-        """The library's own model for questions, the same where there is one only."""
-        return self._questions
-
 
 def _load_model(path: str, pooling: str | None, device: str | None) -> Any:
     """The library's model of a checkpoint, pooled as asked.
