@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unpoison.text.sentences import sentences
 from unpoison.text.values import Wanted, agree, answers_kind, find_value, values, wanted
@@ -93,3 +95,12 @@ def test_ordinals_and_abbreviations_end_no_sentence(text: str):
 
 def test_numbers_end_sentences():
     assert len(sentences("It was 1995. The end. He is 12. They left.")) == 4
+
+
+@given(st.text(alphabet="٣1.,'-: /²EUR daysSeptember\u202f\ud800%", max_size=60))
+def test_no_text_breaks_it(text: str):
+    for value in values(text):
+        assert 0 <= value.start < value.end <= len(text)
+    asked = wanted(text)
+    assert answers_kind(text, asked.kind) in (True, False, None)
+    assert agree(text, "3 days", "duration") in (True, False, None)
