@@ -36,13 +36,16 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "ask"]
 
+MAX_CALLS = 32
+"""Model calls at the same time, over all rows."""
+
 EXAMPLES = """\b
 Examples:
   unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
   unpoison ask -g reader --guarantee 2 retrieved.jsonl
   unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
   unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
-  unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 retrieved.jsonl
+  unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls retrieved.jsonl
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
 """
@@ -87,9 +90,7 @@ def ask(
     ] = OnError.SKIP,
     cache: Annotated[str, option("FILE|memory|off", "Where to remember the model's replies.")] = "memory",
     rows: Annotated[int, option("N", "Answer N rows at the same time.", min=1, max=64)] = 1,
-    in_flight: Annotated[int, option("N", "Model calls at the same time, over all rows.", min=1, max=1024)] = 32,
     deadline: Annotated[float, option("SECONDS", "The longest that one answer may take.")] = 120.0,
-    retries: Annotated[int, option("N", "Try a failed call again, up to N times.", min=0)] = 3,
     stream: Annotated[
         bool,
         option(
@@ -107,11 +108,7 @@ def ask(
         ),
     ] = None,
     namespace: Namespace = "default",
-    calls: Annotated[bool, option("--calls", "Show every model call, and the cost of all at the end.")] = False,
-    price_in: Annotated[float | None, option("PRICE", "Price of a million prompt tokens, for the cost.", min=0)] = None,
-    price_out: Annotated[
-        float | None, option("PRICE", "Price of a million completion tokens, for the cost.", min=0)
-    ] = None,
+    calls: Annotated[bool, option("--calls", "Show every model call, and the tokens of all at the end.")] = False,
     limit: Limit = None,
     max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
@@ -147,7 +144,7 @@ def ask(
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
     model = cache_replies(generator, cache)
-    limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
+    limits = Limits(in_flight=max(1, MAX_CALLS // rows), deadline=deadline)
     store = _store(defense, beliefs, namespace, stream=stream)
     chosen = load_defense(
         defense,
@@ -166,7 +163,7 @@ def ask(
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
-    accounts, unscreened = Accounts(price_in, price_out), 0
+    accounts, unscreened = Accounts(), 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
     def work(row: Row) -> tuple[Answer, str | None]:
@@ -196,7 +193,7 @@ def ask(
                 show_answer(answer, model.name)
             if calls and not writer.active:
                 show(accounts.table(answer.calls))
-    if calls or price_in is not None or price_out is not None:
+    if calls:
         say(accounts.summary())
     say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
     raise typer.Exit(counts.exit_code)

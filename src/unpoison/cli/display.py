@@ -138,14 +138,10 @@ def show_answer(answer: Answer, generator: str) -> None:
     show("")
 
 
-MILLION = 1_000_000
-
-
 class Accounts:
-    """Adds up model calls. Prices are per million tokens, in any currency; replies from the cache cost nothing."""
+    """Adds up model calls."""
 
-    def __init__(self, price_in: float | None, price_out: float | None) -> None:
-        self.prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
+    def __init__(self) -> None:
         self.calls: list[Call] = []
 
     def add(self, calls: Sequence[Call]) -> None:
@@ -168,7 +164,7 @@ class Accounts:
         return table
 
     def summary(self) -> str:
-        """The cost of all calls, in one line."""
+        """Calls, tokens and seconds, in one line."""
         paid = [call for call in self.calls if not call.cached]
         prompt_tokens = sum(call.prompt_tokens or 0 for call in paid)
         replied = sum(call.completion_tokens or 0 for call in paid)
@@ -179,7 +175,4 @@ class Accounts:
             + (f" ({count_noun(unknown, 'call')} did not say)" if unknown else ""),
             f"{sum(call.seconds for call in paid):.1f} s in calls",
         ]
-        if self.prices is not None:
-            cost = (prompt_tokens * self.prices[0] + replied * self.prices[1]) / MILLION
-            parts.append(f"cost {cost:.4f} at {self.prices[0]:g} in and {self.prices[1]:g} out per million tokens")
         return "; ".join(parts)
