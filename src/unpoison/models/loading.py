@@ -8,6 +8,7 @@ forms of their own by an entry point in `unpoison.encoders`, `unpoison.generator
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -174,14 +175,14 @@ def load_models(**given: Any) -> Models:
         OptionError: No such form, or a language model without log-probabilities.
         MissingExtraError: A form needs an extra that is not installed.
     """
-    loaders = {
+    loaders: dict[str, Callable[[str], Any]] = {
         "encoder": load_encoder,
         "nli": load_nli,
         "cross_encoder": load_cross_encoder,
         "language_model": load_generator,
         "injection": load_injection_model,
     }
-    models = {
+    models: dict[str, Any] = {
         name: loaders[name](value) if isinstance(value, str) and name in loaders else value
         for name, value in given.items()
     }

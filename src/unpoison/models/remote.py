@@ -284,7 +284,9 @@ def model_name(
     return f"{kind}:{model}{host}{''.join(changed)}"
 
 
-def check_client(model: object, client: object, base_url: object, api_key: object, max_tokens: object = None) -> None:
+def check_client(
+    model: object, client: object, base_url: object, api_key: object, max_tokens: int | None = None
+) -> None:
     """Refuse arguments that go together with no server.
 
     Raises:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -124,9 +124,11 @@ _TYPES = {"words": np.uint64, "triples": np.uint8, **dict.fromkeys(("deep", "dee
 
 def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
     """The network from the arrays of its file."""
-    names = [field.name for field in fields(Weights)]
-    values = {name: np.asarray(arrays[name], _TYPES.get(name, np.float32)) for name in names if name not in _SCALARS}
-    return Weights(**values, **{name: float(np.asarray(arrays[name], np.float64)) for name in _SCALARS})
+    values: dict[str, Any] = {name: float(np.asarray(arrays[name], np.float64)) for name in _SCALARS}
+    for field in fields(Weights):
+        if field.name not in _SCALARS:
+            values[field.name] = np.asarray(arrays[field.name], _TYPES.get(field.name, np.float32))
+    return Weights(**values)
 
 
 def frequent_words(words: Sequence[str]) -> list[bool]:
