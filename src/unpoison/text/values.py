@@ -76,7 +76,7 @@ _MONTH_WORD = (
     r"ottobre|outubro|października|nov(?:ember|embre|iembre|embro)?|listopada|de[cz](?:ember|embre|embro)?|décembre|"
     r"diciembre|dicembre|grudnia"
 )
-_NUMBER = rf"(?:\d[\d,.\u202f']{0, 20}\d|\d|\b(?:{'|'.join(sorted(_NUMBER_WORDS, key=len, reverse=True))})\b)"
+_NUMBER = rf"(?:\d[\d,.\u202f']{{0,20}}\d|\d|\b(?:{'|'.join(sorted(_NUMBER_WORDS, key=len, reverse=True))})\b)"
 _CURRENCY = r"€|\$|£|¥|eur(?:os?)?|usd|dollars?|gbp|pounds?|chf|franken|francs?|yen|jpy|pln|zł(?:otych)?"
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, flags))  # type: ignore[misc]
@@ -89,7 +89,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         ("date", rf"\b(?P<month>{_MONTH_WORD})\.?\s(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s(?P<y>\d{{4}}))?",
          re.IGNORECASE),
         ("date", rf"\b(?P<month>{_MONTH_WORD})\.?\s(?:de\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
-        ("money", rf"(?:(?:{_CURRENCY})\s?(?P<n>\d[\d,.']{0,20}\d|\d)|(?P<v>{_NUMBER})\s?(?:{_CURRENCY})(?!\w))",
+        ("money", rf"(?:(?:{_CURRENCY})\s?(?P<n>\d[\d,.']{{0,20}}\d|\d)|(?P<v>{_NUMBER})\s?(?:{_CURRENCY})(?!\w))",
          re.IGNORECASE),
         ("share", rf"(?P<n>{_NUMBER})\s?(?:%|percent\b|per cent\b|prozent\b|por ?ciento\b|pour ?cent\b|procent)",
          re.IGNORECASE),
