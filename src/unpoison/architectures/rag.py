@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unpoison.core import registry
+from unpoison.core.answers import Answer, Call
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guarantee import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
@@ -19,7 +22,6 @@ from unpoison.models.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieve_passages
 from unpoison.runtime.driver import arun, run
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.types import Answer, Call, Evidence, Screening
 from unpoison.utils.checks import at_least, flag
 
 __all__ = ["Rag"]

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.robustrag_decoding import MAX_PASSAGES, token_model
@@ -25,7 +27,6 @@ from unpoison.models.loading import load_encoder
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, next_token
-from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
 
 __all__ = ["Replug", "mixture", "weights"]

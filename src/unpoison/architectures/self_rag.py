@@ -15,6 +15,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError
@@ -22,7 +24,6 @@ from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, generate, next_token
 from unpoison.text.normalisation import squad
-from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["Critique", "SelfRag", "best_answer", "critique_prompt", "read_critique"]

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, Unpack
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Passage, Query
 from unpoison.utils.checks import among, at_least, flag
 
 __all__ = ["AstuteRag"]

@@ -29,12 +29,11 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.flows import as_flow, result_of
-from unpoison.runtime.limits import Limits
 from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:
     from unpoison.models.functions import GeneratorFunction
+    from unpoison.runtime.limits import Limits
     from unpoison.screener.screener import Screener
     from unpoison.screener.streaming import Event
     from unpoison.sources.sources import Sources, SourcesOption
@@ -119,6 +118,7 @@ class Defense(ABC):
         limits: Limits | None = None,
     ) -> None:
         from unpoison.models.loading import load_models
+        from unpoison.runtime.limits import Limits
 
         self.models = load_models(
             encoder=encoder,
@@ -143,6 +143,8 @@ class Defense(ABC):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
+        from unpoison.runtime.flows import as_flow, result_of
+
         screening = yield from as_flow(self.screening(query, passages), self, "screening")
         return (yield from self.answer_from(query, result_of(screening, Screening, self, "screening")))
 

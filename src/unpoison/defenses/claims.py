@@ -27,6 +27,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from unpoison.algorithms.votes import withstands
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Status, disagreement
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import COUNTING, Voice
@@ -42,7 +45,6 @@ from unpoison.text.answers import Relation, relation
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import sentence_of
 from unpoison.text.values import Kind, Wanted, agree, answers_kind, find_value, values, wanted
-from unpoison.types import Answer, Passage, Query, Screening
 
 __all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]
 

@@ -24,7 +24,11 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.embedding import embed_passages
 from unpoison.errors import InputError, OptionError, clip
@@ -32,7 +36,6 @@ from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.checkpoints import sigmoid
 from unpoison.models.protocols import Encoder, Generator, TwoTowers
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["Discern", "Discriminator", "Labelled", "parse_reply"]

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.missing_vectors import complete_vectors
+from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.models.requests import Flow, encode
-from unpoison.types import Passage, Query
 
 __all__ = ["embed_passages", "has_refused_embedding"]
 
@@ -80,6 +79,8 @@ def _estimate_missing(texts: tuple[Query | Passage, ...]) -> Flow[NDArray[np.flo
     given = [text.embedding for text in texts if text.embedding is not None]
     if len(given) < MIN_GIVEN:
         return encoded
+    from unpoison.algorithms.missing_vectors import complete_vectors
+
     known = np.array([text.embedding is not None for text in texts])
     return complete_vectors(np.array(given, np.float32), known, cosine(encoded))
 

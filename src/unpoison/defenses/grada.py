@@ -20,14 +20,16 @@ from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.centrality import pagerank
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.protocols import CrossEncoder, Encoder
 from unpoison.models.requests import Flow, compare
 from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import ENGLISH_33, words
-from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Grada"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unpoison.core.answers import Answer
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
-from unpoison.types import Answer
 
 __all__ = ["need_proof", "withhold_unproved"]
 

@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.errors import InputError, clip
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt, rationale_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Passage, Query
 from unpoison.utils.checks import among
 
 __all__ = ["Demonstration", "InstructRag"]

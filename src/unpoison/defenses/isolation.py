@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage, Query
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
 from unpoison.models.requests import Flow, Generate, Judge, generate, judge
-from unpoison.types import Passage, Query
 
 __all__ = ["MAX_ANSWER_CHARS", "contradictions", "is_isolated", "judge_apart", "read_alone", "read_apart", "statements"]
 

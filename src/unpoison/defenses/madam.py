@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
@@ -21,7 +23,6 @@ from unpoison.models.prompts import answer_alone_prompt, fill_prompt, informativ
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.normalisation import squad
-from unpoison.types import Answer, Passage, Query, Reply
 from unpoison.utils.checks import at_least
 
 __all__ = ["Madam", "agents_answer", "all_correct_answers"]

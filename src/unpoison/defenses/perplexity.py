@@ -12,12 +12,14 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.errors import InputError
 from unpoison.models.protocols import LogProbabilities
 from unpoison.models.requests import Flow, likelihood
-from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["Perplexity", "perplexity"]

@@ -16,7 +16,11 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.voices import Voice, voices_of
@@ -26,7 +30,6 @@ from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["RaRag"]

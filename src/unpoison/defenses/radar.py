@@ -26,7 +26,9 @@ from unpoison.algorithms.mincut import min_cut
 from unpoison.algorithms.ranking import best_first
 from unpoison.beliefs import open_beliefs
 from unpoison.beliefs.store import BeliefStore, belief_key, check_key
-from unpoison.core.answers import Belief, BeliefUpdate, Weights
+from unpoison.core.answers import Answer, Belief, BeliefUpdate, Weights
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
@@ -38,7 +40,6 @@ from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.runtime.driver import arun, run
 from unpoison.screener.streaming import Event, whole
-from unpoison.types import Answer, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.threads import on_thread
 

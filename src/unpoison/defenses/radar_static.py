@@ -21,7 +21,11 @@ from numpy.typing import NDArray
 from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, power_iteration
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
 from unpoison.defenses.isolation import read_alone, statements
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, voices_of
@@ -36,7 +40,6 @@ from unpoison.models.prompts import (
     synthesis_prompt,
 )
 from unpoison.models.requests import Flow, encode, generate, judge
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar", "first_of_each_answer", "one_voice_agreement"]
 

@@ -20,13 +20,15 @@ from unpoison.algorithms.clusters import agglomerative
 from unpoison.algorithms.concentration import concentration, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.text.tokens import ENGLISH_318, words
-from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["Grouping", "Matrix", "RagDefender", "Vectors"]

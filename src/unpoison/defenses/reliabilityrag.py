@@ -19,7 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.independent_set import maximum_independent_set
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
@@ -27,7 +31,6 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, flag, within
 
 __all__ = ["ReliabilityRag", "SampledReliabilityRag", "rank_weights"]

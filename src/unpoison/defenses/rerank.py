@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Unpack
 
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.models.classifiers import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder
 from unpoison.models.requests import Flow, compare
-from unpoison.types import Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
 __all__ = ["Hlatr", "Rerank"]

@@ -31,6 +31,8 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any, Literal, NamedTuple, Unpack
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
@@ -42,7 +44,6 @@ from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import run
 from unpoison.text.keywords import empty, keywords
 from unpoison.text.normalisation import trim_text
-from unpoison.types import Answer, Passage, Query, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Certificate", "Doubt", "RobustRag", "Rule", "doubts", "refuse_sources", "sets"]

@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
 from unpoison.defenses.robustrag import Certificate, refuse_sources
@@ -24,7 +26,6 @@ from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
 from unpoison.runtime.driver import run
-from unpoison.types import Answer, Passage, Query, Reply, as_passages, as_query
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["DecodedToken", "RobustRagDecoding", "secure_token", "token_model"]

@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.clusters import two_means
 from unpoison.algorithms.cosine import cosine
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.text.rouge import rouge_l
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Cluster", "Matrix", "TrustRag", "density"]

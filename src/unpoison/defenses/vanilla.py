@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.models.prompts import answer_alone_prompt
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
 __all__ = ["NoRag", "Vanilla"]

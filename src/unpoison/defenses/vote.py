@@ -34,29 +34,28 @@ which is no other answer. The proof says nothing on truth: a lie that most passa
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from unpoison.core.answers import Answer, guarantee_sentence
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots, count_by_source
-from unpoison.errors import InputError, OptionError
-from unpoison.io.rows import Row
+from unpoison.errors import OptionError
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import run
-from unpoison.sources.sources import Sources
-from unpoison.types import Answer, Evidence, Passage, Query, Screening, guarantee_sentence
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["Poll", "Vote", "answers_by_origin"]
+__all__ = ["Poll", "Vote"]
 
 
 class Poll(NamedTuple):
@@ -186,40 +185,3 @@ def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
 def _whole(votes: float) -> float:
     """Votes as they are said: weighed ones with three digits."""
     return int(votes) if votes == int(votes) else round(votes, 3)
-
-
-def answers_by_origin(
-    rows: Iterable[object], sources: Sources, generator: Generator | str
-) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """For each row its question, and for each origin the class of its answer (`text.forms`).
-
-    Args:
-        rows: Mappings with a question and passages, or `Row` objects.
-        sources: Say which passages are of one origin; those of unknown origin are left out.
-        generator: Reads each passage alone, such as "reader".
-
-    Yields:
-        Question and answers; of an origin's passages the answer that most of them give, None where none answers, or two
-        answers are as frequent.
-
-    Raises:
-        InputError: A row without question or passages; the message says which.
-        ModelError: The generator failed.
-    """
-    vote = Vote(generator=generator)
-    for number, row in enumerate(rows, 1):
-        try:
-            read = row if isinstance(row, Row) else Row.of(row)
-        except InputError as error:
-            raise InputError(f"row {number}: {error}") from None
-        poll, _ = run(vote.take_poll(read.query, read.passages), vote.models, vote.limits)
-        given: dict[str, Counter[str]] = {}
-        for passage, form in zip(read.passages, poll.ballots.forms, strict=True):
-            if origin := sources.origin(passage):
-                given.setdefault(origin, Counter()).update([form] if form else [])
-        yield read.query.text, {origin: _most(forms) for origin, forms in given.items()}
-
-
-def _most(forms: Counter[str]) -> str | None:
-    ranked = forms.most_common(2)
-    return None if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]

@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
+from unpoison.core.screenings import Screening
 from unpoison.models.prompts import SAFE, Prompt, Style
-from unpoison.types import Reply, Screening
 
 __all__ = [
     "AsyncGenerator",

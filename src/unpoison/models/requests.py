@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
+from unpoison.core.passages import Query
+from unpoison.core.screenings import Screening
 from unpoison.models.prompts import Prompt
-from unpoison.types import Query, Reply, Screening
 
 __all__ = [
     "Classify",

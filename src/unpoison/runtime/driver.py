@@ -13,18 +13,19 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
+from unpoison.core.answers import Call, Reply
 from unpoison.errors import DeadlineError, ModelError, UnpoisonError
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
 from unpoison.runtime.flows import as_requests, explain_error
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.runtime.limits import Limits
-from unpoison.types import Call, Reply
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
@@ -110,22 +111,25 @@ async def arun(
 ) -> tuple[T, tuple[Call, ...]]:
     """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere.
 
+    The steps of the flow run on threads too, so that the loop stays free while they compute.
+
     A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
     """
     clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
-        step = _advance(flow, None)
+        step = await on_thread(partial(_advance, flow, None))
         while not isinstance(step, _Ended):
             for request in step:
                 if listener is not None and isinstance(request, Generate) and request.final is not None:
                     listener.on_screening(request.final)
             plans = [plan(request, models, listener) for request in step]
             done = await _all_of_async([job for planned in plans for job in planned.jobs], clock, gate)
-            step = _advance(flow, _replies(plans, done, calls))
+            step = await on_thread(partial(_advance, flow, _replies(plans, done, calls)))
         return step.value, tuple(calls)
     finally:
-        flow.close()
+        with suppress(ValueError):  # where the wait was cancelled, a thread still runs its last step
+            flow.close()
 
 
 class _Ended(NamedTuple):

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
+from unpoison.core.passages import Query
 from unpoison.errors import ModelError, OptionError, UnpoisonError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
@@ -40,7 +42,6 @@ from unpoison.models.requests import (
     Retrieve,
 )
 from unpoison.text.answers import Relation
-from unpoison.types import Query, Reply
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
 

@@ -27,7 +27,7 @@ __all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 
 T = TypeVar("T")
 
-READING = "unpoison.defenses.vote"
+READING = "unpoison.defenses.agreement"
 """What reads passages for `learn(method="agreement")`: a room above, loaded by name when it is asked to."""
 
 PAUSE = 10.0

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.types import Screening
 
 __all__ = ["Calibration", "calibrate_threshold"]
 

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.core.reasons import Clause, Reason, quotable
-from unpoison.core.verdicts import Action
+from unpoison.core.verdicts import Action, Span
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
 from unpoison.defenses.guard.votes import Opinion
@@ -25,7 +26,6 @@ from unpoison.sources.allow import text_hash
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import respell
-from unpoison.types import Passage, Span
 
 __all__ = ["REMARKABLE", "CheckScores", "Checks", "check_reason", "reasons"]
 

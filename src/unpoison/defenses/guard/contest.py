@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.verdicts import Contest, Rival
 from unpoison.defenses.guard.votes import COPY
 from unpoison.models.prompts import informative
 from unpoison.models.requests import Flow, read, relate
@@ -22,7 +23,6 @@ from unpoison.text.analysis import analysis
 from unpoison.text.answers import Relation, relation
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
-from unpoison.types import Contest, Rival
 
 __all__ = ["MAX_READ_PASSAGES", "ReadAnswers", "contests", "copy_matrix", "read_through"]
 

@@ -22,8 +22,11 @@ from typing import Any, Literal, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
-from unpoison.core.verdicts import ACTIONS, Action, without
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.claims import (
     MAX_READ,
@@ -56,7 +59,6 @@ from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems
-from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 from unpoison.utils.checks import among, within
 
 __all__ = ["Guard"]

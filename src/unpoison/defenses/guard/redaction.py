@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.core.reasons import Clause, Reason
 from unpoison.core.verdicts import Span, merge_spans, spans_of, without
 from unpoison.screener.injections import harmless, hidden_spans
-from unpoison.types import Passage
 
 __all__ = ["Judged", "Redaction", "Window", "redact_passages", "suspicious_spans"]
 

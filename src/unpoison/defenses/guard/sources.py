@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
 from unpoison.defenses.voices import Voice
 from unpoison.text.questions import read_question
-from unpoison.types import Passage
 
 __all__ = [
     "ByContent",

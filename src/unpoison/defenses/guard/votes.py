@@ -31,6 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.isolation import statements
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.vote import Vote
@@ -39,7 +43,6 @@ from unpoison.models.prompts import informative, synthesis_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.sources.sources import Sources
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["Opinion", "ambiguous", "answer_by_vote", "compare_answers", "majority_passage"]
 

@@ -1,0 +1,76 @@
+"""No defense stands on more modules and lines than its method needs."""
+
+import ast
+import importlib.util
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from unpoison.core import registry
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "unpoison"
+
+
+def imported_at_once(module: str) -> set[str]:
+    """What of the package is imported with a module: by its statements outside functions, not for types alone."""
+    path = Path(importlib.util.find_spec(module).origin)
+    found = {module.rpartition(".")[0]} - {""}
+    statements = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while statements:
+        node = statements.pop()
+        if isinstance(node, ast.If):
+            statements += node.orelse if "TYPE_CHECKING" in ast.unparse(node.test) else [*node.body, *node.orelse]
+        elif isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    return {name for name in found if name.split(".")[0] == "unpoison" and is_module(name)}
+
+
+def is_module(name: str) -> bool:
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def closure(module: str) -> tuple[int, int]:
+    """How many modules are imported with a module, itself and packages included, and their lines of code."""
+    seen, waiting = set[str](), [module]
+    while waiting:
+        if (name := waiting.pop()) not in seen:
+            seen.add(name)
+            waiting += imported_at_once(name)
+    return len(seen), sum(lines_of_code(Path(importlib.util.find_spec(name).origin)) for name in seen)
+
+
+def lines_of_code(path: Path) -> int:
+    """Lines that hold something else than comments and docstrings."""
+    text = path.read_text(encoding="utf-8")
+    strings = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr))
+    prose = {n for node in strings if isinstance(node.value, ast.Constant) for n in lines_between(node)}
+    empty = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return len(
+        {n for token in tokens if token.type not in empty for n in range(token.start[0], token.end[0] + 1)} - prose
+    )
+
+
+def lines_between(node: ast.Expr) -> range:
+    return range(node.lineno, node.end_lineno + 1)
+
+
+DEFENSES = {"unpoison.defenses.grada": (32, 4_200)} | {
+    target.partition(":")[0]: (60, 9_000)
+    for name, target in registry.BUILT_IN["defenses"].items()
+    if name not in ("grada", "guard")
+}
+"""The most modules and lines of code that each may stand on; Guard is all of them together."""
+
+
+@pytest.mark.parametrize("module", DEFENSES)
+def test_a_defense_stands_on_little(module: str) -> None:
+    modules, lines = closure(module)
+    most_modules, most_lines = DEFENSES[module]
+    assert modules <= most_modules
+    assert lines <= most_lines
