@@ -274,14 +274,14 @@ def _on_subject(
     Where a known source answers with the kind of value that is asked for, in the unit that is asked for, or in a
     passage that holds the numbers that the question names, the others of known sources answer another question.
     """
-    asked, named = wanted(question), _NAMED.findall(question)
-    tests = [lambda i: bool(answers_kind(heard[i].answer, asked.kind))]
-    tests.append(lambda i: any(value.unit == asked.unit for value in values(heard[i].answer)))
-    tests.append(lambda i: bool(texts) and set(named) <= set(_NAMED.findall(texts[i])))
-    wanted_tests = (bool(asked.kind), bool(asked.unit), bool(named and texts))
+    asked, named = wanted(question), set(_NAMED.findall(question))
     known = [i for i in heard if voices[i].level in COUNTING]
-    for test in (test for test, applies in zip(tests, wanted_tests) if applies):
-        known = [i for i in known if test(i)] or known
+    if asked.kind:
+        known = [i for i in known if answers_kind(heard[i].answer, asked.kind)] or known
+    if asked.unit:
+        known = [i for i in known if any(value.unit == asked.unit for value in values(heard[i].answer))] or known
+    if named and texts:
+        known = [i for i in known if named <= set(_NAMED.findall(texts[i]))] or known
     left_out = {i for i in heard if voices[i].level in COUNTING}.difference(known)
     return {i: statement for i, statement in heard.items() if i not in left_out}
 
