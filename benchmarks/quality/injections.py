@@ -184,7 +184,9 @@ def main() -> None:
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="prompt_injection_threshold")
     parser.add_argument("--agentdojo", type=Path, help="the file that agentdojo_texts.py wrote")
     parser.add_argument("--words", type=Path, help="a folder of texts in which nobody attacks")
-    parser.add_argument("--only", choices=("tries", "others", "families", "clean", "agentdojo", "words"), help="one table")
+    parser.add_argument(
+        "--only", choices=("tries", "others", "families", "clean", "agentdojo", "words"), help="one table"
+    )
     options = parser.parse_args()
     guard = Guard(hidden="keep", gibberish="keep", crafted="keep", prompt_injection_threshold=options.threshold)
     wanted = {options.only} if options.only else {"tries", "others", "families", "clean", "agentdojo", "words"}

@@ -62,6 +62,7 @@ _QUOTES = re.compile(
 _ATTACK = re.compile(
     r"(?i)(?<!\w)(?:(?:prompt|indirect|code) injections?|jailbreak\w{0,5}|attack(?:s|er|ers|ed|ing)?|adversar\w{2,8}|"
     r"malicious\w{0,2}|exploit\w{0,5}|payloads?|red[- ]team\w{0,4}|injected|poison\w{0,4}|vulnerab\w{2,9}|phishing|"
+    r"evad(?:e|es|ed|ing)|phrases? (?:such as|like)|"
     r"angriff\w{0,3}|angreifer\w{0,2}|ataques?|attaques?|attacchi?|\u0430\u0442\u0430\u043a\w{0,3})(?!\w)|\u653b\u51fb|\u653b\u6483|\uacf5\uaca9"
 )
 

@@ -92,6 +92,16 @@ _SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
 """A line end behind which a sentence goes on: no mark before it, no capital behind it."""
 
 
+_FOLDED = re.compile(r"\\\n[ ]*\\?|(?<=[^\s.!?:;|>}\]])\n[ ]+(?=[^\W\d_A-Z]+[ ,.;:!?'])(?![\w ]{1,40}:\s)")
+"""A line end inside a value as YAML folds it: behind a backslash, or before an indented line that goes on."""
+
+_STRUCTURE = re.compile(r"[\"'][^\"'\n]{0,400}\\n")
+"""A quoted value with a line end written out, as JSON, YAML and Python write one."""
+
+_NUMBERS = re.compile(r"(?<!\S)(?:[\d.,:%+-]{1,24}[ \t]{1,3}){8,400}")
+"""A row of eight numbers or more: it orders nothing, and its n-grams are rare ones."""
+
+
 class Injection(NamedTuple):
     """The most suspicious stretch of a text.
 
@@ -166,9 +176,22 @@ def unwrap(text: str) -> str:
     return _SOFT_BREAK.sub(" ", text)
 
 
+def _judged(text: str) -> str:
+    """What is judged of a text, as long as it: its lines unfolded, line ends written out, and no rows of numbers."""
+    if "\\" in text and _STRUCTURE.search(text):
+        text = text.replace("\\n", " \n")
+    if "\n" in text:
+        text = unwrap(_FOLDED.sub(_blank, text))
+    return _NUMBERS.sub(_blank, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
-    texts = list(map(unwrap, texts))
+    texts = list(map(_judged, texts))
     probability = _probability(_worst(hash_ngrams(texts)).odds)
     known = list(find_injections(texts))
     probability[known] = np.maximum(probability[known], CERTAIN)
@@ -176,7 +199,7 @@ def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _injection(text: str) -> Injection:
-    text = unwrap(text)
+    text = _judged(text)
     grams = hash_ngrams([text])
     worst = _worst(grams)
     probability = float(_probability(worst.odds)[0])
