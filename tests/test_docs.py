@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_A_MODEL = (
     *("OpenAIGenerator", "AnthropicGenerator", "TransformersGenerator"),
-    *("CrossEncoderNLI", "HlatrScorer", "minilm", "my_llm"),
+    *("CrossEncoderNLI", "Hlatr(", "minilm", "my_llm"),
 )
 
 

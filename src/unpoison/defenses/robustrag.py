@@ -256,7 +256,7 @@ class RobustRag(AnsweringDefense):
             OptionError: `gamma` is not 1, there are sources, or `poisoned` is not positive.
             InputError, ModelError, DeadlineError: As for `answer`.
         """
-        self._require_generator()
+        self.shell.require_generator()
         flow = self.certify_flow(as_query(query), as_passages(passages), at_least("poisoned", poisoned, 1), correct)
         return run(flow, self.models, self.limits)[0]
 
