@@ -28,6 +28,16 @@ FILE = ROOT / "docs" / "results" / "headlines.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
+ELSEWHERE = (
+    ("**lies, with a history of sources**: three published lies from new domains, the attacker's answer",
+     "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
+    ("**injections**: first tries; AgentDojo v1 behind tool output, still read", "0 of 30; 0 of 629", "659",
+     "`python -m benchmarks injections evaluation-data`"),
+    ("**latency**: ten passages of 100 words, ms of processor time, median and 99th percentile", "23 / 59", "",
+     "`python -m benchmarks speed`"),
+)  # fmt: skip
+"""Rows of the front page that other commands measure: what, how much, of how many, and the command."""
+
 Headlines = dict[str, dict[str, Any]]
 
 
@@ -82,6 +92,7 @@ def front(found: Headlines) -> str:
     )  # fmt: skip
     lines = ["", "", "| `Guard()`, which needs no encoder | % | questions | measured by |", "|---|---|---|---|"]
     lines += [f"| {says} | {share} | {n:,} | `{found[claim]['command']}` |" for says, share, n, claim in rows]
+    lines += [f"| {says} | {share} | {n} | {command} |" for says, share, n, command in ELSEWHERE]
     return "\n".join([*lines, "", ""])
 
 
