@@ -6,7 +6,7 @@ import os
 import mcp
 
 SERVER = ["python", "mcp_server.py"]
-PROXY = ["unpoison", "mcp-proxy", "--lock", "tools.lock", "--audit", "audit.jsonl", "--", *SERVER]
+PROXY = ["unpoison", "mcp-proxy", "--lock", "tools.lock", "--", *SERVER]
 
 
 def model(page):
