@@ -31,7 +31,7 @@ PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?
 ELSEWHERE = (
     ("**lies, with a history of sources**: three published lies from new domains, the attacker's answer",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**injections**: first tries; AgentDojo v1 behind tool output, still read", "0 of 30; 0 of 629", "659",
+    ("**injections**: first tries still read; AgentDojo v1 behind tool output, missed", "0 of 30; 0 of 629", "659",
      "`python -m benchmarks injections evaluation-data`"),
     ("**latency**: ten passages of 100 words, ms of processor time, median and 99th percentile", "23 / 59", "",
      "`python -m benchmarks speed`"),
