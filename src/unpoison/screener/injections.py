@@ -8,7 +8,7 @@ alarm costs a sentence and not a passage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -21,7 +21,7 @@ from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
-from unpoison.text.blocks import is_payload, quotation_around, speaks_of_attacks, under_voice
+from unpoison.text.blocks import is_payload, quotation_around, under_voice
 from unpoison.text.prompt_injection import (
     STRONG,
     THRESHOLD,
@@ -160,12 +160,10 @@ class WithoutInjections(NamedTuple):
     Attributes:
         passage: Its reading holds none; None where too little would be left, or where what is left is itself an order.
         spans: Where they stand in the caller's text.
-        quoted: Attacks that the passage quotes to speak about them: flagged, and read.
     """
 
     passage: Passage | None
     spans: tuple[Span, ...]
-    quoted: tuple[Span, ...] = ()
 
 
 class Cut(NamedTuple):
@@ -174,12 +172,10 @@ class Cut(NamedTuple):
     Attributes:
         spans: One, or none where the injection has no place of its own in the text.
         quoted: Whether it is a quotation.
-        about_attacks: Whether it is one in a text that speaks of attacks.
     """
 
     spans: tuple[Span, ...]
     quoted: bool = False
-    about_attacks: bool = False
 
 
 def cut_of(passage: Passage, worst: Injection) -> Cut:
@@ -205,8 +201,7 @@ def cut_of(passage: Passage, worst: Injection) -> Cut:
         start, end = under_voice(text, start, end)
     else:
         start, end = around(text, start, end)
-    about_attacks = quotation is not None and speaks_of_attacks(text, *quotation)
-    return Cut((Span(start, end, probability, reason, name),), quotation is not None, about_attacks)
+    return Cut((Span(start, end, probability, reason, name),), quotation is not None)
 
 
 def injection_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
@@ -232,26 +227,22 @@ def without_injections(
             values of a tool's result, of which any length is worth something.
     """
     whole, spans = passage, hidden_spans(passage, worst.probability)
-    quoted, strong = tuple[Span, ...](), bool(spans)
+    strong = bool(spans)
     if spans:
         passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)
     for _ in range(MAX_CUTS):
         if worst.probability <= (RESIDUE if strong else threshold):
-            passage = without(whole, merge_spans([*spans, *quoted]))
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
-            fine = not spans or _worth_keeping(whole, without(whole, spans), min_words if strong else None)
+            fine = not spans or _worth_keeping(whole, passage, min_words if strong else None)
             fine = fine and (yield from detector.probabilities(read)).max() <= (RESIDUE if strong else threshold)
-            return WithoutInjections(without(whole, spans) if fine else None, spans, quoted)
+            return WithoutInjections(passage if fine else None, spans)
         found = cut_of(passage, worst)
-        if found.about_attacks:
-            quoted = merge_spans([*quoted, *found.spans])
-        else:
-            spans = merge_spans([*spans, *found.spans])
-            strong = strong or (not found.quoted and worst.probability >= STRONG)
-        passage = without(whole, merge_spans([*spans, *quoted]))
+        spans = merge_spans([*spans, *found.spans])
+        strong = strong or (not found.quoted and worst.probability >= STRONG)
+        passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)
-    return WithoutInjections(None, spans, quoted)
+    return WithoutInjections(None, spans)
 
 
 def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
@@ -313,8 +304,7 @@ def injections_in(
     Args:
         passages: All of a question.
         policy: `redact` cuts injections, and what is under their voice, out of passages whose rest says something and
-            is harmless, drops the others, and flags attacks that a passage quotes to speak about them; `drop` drops
-            all, `flag` none.
+            is harmless, and drops the others; `drop` drops all, `flag` none.
         detector: What judges.
         threshold: The probability from which something is an injection.
     """
@@ -325,12 +315,11 @@ def injections_in(
         worst = yield from detector.worst(passages[i].reading)
         quotes[i] = worst.quote
         if policy == "redact":
-            rest, cut, quoted = yield from without_injections(passages[i], worst, detector, threshold)
-            left[i], spans[i] = rest, (*cut, *_flagged(quoted if rest is not None else ()))
+            left[i], spans[i] = yield from without_injections(passages[i], worst, detector, threshold)
         else:
             left[i], spans[i] = None, injection_spans(passages[i], worst)
         if policy == "flag":
-            left[i], spans[i] = passages[i], _flagged(spans[i])
+            left[i], spans[i] = passages[i], tuple(replace(span, flagged=True) for span in spans[i])
     return Injections(
         policy,
         probability,
@@ -340,10 +329,6 @@ def injections_in(
         spans,
         _unsupported_notes(passages, detector),
     )
-
-
-def _flagged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    return tuple(replace(span, flagged=True) for span in spans)
 
 
 def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from itertools import islice
 from unpoison.text.alignment import Region
 from unpoison.text.sentences import around
 
-__all__ = ["is_payload", "quotation_around", "speaks_of_attacks", "under_voice"]
+__all__ = ["is_payload", "quotation_around", "under_voice"]
 
 MAX_LEAD_CHARS = 160
 """Characters before an order in its sentence that go with it: "Dear reader, please ...". A longer lead stays."""
@@ -26,9 +26,6 @@ MAX_ANSWER_WORDS = 8
 
 MAX_QUOTE_CHARS = 400
 """Characters of a quotation in which an order is looked for."""
-
-SPOKEN_OF_CHARS = 300
-"""Characters around a quotation that say what it is quoted for."""
 
 MIN_LOG_LINES = 8
 """A text of so many lines, of which few go on in the next one, is a list of lines."""
@@ -58,12 +55,6 @@ _QUOTES = re.compile(
     r"\"[^\"\n]{1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
     r"\u300c[^\u300d]{1,400}\u300d|(?<!\w)'[^'\n]{4,400}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{4,400}\u2019(?!\w)|`[^`\n]{1,400}`|```.{1,400}?```",
     re.DOTALL,
-)
-_ATTACK = re.compile(
-    r"(?i)(?<!\w)(?:(?:prompt|indirect|code) injections?|jailbreak\w{0,5}|attack(?:s|er|ers|ed|ing)?|adversar\w{2,8}|"
-    r"malicious\w{0,2}|exploit\w{0,5}|payloads?|red[- ]team\w{0,4}|injected|poison\w{0,4}|vulnerab\w{2,9}|phishing|"
-    r"evad(?:e|es|ed|ing)|phrases? (?:such as|like)|"
-    r"angriff\w{0,3}|angreifer\w{0,2}|ataques?|attaques?|attacchi?|\u0430\u0442\u0430\u043a\w{0,3})(?!\w)|\u653b\u51fb|\u653b\u6483|\uacf5\uaca9"
 )
 
 
@@ -146,9 +137,3 @@ def quotation_around(text: str, start: int, end: int) -> Region | None:
         if match.start() <= start and end <= match.end() and match.end() - match.start() < len(text.strip()):
             return match.span()
     return None
-
-
-def speaks_of_attacks(text: str, start: int, end: int) -> bool:
-    """Whether what stands around a quotation, without it, is about attacks. O(1) time."""
-    before, after = text[max(0, start - SPOKEN_OF_CHARS) : start], text[end : end + SPOKEN_OF_CHARS]
-    return bool(_ATTACK.search(before) or _ATTACK.search(after))
