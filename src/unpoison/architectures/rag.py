@@ -206,6 +206,9 @@ class _Candidates:
 class _Best(Defense):
     """A defense, and of what it keeps only the best `k`."""
 
+    defense: Defense
+    k: int
+
     def __init__(self, defense: Defense, k: int) -> None:
         if defense.answers_itself:
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")

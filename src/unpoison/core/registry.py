@@ -227,7 +227,7 @@ def parameters(target: Any) -> dict[str, inspect.Parameter]:
     What a class takes as `**rest` it passes on to the class that it derives from: of that class's arguments those that
     `Unpack[TypedDict]` names, or else all.
     """
-    hints = _hints(target.__init__ if isinstance(target, type) else target)
+    hints = _hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
     own: dict[str, inspect.Parameter] = {}
     passed_on: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(target).parameters.items():

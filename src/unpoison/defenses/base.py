@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from unpoison.screener.streaming import Event
     from unpoison.sources.sources import Sources, SourcesOption
 
-__all__ = ["EQUAL", "AnsweringDefense", "Defense", "ShellOptions", "make_answer", "note_unfinished"]
+__all__ = ["EQUAL", "AnsweringDefense", "Defense", "ScreeningOptions", "ShellOptions", "make_answer", "note_unfinished"]
 
 
 EQUAL = Reason.of("copies.all_equal")
@@ -50,7 +50,6 @@ class ShellOptions(TypedDict, total=False):
     A constructor takes them as `**shell: Unpack[ShellOptions]` and passes them on; option strings find them there.
 
     Attributes:
-        generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
             cuts it and what follows in its block, and drops what has no harmless rest, `drop`, `flag` only says so,
@@ -63,13 +62,22 @@ class ShellOptions(TypedDict, total=False):
         limits: Bounds on the model calls.
     """
 
-    generator: Generator | GeneratorFunction | str | None
     trust_embeddings: bool
     prompt_injection: Action
     prompt_injection_threshold: float
     injection_model: InjectionClassifier | str | None
     sources: SourcesOption | str
     limits: Limits | None
+
+
+class ScreeningOptions(ShellOptions, total=False):
+    """The same for a defense that does not name its generator, since only the plain answer needs one.
+
+    Attributes:
+        generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
+    """
+
+    generator: Generator | GeneratorFunction | str | None
 
 
 class Defense(ABC):

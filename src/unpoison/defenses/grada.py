@@ -24,7 +24,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
-from unpoison.defenses.base import Defense, ShellOptions
+from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.protocols import CrossEncoder, Encoder
 from unpoison.models.requests import Flow, compare
@@ -67,7 +67,7 @@ class Grada(Defense):
         cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a
             list-aware one. Its scores are used as they are, negative ones as 0.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -91,7 +91,7 @@ class Grada(Defense):
         merge: float | None = None,
         encoder: Encoder | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         super().__init__(
             encoder=encoder or "lexical",

@@ -16,7 +16,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
-from unpoison.defenses.base import Defense, ShellOptions
+from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.errors import InputError
 from unpoison.models.protocols import LogProbabilities
 from unpoison.models.requests import Flow, likelihood
@@ -34,7 +34,7 @@ class Perplexity(Defense):
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -53,7 +53,7 @@ class Perplexity(Defense):
         window: int | None = None,
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         super().__init__(language_model=language_model, **shell)
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)

@@ -24,7 +24,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
-from unpoison.defenses.base import EQUAL, Defense, ShellOptions
+from unpoison.defenses.base import EQUAL, Defense, ScreeningOptions
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
@@ -62,7 +62,7 @@ class RagDefender(Defense):
         keep_at_least: Never keep fewer than this many passages.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -83,7 +83,7 @@ class RagDefender(Defense):
         mode: Literal["paper", "reference"] = "paper",
         keep_at_least: int = 0,
         encoder: Encoder | str | None = None,
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         super().__init__(encoder=encoder or "lexical", **shell)
         self.hops = among("hops", hops, ("single", "multi"))
@@ -118,7 +118,8 @@ class RagDefender(Defense):
         With one suspect the best pair ties by construction: the better-ranked passage goes, as in both references. In a
         single injection it usually is the poison.
         """
-        return best_first(frequency)[: group.estimate].tolist()
+        order: list[int] = best_first(frequency)[: group.estimate].tolist()
+        return order
 
     def _spare_reason(self, vectors: Vectors) -> Reason | None:
         """Why nothing can be told apart, if so."""

@@ -13,7 +13,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
-from unpoison.defenses.base import Defense, ShellOptions
+from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.models.classifiers import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder
@@ -33,7 +33,7 @@ class Rerank(Defense):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -53,7 +53,7 @@ class Rerank(Defense):
         *,
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
@@ -94,7 +94,7 @@ class Hlatr(Rerank):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -114,7 +114,7 @@ class Hlatr(Rerank):
         head: str | None = None,
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
         super().__init__(keep=keep, cross_encoder=scorer, **shell)

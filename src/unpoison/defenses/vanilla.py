@@ -9,7 +9,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
-from unpoison.defenses.base import Defense, ShellOptions, make_answer
+from unpoison.defenses.base import Defense, ScreeningOptions, make_answer
 from unpoison.models.prompts import answer_alone_prompt
 from unpoison.models.requests import Flow, generate
 from unpoison.utils.checks import at_least
@@ -23,7 +23,7 @@ class Vanilla(Defense):
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
     """
 
     name = "vanilla"
@@ -32,7 +32,7 @@ class Vanilla(Defense):
     source = "every paper's baseline"
     client_options = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
-    def __init__(self, keep: int | None = None, **shell: Unpack[ShellOptions]) -> None:
+    def __init__(self, keep: int | None = None, **shell: Unpack[ScreeningOptions]) -> None:
         super().__init__(**shell)
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
@@ -58,7 +58,7 @@ class Vanilla(Defense):
 class NoRag(Defense):
     """Trust nothing: the model answers from memory.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    As every defense it also takes the options of the shell (`ScreeningOptions`).
     """
 
     name = "no-rag"

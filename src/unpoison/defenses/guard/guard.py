@@ -27,7 +27,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
-from unpoison.defenses.base import Defense, ShellOptions
+from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.defenses.claims import (
     MAX_READ,
     SHARE,
@@ -70,9 +70,9 @@ def _check_names(guard: type, shell: Mapping[str, object]) -> None:
     Raises:
         OptionError: One has none.
     """
-    known = [*inspect.signature(guard).parameters, *ShellOptions.__annotations__]
+    known = [*inspect.signature(guard).parameters, *ScreeningOptions.__annotations__]
     for name in shell:
-        if name not in ShellOptions.__annotations__:
+        if name not in ScreeningOptions.__annotations__:
             options = ", ".join(sorted({*known} - {"shell"}))
             raise OptionError(f"Guard has no option {name!r}; {nearest(name, known)}it has: {options}")
 
@@ -144,7 +144,7 @@ class Guard(Defense):
     consult: Literal["ambiguous", "always", "never"] = "ambiguous"
     independent: bool = False
 
-    def __init__(
+    def __init__(  # type: ignore[misc]  # its own default of an option of the shell
         self,
         *,
         damage: float = 0.02,
@@ -160,7 +160,7 @@ class Guard(Defense):
         on_dispute: Literal["show", "majority", "abstain"] = "show",
         allow: Sequence[str] = (),
         mode: Literal["enforce", "monitor"] = "enforce",
-        **shell: Unpack[ShellOptions],
+        **shell: Unpack[ScreeningOptions],
     ) -> None:
         _check_names(type(self), shell)
         if among("mode", mode, ("enforce", "monitor")) == "monitor":
