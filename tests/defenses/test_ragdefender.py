@@ -121,7 +121,7 @@ def test_options_out_of_range_are_refused() -> None:
         {"stages": "2"},
     ):
         with pytest.raises(OptionError, match=next(iter(options))):
-            RagDefender(**options)  # type: ignore[arg-type]
+            RagDefenderAblation(**options)  # type: ignore[arg-type]
 
 
 def test_the_bound_on_terms() -> None:
@@ -227,4 +227,4 @@ def test_dbscan_does_not_drop_everything() -> None:
     assert set(strict.evidence["clusters"].tolist()) == {-1}
     for options in ({"eps": -1}, {"min_samples": 0}):
         with pytest.raises(OptionError, match=next(iter(options))):
-            RagDefender(**options)
+            RagDefenderAblation(**options)

@@ -29,9 +29,9 @@ SILENT = ScriptedGenerator(lambda prompt: "I don't know")
 PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     # GRADA, Section 4.1: M = 10 passages to n = 5, penalty 0.4, damping 0.85.
     ("grada", {}, {"variant": "hrsim", "alpha": 0.4, "damping": 0.85, "keep": 5, "start": "uniform",
-                   "statistics": "single", "merge": None}),
+                   "merge": None}),
     # RAGDefender, Section 5.1 and Appendix: m = 5 terms, exponent p = 2, Ward linkage.
-    ("ragdefender", {}, {"terms": 5, "exponent": 2.0, "linkage": "ward", "clustering": "agglomerative",
+    ("ragdefender-ablation", {}, {"terms": 5, "exponent": 2.0, "linkage": "ward", "clustering": "agglomerative",
                          "rule": "reference", "hops": "single", "eps": 0.5, "min_samples": 5, "keep_at_least": 0}),
     # TrustRAG, implementation details: cosine 0.85 and ROUGE-L 0.25; its released code has 0.88.
     ("trustrag", {}, {"threshold": 0.85, "overlap": 0.25, "stages": 2}),

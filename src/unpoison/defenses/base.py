@@ -197,7 +197,7 @@ class Defense(ABC):
         return self.sources.notes if self.sources is not None else ()
 
     def all_kept(
-        self, query: Query, passages: tuple[Passage, ...], reasons: Reason | Sequence[Reason], *notes: str
+        self, query: Query, passages: tuple[Passage, ...], reasons: str | Sequence[str], *notes: str
     ) -> Screening:
         """A screening that drops nothing, for one reason or for one of each passage."""
         k = len(passages)
@@ -207,7 +207,7 @@ class Defense(ABC):
             passages,
             kept=range(k),
             scores=[0.0] * k,
-            reasons=[reasons] * k if isinstance(reasons, Reason) else reasons,
+            reasons=[reasons] * k if isinstance(reasons, str) else reasons,
             evidence=Evidence(notes=notes),
         )
 
