@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison.batch import Progress, Screener, run
 from unpoison.batch import runner as runner_module
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, WorkerError
+from unpoison.errors import InputError, ModelError
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -190,21 +189,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-@LINUX
-def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
-    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(700)]), tmp_path / "out.jsonl"
-
-    def kill(step: Progress) -> None:
-        for child in children_of(os.getpid()):
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                os.kill(child, signal.SIGKILL)
-
-    with pytest.raises(WorkerError, match="what is finished is kept"):
-        run(str(source), str(output), Screener("grada"), workers=2, progress=kill)
-    assert list(output.with_name("out.jsonl.parts").glob("*.part"))
-    assert not output.exists()
 
 
 def test_control_c_ends_with_130_and_without_a_traceback(tmp_path: Path):

@@ -313,6 +313,8 @@ def injections_in(
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
     for i in np.flatnonzero(probability > threshold).tolist():
         worst = yield from detector.worst(passages[i].reading)
+        if worst.probability < STRONG and passages[i].reading[worst.start : worst.end].rstrip().endswith("?"):
+            continue  # a question orders nothing, and other checks ask whether a passage repeats the user's
         quotes[i] = worst.quote
         if policy == "redact":
             left[i], spans[i] = yield from without_injections(passages[i], worst, detector, threshold)
