@@ -64,7 +64,7 @@ def make(name: str, **more: Any) -> Defense:
         "cross_encoder": FakeCrossEncoder(lambda query, text: float(len(set(query) & set(text)))),
     }
     spec = "perplexity:threshold=40" if name == "perplexity" else name
-    accepted = target.__init__.__annotations__
+    accepted = registry.parameters(target)
     return registry.create("defenses", spec, **{key: model for key, model in models.items() if key in accepted}, **more)
 
 

@@ -114,7 +114,6 @@ def test_the_corpus_is_an_attack_that_is_mostly_stopped() -> None:
         if not (verdict := SCREENINGS["guard", name].verdicts[3]).kept or verdict.reason.code == "prompt_injection.cut"
     ]
     assert len(stopped) >= 10
-    assert any(SCREENINGS["guard:action=redact", name].redacted_indices for name in ROWS)
     assert 3 in SCREENINGS["guard", "not ASCII, not planted"].kept_indices
 
 

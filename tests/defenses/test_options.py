@@ -37,7 +37,7 @@ def test_option_strings_find_them() -> None:
     described = {option.name: option.described for option in registry.options(Grada)}
     assert described["prompt_injection"] == "prompt_injection=keep (drop | redact | flag | keep)"
     assert "limits" not in described
-    with pytest.raises(OptionError, match="it has: keep, generator, trust_embeddings"):
+    with pytest.raises(OptionError, match="it has: keep, trust_embeddings"):
         load_defense("vanilla:kept=2")
 
 

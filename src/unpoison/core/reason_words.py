@@ -373,10 +373,6 @@ TOOLS = {
     "tool.split": Words(
         "a prompt injection spread over several texts", "spreads a prompt injection over several texts"
     ),
-    "tool.schema": Words(
-        "without its prompt injection it would not be valid against the tool's output schema",
-        "holds a prompt injection that cannot be taken out of it",
-    ),
     "tool.too_much": Words("{what}", "is too large to be looked into"),
     "tool.failed": Words("its screening failed: {kind}", "could not be screened"),
     "tool.source": Words("its source is blocked", "comes from a blocked source"),
@@ -397,12 +393,6 @@ MEMORIES = {
         "orders the agent to remember something or to act on it from now on, and its source is not known",
         "tells the agent what to do later",
     ),
-    "memory.parent": Words("was made from a memory that is set aside", "was made from a memory that is set aside"),
-    "memory.outranked": Words(
-        "a more trusted memory says otherwise: {other}", "is contradicted by a more trusted memory"
-    ),
-    "memory.set_aside": Words("somebody set it aside", "was set aside"),
-    "memory.rolled_back": Words("it was rolled back", "was rolled back"),
 }
 """What is said of a memory."""
 

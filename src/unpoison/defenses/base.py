@@ -66,7 +66,7 @@ class ShellOptions(TypedDict, total=False):
     prompt_injection: Action
     prompt_injection_threshold: float
     injection_model: InjectionClassifier | str | None
-    sources: SourcesOption | str
+    sources: SourcesOption | str | None
     limits: Limits | None
 
 
@@ -122,9 +122,14 @@ class Defense(ABC):
         prompt_injection: Action = "keep",
         prompt_injection_threshold: float = 0.1,
         injection_model: InjectionClassifier | str | None = None,
-        sources: SourcesOption = None,
+        sources: SourcesOption | str | None = None,
         limits: Limits | None = None,
     ) -> None:
+        self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
+        self.prompt_injection: Action = among("prompt_injection", prompt_injection, ACTIONS)
+        self.prompt_injection_threshold = within(
+            "prompt_injection_threshold", prompt_injection_threshold, 0, 1, open_end=True
+        )
         from unpoison.models.loading import load_models
         from unpoison.runtime.limits import Limits
 
@@ -139,11 +144,6 @@ class Defense(ABC):
         )
         self.sources = _sources_of(sources)
         self.limits = limits or Limits()
-        self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
-        self.prompt_injection: Action = among("prompt_injection", prompt_injection, ACTIONS)
-        self.prompt_injection_threshold = within(
-            "prompt_injection_threshold", prompt_injection_threshold, 0, 1, open_end=True
-        )
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -200,7 +200,8 @@ def cut_of(passage: Passage, worst: Injection) -> Cut:
     elif worst.probability >= STRONG:
         start, end = under_voice(text, start, end)
     else:
-        start, end = around(text, start, end)
+        sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
+        return Cut(merge_spans(spans_of(passage, [sentences_of])))
     return Cut((Span(start, end, probability, reason, name),), quotation is not None)
 
 

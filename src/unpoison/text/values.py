@@ -128,10 +128,13 @@ class Wanted(NamedTuple):
     unit: str = ""
 
 
-@lru_cache(maxsize=4096)
 def values(text: str) -> tuple[Value, ...]:
     """The values of a text, in order and without overlap: the more special kind first."""
-    text = text[:MAX_CHARS]
+    return _values(text[:MAX_CHARS])
+
+
+@lru_cache(maxsize=4096)
+def _values(text: str) -> tuple[Value, ...]:
     found: list[Value] = []
     taken = bytearray(len(text))
     for kind, pattern in _PATTERNS:
@@ -201,10 +204,14 @@ _ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
 )  # fmt: skip
 
 
-@lru_cache(maxsize=256)
 def wanted(question: str) -> Wanted:
     """The kind of value that a question asks for."""
-    asked = question[:MAX_QUESTION_CHARS].lower()
+    return _wanted(question[:MAX_QUESTION_CHARS])
+
+
+@lru_cache(maxsize=256)
+def _wanted(question: str) -> Wanted:
+    asked = question.lower()
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := _unit(counted["unit"])):
         return Wanted("duration", unit)
