@@ -109,11 +109,11 @@ print(sorted((key, belief.answer) for key, belief in store.items()))
 
 
 class TestFiles:
-    @pytest.mark.parametrize("content", [b"not a database", b"\0" * 5000, b"SQLite format 3\0" + b"x" * 5000])
+    @pytest.mark.parametrize("content", [b"", b"not a database", b"\0" * 5000, b"SQLite format 3\0" + b"x" * 5000])
     def test_what_is_no_database_is_refused_and_left_alone(self, tmp_path, content):
         path = tmp_path / "beliefs.db"
         path.write_bytes(content)
-        with pytest.raises((InputError, StoreError), match=r"damaged|cannot be used"):
+        with pytest.raises((InputError, StoreError), match=r"damaged|cannot be used|has 0 bytes"):
             SqliteBeliefs(path)
         assert path.read_bytes() == content
 

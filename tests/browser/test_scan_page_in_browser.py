@@ -22,7 +22,7 @@ def test_decisions_are_made_by_keys_and_exported(tmp_path: Path) -> None:
     path.write_text(page(scan([*honest(15), *planted()]), "documents"), encoding="utf-8")
     (tmp_path / "profile").mkdir()
     with opened(browser, path.as_uri(), tmp_path / "profile") as tab:
-        first = tab.evaluate("document.querySelector('article').dataset.id")
+        first = tab.evaluate("idOf(document.querySelector('article'))")
         key = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
         tab.evaluate("document.querySelector('article').focus()")
         tab.evaluate(key % "q")

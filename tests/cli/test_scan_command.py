@@ -60,7 +60,7 @@ def test_sarif_page_table_and_alert(run: Run, documents: Path, tmp_path: Path) -
     assert {one["partialFingerprints"]["unpoisonDocument/v1"] for one in results} == BAD
     regions = [place["physicalLocation"].get("region") for one in results for place in one["locations"]]
     assert all(region["charLength"] > 0 for region in regions)
-    assert 'data-id="bad-0"' in (tmp_path / "s.html").read_text()
+    assert 'data-id="&#34;bad-0&#34;"' in (tmp_path / "s.html").read_text()
 
 
 def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:

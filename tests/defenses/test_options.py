@@ -59,6 +59,16 @@ def test_a_defense_of_somebody_elses_has_them_too() -> None:
     assert list(registry.parameters(Own)) == ["least", *ShellOptions.__annotations__]
 
 
-def test_an_unknown_argument_is_refused() -> None:
-    with pytest.raises(TypeError, match="colour"):
-        Grada(colour="red")  # type: ignore[call-arg]
+@pytest.mark.parametrize(
+    ("defense", "name", "meant"),
+    [(Grada, "alhpa", "alpha"), (Guard, "genrator", "generator"), (Vanilla, "promt_injection", "prompt_injection")],
+)
+def test_a_name_that_no_option_has_is_answered_with_the_one_that_was_meant(
+    defense: type[Defense], name: str, meant: str
+) -> None:
+    class Own(defense):  # type: ignore[misc, valid-type]
+        name = "own"
+
+    for kind in (defense, Own):
+        with pytest.raises(OptionError, match=f"{kind.__name__} has no option '{name}'; did you mean '{meant}'"):
+            kind(**{name: 1})

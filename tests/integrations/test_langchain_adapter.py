@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
+from langchain_core.embeddings import FakeEmbeddings
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from integrations.frameworks import QUERY, TEXTS, DropsStadium
 from unpoison import Radar
@@ -165,3 +167,10 @@ def test_traces_show_the_screening() -> None:
     retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=compressor)
     retriever.invoke(QUERY, config={"callbacks": [Handler()]})
     assert names == [("screen", False), ("screen", False), ("screen", True)]
+
+
+def test_a_store_is_told_to_become_a_retriever():
+    store = InMemoryVectorStore(FakeEmbeddings(size=3))
+    with pytest.raises(OptionError, match=r"call \.as_retriever\(\) on it"):
+        ScreenedRetriever(retriever=store)
+    assert ScreenedRetriever(retriever=store.as_retriever()).invoke("a question") == []

@@ -7,7 +7,9 @@ the templates do with their values is read from all of them here.
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
@@ -125,6 +127,10 @@ def test_scans() -> None:
     names = ["id", "reason", "neighbour", "source", "author", "note", "collection"]
     check(text, names)
     assert "text-field" in Page(text).words.replace(" ", "")
+    steering = "a\x1b[31m\x9bb\u202e"
+    text = page_of_scan(Scan((replace(finding, id=steering),), 1, ()), "collection")
+    assert set("\x1b\x9b\u202e").isdisjoint(text)
+    assert json.dumps(steering) in Page(text).words
 
 
 def test_audits() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from unpoison.errors import InputError
 from unpoison.io.journal import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog, parts_of
@@ -144,3 +145,8 @@ def test_a_line_that_a_killed_process_cut_swallows_no_other(tmp_path: Path) -> N
     with AuditLog(path, texts="keep") as log:
         log.record(screening("after"))
     assert json.loads(path.read_text().splitlines()[1])["query"] == "after"
+
+
+def test_a_folder_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give a file in a folder that exists"):
+        AuditLog(tmp_path / "none" / "audit.jsonl")

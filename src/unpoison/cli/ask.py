@@ -128,6 +128,7 @@ def ask(
         make_encoder,
         outcomes,
         say,
+        status_of_sources,
         track_progress,
     )
     from unpoison.cli.display import Accounts, show, show_answer
@@ -196,7 +197,7 @@ def ask(
     if calls:
         say(accounts.summary())
     say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
-    raise typer.Exit(counts.exit_code)
+    raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 
 
 def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:

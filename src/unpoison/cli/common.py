@@ -33,6 +33,7 @@ __all__ = [
     "progress",
     "row_progress",
     "say",
+    "status_of_sources",
     "track_progress",
 ]
 
@@ -52,6 +53,14 @@ def learn_sources(defense: Defense, wanted: bool) -> None:
     if wanted and defense.sources is None:
         raise OptionError("--learn writes into the history of --sources; give that file as well")
     defense.learn = wanted
+
+
+def status_of_sources(defense: Defense, status: int) -> int:
+    """The exit status, not 0 where the history of sources could not be used to the end; that is said as a warning."""
+    notes = () if defense.sources is None else defense.sources.notes
+    for note in notes:
+        say(f"warning: {note}")
+    return status or int(bool(notes))
 
 
 @dataclass(frozen=True, slots=True)

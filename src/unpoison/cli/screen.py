@@ -98,7 +98,15 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.batch import Screener
-    from unpoison.cli.common import RowCounts, learn_sources, make_encoder, outcomes, say, track_progress
+    from unpoison.cli.common import (
+        RowCounts,
+        learn_sources,
+        make_encoder,
+        outcomes,
+        say,
+        status_of_sources,
+        track_progress,
+    )
     from unpoison.cli.display import screening_table, show
     from unpoison.defenses.loading import load_defense
     from unpoison.errors import OptionError
@@ -160,7 +168,7 @@ def screen(
         html.write_text(page(drawn, remark), encoding="utf-8")
         say(f"wrote {html}. {remark}")
     say(counts.summary("screened"))
-    raise typer.Exit(counts.exit_code)
+    raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 
 
 def _screen_parts(

@@ -248,6 +248,7 @@ class _Names(dict[str, Any]):
 
 def _hints(target: Any) -> dict[str, Any]:
     """The annotations of a function or class, resolved."""
+    target = inspect.unwrap(target)
     names = getattr(target, "__globals__", None) or vars(sys.modules[target.__module__])
     return get_type_hints(target, localns=_Names(names))
 

@@ -11,13 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
 
+from unpoison.core import registry
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Evidence
+from unpoison.errors import OptionError, nearest
 from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
@@ -80,6 +83,23 @@ class ScreeningOptions(ShellOptions, total=False):
     generator: Generator | GeneratorFunction | str | None
 
 
+def _refuse_unknown(kind: type[Defense]) -> Any:
+    """The constructor of a class, which says which option was meant by a name that it does not have."""
+    init = kind.__init__
+    names = cache(lambda: frozenset(registry.parameters(kind)))
+
+    @wraps(init)
+    def checked(self: Defense, *arguments: Any, **options: Any) -> None:
+        known = names()
+        for name in options:
+            if name not in known:
+                listed = ", ".join(sorted(known))
+                raise OptionError(f"{kind.__name__} has no option {name!r}; {nearest(name, known)}it has: {listed}")
+        init(self, *arguments, **options)
+
+    return checked
+
+
 class Defense(ABC):
     """A defense answers "which passages do I trust" and, given a generator, "what is the answer in spite of them".
 
@@ -108,6 +128,10 @@ class Defense(ABC):
     client_options: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     mode: str = "paper"
     learn: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__init__ = _refuse_unknown(cls)  # type: ignore[method-assign]
 
     def __init__(
         self,

@@ -16,11 +16,11 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import InputError, clip
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage, readable
 from unpoison.scan.audit_log import AuditLog
 from unpoison.scan.ingest import Ingest
@@ -124,10 +124,21 @@ class ScreenedRetriever(BaseRetriever):
     Attributes:
         retriever: Where the documents come from.
         screening: What decides on them; by default Guard.
+
+    Raises:
+        OptionError: A vector store in the place of a retriever.
     """
 
     retriever: RetrieverLike
-    screening: ScreeningCompressor = Field(default_factory=ScreeningCompressor)
+    screening: ScreeningCompressor
+
+    def __init__(
+        self, retriever: RetrieverLike, screening: ScreeningCompressor | None = None, **framework: Any
+    ) -> None:
+        if callable(getattr(retriever, "as_retriever", None)):
+            raise OptionError(f"retriever must be one, got the store {clip(retriever)}; call .as_retriever() on it")
+        given: dict[str, Any] = {"retriever": retriever, "screening": screening or ScreeningCompressor()}
+        super().__init__(**given, **framework)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         documents = self.retriever.invoke(query, config={"callbacks": run_manager.get_child()})

@@ -91,7 +91,7 @@ class DocumentScreener(Generic[D]):
     Raises:
         UnknownNameError: No such defense.
         OptionError: An option out of its range.
-        OSError: The log cannot be opened.
+        InputError: The log cannot be opened.
     """
 
     def __init__(

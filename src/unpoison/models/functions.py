@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from unpoison.errors import ModelError, clip
+from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Message, Prompt
 from unpoison.types import Reply
 from unpoison.utils.threads import on_thread
@@ -30,11 +30,25 @@ class FunctionGenerator:
         function: Takes messages, `[{"role": "system", "content": ...}, {"role": "user", ...}]`, and returns the text
             or a `Reply`; may be `async def`.
         name: What the account of calls and the cache know it by; None for the function's name.
+
+    Raises:
+        OptionError: The function cannot be called with one argument.
     """
 
     def __init__(self, function: GeneratorFunction, *, name: str | None = None) -> None:
         self.name = name or f"function:{getattr(function, '__name__', type(function).__name__)}"
         self._function = function
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # one that is not written in Python may not say
+            return
+        try:
+            signature.bind([])
+        except TypeError:
+            raise OptionError(
+                f"a generator is called with one argument, the list of messages, and {self.name} takes {signature}; "
+                "write it as def generate(messages)"
+            ) from None
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """What the function returns; only an asynchronous one is stopped at `timeout` seconds.

@@ -6,6 +6,7 @@ The content security policy of a page allows its own style and script by their h
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from datetime import UTC, datetime
 from functools import cache
@@ -68,6 +69,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",
         "exact": exact,
+        "quoted": json.dumps,  # in ASCII, as JSON.parse reads it back: nothing steers who reads the page's source
         "moment": _moment,
         "excerpt": lambda value, limit: excerpt(str(value), limit),
         "thousands": "{:,}".format,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from unpoison import __version__
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import PROMPT_INJECTION
+from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
 from unpoison.io.journal import is_last_line_ended, write_all
 from unpoison.types import Answer, Screening, Verdict
@@ -155,7 +156,7 @@ class AuditLog(Closing):
 
     Raises:
         OptionError: An option out of its range.
-        OSError: The file cannot be written.
+        InputError: The file cannot be opened.
     """
 
     def __init__(
@@ -171,7 +172,13 @@ class AuditLog(Closing):
         self.size = at_least("size", size, 1)
         self.files = at_least("files", files, 1, MAX_PARTS)
         self._lock = Lock()
-        self._open()
+        try:
+            self._open()
+        except OSError as error:
+            raise InputError(
+                f"the audit log {clip(str(path), 200)} cannot be opened ({error.strerror}); give a file in a folder "
+                "that exists and can be written"
+            ) from None
 
     def record(
         self,

@@ -311,7 +311,7 @@ def _load_yaml(path: Path) -> Mapping[Any, Any]:
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
         raise OptionError(f"{name} is no YAML ({line}{problem[:120]}); quote patterns that begin with *") from None
     if value is None:
-        return {}
+        raise OptionError(f"{name} is empty; write keys with values, such as known: [docs.example], or leave it out")
     if not isinstance(value, Mapping):
         raise OptionError(f"{name} must be keys with values, such as known: [docs.example], got {clip(value)}")
     return value

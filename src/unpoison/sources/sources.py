@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
@@ -121,10 +121,21 @@ class Sources:
 
     @classmethod
     def of(cls, value: Sources | Policy | str | Path | Mapping[str, Any] | None) -> Sources | None:
-        """What an option `sources=` was given: as it is, a policy, a history (SQLite), or None for None."""
-        if isinstance(value, (str, Path)) and _is_database(value):
-            return cls(history=value)
-        return value if value is None or isinstance(value, Sources) else cls(value)
+        """What an option `sources=` was given: as it is, a policy, a history (SQLite), or None for None.
+
+        Raises:
+            OptionError: The policy cannot be used, or is neither a file nor a mapping.
+            InputError: The file of a history is damaged, or none.
+            StoreError: It cannot be opened.
+        """
+        if value is None or isinstance(value, Sources):
+            return value
+        if not isinstance(value, (str, Path, Mapping, Policy)):
+            raise OptionError(f"sources must be a file or a mapping such as {{'known': [...]}}, got {clip(value)}")
+        found = cls(history=value) if isinstance(value, (str, Path)) and _is_database(value) else cls(value)
+        if found.history.path is not None:
+            bool(found.history)  # a file that was named is there to be used; what goes wrong later stops nothing
+        return found
 
     def suppose(self, levels: Mapping[str, Level]) -> Sources:
         """The same policy and history, as if these origins stood in other lists; for what-if questions.

@@ -7,8 +7,9 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from threading import RLock
 from typing import Any
 
@@ -79,8 +80,8 @@ def connect(
 ) -> sqlite3.Connection:
     """Open a file, made where there is none, whose statements are each a transaction of their own.
 
-    A killed process leaves every row as it was before or after a write; after a power cut the last writes may be
-    missing, but none is torn.
+    A file appears with its tables in it, so one of 0 bytes has lost what it held. A killed process leaves every row as
+    it was before or after a write; after a power cut the last writes may be missing, but none is torn.
 
     Args:
         path: The file; None for memory.
@@ -91,11 +92,46 @@ def connect(
         kind: What it is, such as "history of sources".
 
     Raises:
-        InputError: The file is a database of something else, or was made by a newer version.
+        InputError: The file is empty, a database of something else, or was made by a newer version.
         sqlite3.Error: It is damaged, or cannot be used.
     """
-    if path is not None:
-        private(path)
+
+    def open_file(here: Path | None) -> sqlite3.Connection:
+        return _open(here, migrations, wait=wait, application=application, name=name, kind=kind)
+
+    if path is not None and not os.path.exists(path):
+        draft = path.with_name(f".{path.name}.{token_hex(8)}")
+        try:
+            private(draft)
+            open_file(draft).close()
+            _name_once(draft, path)
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+    elif path is not None and path.is_file() and not path.stat().st_size:
+        raise InputError(f"{name} has 0 bytes: what the {kind} held is lost; restore it, or delete it to begin anew")
+    return open_file(path)
+
+
+def _name_once(draft: Path, path: Path) -> None:
+    """Give a file its name, unless another process was faster."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:  # the file system has no second names
+        os.replace(draft, path)
+
+
+def _open(
+    path: Path | None,
+    migrations: Sequence[Callable[[sqlite3.Connection], object]],
+    *,
+    wait: float,
+    application: int,
+    name: str,
+    kind: str,
+) -> sqlite3.Connection:
     connection = sqlite3.connect(path or ":memory:", timeout=wait, isolation_level=None, check_same_thread=False)
     try:
         # In this order: whoever made the tables at the same time has set the mark with them.

@@ -12,7 +12,6 @@ reader or a language model. What is kept stays in the retriever's order.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -53,7 +52,7 @@ from unpoison.defenses.guard.sources import (
 from unpoison.defenses.guard.votes import CLAIM, Opinion, ambiguous, answer_by_vote, compare_answers, majority_passage
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
-from unpoison.errors import OptionError, nearest
+from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder, NLIModel
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
@@ -62,19 +61,6 @@ from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, within
 
 __all__ = ["Guard"]
-
-
-def _check_names(guard: type, shell: Mapping[str, object]) -> None:
-    """Refuse arguments that no option has the name of.
-
-    Raises:
-        OptionError: One has none.
-    """
-    known = [*inspect.signature(guard).parameters, *ScreeningOptions.__annotations__]
-    for name in shell:
-        if name not in ScreeningOptions.__annotations__:
-            options = ", ".join(sorted({*known} - {"shell"}))
-            raise OptionError(f"Guard has no option {name!r}; {nearest(name, known)}it has: {options}")
 
 
 Matrix = NDArray[np.float64]
@@ -162,7 +148,6 @@ class Guard(Defense):
         mode: Literal["enforce", "monitor"] = "enforce",
         **shell: Unpack[ScreeningOptions],
     ) -> None:
-        _check_names(type(self), shell)
         if among("mode", mode, ("enforce", "monitor")) == "monitor":
             hidden = prompt_injection = gibberish = crafted = "flag"
         self.mode = mode

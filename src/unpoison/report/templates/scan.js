@@ -1,5 +1,6 @@
 "use strict";
 const articles = [...document.querySelectorAll("article")];
+const idOf = (article) => JSON.parse(article.dataset.id);
 const storage = "unpoison-scan-" + document.body.dataset.scan;
 let decisions = {};
 try { decisions = JSON.parse(localStorage.getItem(storage)) || {}; } catch { decisions = {}; }
@@ -13,7 +14,7 @@ function shown(article) {
 
 function draw() {
   for (const article of articles) {
-    const decision = Object.hasOwn(decisions, article.dataset.id) ? decisions[article.dataset.id] : "";
+    const decision = Object.hasOwn(decisions, idOf(article)) ? decisions[idOf(article)] : "";
     article.dataset.decision = decision;
     for (const choice of article.querySelectorAll("input")) choice.checked = choice.value === decision;
     article.hidden = !shown(article);
@@ -23,14 +24,14 @@ function draw() {
 }
 
 function decide(article, decision) {
-  decisions[article.dataset.id] = decision;
+  decisions[idOf(article)] = decision;
   try { localStorage.setItem(storage, JSON.stringify(decisions)); } catch { /* private windows may keep nothing */ }
   draw();
 }
 
 function exported() {
   const rows = articles.filter((article) => article.dataset.decision)
-    .map((article) => ({ id: article.dataset.id, decision: article.dataset.decision }));
+    .map((article) => ({ id: idOf(article), decision: article.dataset.decision }));
   return JSON.stringify({ format: "unpoison-decisions", version: 1, decisions: rows }, null, 1);
 }
 
