@@ -40,7 +40,7 @@ FLAGS = (*QUIET, "--remote-debugging-pipe")
 LAUNCHER = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds for one step on a busy machine."""
 
 KEYS = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}

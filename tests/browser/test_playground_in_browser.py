@@ -133,8 +133,6 @@ def test_hostile_text_is_shown_and_does_not_run(tab: Tab) -> None:
     paste(tab, row)
     replied(tab)
     assert len(states(tab)) == 5
-    copied = tab.evaluate("document.getElementById('as-row').textContent")
-    assert json.loads(copied) == row
     assert tab.evaluate("document.querySelectorAll('main script, main img').length") == 0
     tab.evaluate(f"document.getElementById('result').innerHTML = {json.dumps(HOSTILE)}")  # if one did get in
     tab.evaluate(
@@ -163,7 +161,6 @@ def test_trust_is_switched_by_keyboard_and_the_answer_changes(tab: Tab) -> None:
     assert states(tab)[5] == "dropped"
     assert tab.evaluate("document.querySelectorAll('.who-says .blocked').length") == 1
     assert tab.evaluate("document.activeElement.id") == courier  # what is drawn anew keeps the focus
-    assert "north-courier.example" in tab.evaluate("document.getElementById('as-python').textContent")
     assert not tab.complaints
 
 
@@ -194,7 +191,7 @@ def test_cards_are_added_and_removed_by_keyboard(tab: Tab) -> None:
 
 def test_problems_are_told_in_a_sentence(window: tuple[Tab, str]) -> None:
     paid, tab = Guard(generator=ScriptedGenerator("San Jose")), window[0]
-    with served({"guard": paid}, key="secret") as url:
+    with served({"guard": paid}, keys="secret") as url:
         reopen(tab, url)
         tab.wait_for("document.getElementById('query').value")
         problem = "document.getElementById('problem').innerText"

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
@@ -63,6 +63,9 @@ PER_ADDRESS = 1024
 
 OTHER_FILES = 128
 """Files and sockets that the process may need for anything else."""
+
+LAST_REQUESTS = 0.2
+"""Seconds after the door is closed in which those who came before send their request."""
 
 BACKLOG = 2048
 """Connections that the system holds until they are accepted."""
@@ -307,6 +310,29 @@ class Draining(uvicorn.Server):
             listening.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
         if self.started and sockets:
             log.info("running on %s", address(sockets[0]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take whoever has connected already, close the door in the same turn, and hear their requests."""
+        waiting = [taken for listening in sockets or () for taken in _accept_all(listening)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for taken in waiting:
+            await loop.connect_accepted_socket(self._connection, taken)
+        await asyncio.sleep(LAST_REQUESTS)
+        await super().shutdown(sockets)
+
+    def _connection(self) -> Connection:
+        return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+
+def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
+    """Those who have connected and wait to be accepted: with the last process that listens they would be reset."""
+    with suppress(OSError):  # there are no more, or another process has closed it
+        while True:
+            taken, _ = listening.accept()
+            taken.setblocking(False)
+            yield taken
 
 
 class _Maker:
