@@ -15,12 +15,11 @@ from haystack import Document, component, default_from_dict, default_to_dict
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip
-from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
-__all__ = ["IngestGate", "Screen"]
+__all__ = ["Screen"]
 
 
 @component
@@ -137,42 +136,3 @@ def _annotate(document: Document, verdict: Mapping[str, Any]) -> Document:
 def _redact(document: Document, text: str) -> Document:
     meta = {name: value for name, value in (document.meta or {}).items() if name != "title"}
     return replace(document, content=text, meta=meta, embedding=None, sparse_embedding=None)
-
-
-@component
-class IngestGate:
-    """Stands before a `DocumentWriter`: what passes goes on as `documents`.
-
-    Args:
-        retriever: Finds the neighbours of new documents in the document store: a component with
-            `run(query, top_k=...)`, such as `InMemoryBM25Retriever`; None judges new documents beside each other alone.
-        threshold: The suspicion from which a document is quarantined, in [0, 1].
-        reject: The suspicion from which it is rejected.
-        neighbours: How many neighbours.
-
-    Raises:
-        OptionError: An option out of its range.
-    """
-
-    def __init__(
-        self, retriever: Any = None, *, threshold: float = 0.5, reject: float = 0.99, neighbours: int = 9
-    ) -> None:
-        def nearest(document: Document) -> list[Document]:
-            if retriever is None or not document.content:
-                return []
-            return list(retriever.run(query=document.content[:2_000], top_k=neighbours)["documents"])
-
-        self._gate: DocumentGate[Document] = DocumentGate(_passage, nearest, Ingest(threshold=threshold, reject=reject))
-
-    @component.output_types(documents=list[Document], quarantined=list[Document], rejected=list[Document])
-    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Sort new documents.
-
-        Returns:
-            `documents` to write, those `quarantined` and those `rejected`; together always exactly the input.
-
-        Raises:
-            InputError: An unusable document.
-        """
-        gated = self._gate.sort_documents(documents)
-        return {"documents": gated.accepted, "quarantined": gated.quarantined, "rejected": gated.rejected}

@@ -15,18 +15,16 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import Runnable, RunnableLambda
-from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage, readable
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.ingest import Ingest
 from unpoison.types import Answer, Passage
 
-__all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
+__all__ = ["ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
 
 
 class ScreeningCompressor(BaseDocumentCompressor):
@@ -221,30 +219,3 @@ def _answer_fields(answer: Answer, documents: Sequence[Document]) -> dict[str, A
         "documents": readable(answer.screening, documents, _redact),
         "calls": answer.calls,
     }
-
-
-class GuardedVectorStore:
-    """Writes documents into a LangChain vector store when they pass the gate.
-
-    Args:
-        store: Any vector store.
-        ingest: How documents are judged; by default beside their neighbours in the store.
-        neighbours: How many of these.
-    """
-
-    def __init__(self, store: VectorStore, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
-        self.store = store
-        self._gate: DocumentGate[Document] = DocumentGate(
-            _passage, lambda document: store.similarity_search(document.page_content, neighbours), ingest
-        )
-
-    def add_documents(self, documents: Sequence[Document], **options: Any) -> GateResult[Document]:
-        """Write the accepted documents, the objects that they are, and say what became of all.
-
-        Raises:
-            InputError: An unusable document.
-        """
-        gated = self._gate.sort_documents(documents)
-        if gated.accepted:
-            self.store.add_documents(gated.accepted, **options)
-        return gated

@@ -7,22 +7,21 @@ from unpoison.utils.extras import require
 
 require("llama_index.core", "the LlamaIndex integration")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
-from unpoison.integrations.screener import DocumentGate, DocumentScreener, Exempt, GateResult, Mode, passage
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
-__all__ = ["GuardedIndex", "ScreeningPostprocessor"]
+__all__ = ["ScreeningPostprocessor"]
 
 
 class ScreeningPostprocessor(BaseNodePostprocessor):
@@ -147,35 +146,3 @@ def _redact(scored: NodeWithScore, text: str) -> NodeWithScore:
             excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
         )
     return scored.model_copy(update={"node": cut})
-
-
-class GuardedIndex:
-    """Writes nodes into a LlamaIndex index when they pass the gate.
-
-    Args:
-        index: Any index with `as_retriever` and `insert_nodes`.
-        ingest: How nodes are judged; by default beside their neighbours in the index.
-        neighbours: How many of these.
-    """
-
-    def __init__(self, index: Any, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
-        self.index = index
-        retriever = index.as_retriever(similarity_top_k=neighbours)
-
-        def nearest(node: BaseNode) -> list[BaseNode]:
-            return [scored.node for scored in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
-
-        self._gate: DocumentGate[BaseNode] = DocumentGate(
-            lambda node: _passage(NodeWithScore(node=node)), nearest, ingest
-        )
-
-    def insert_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> GateResult[BaseNode]:
-        """Write the accepted nodes, the objects that they are, and say what became of all.
-
-        Raises:
-            InputError: An unusable node.
-        """
-        gated = self._gate.sort_documents(nodes)
-        if gated.accepted:
-            self.index.insert_nodes(gated.accepted, **options)
-        return gated

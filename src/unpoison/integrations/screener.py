@@ -1,6 +1,6 @@
 """What the adapters share: a framework's documents in, the trusted ones out, and the same five options everywhere.
 
-`DocumentScreener` stands between a retriever and the model, `DocumentGate` in front of a store.
+`DocumentScreener` stands between a retriever and the model.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.documents import Document
-from unpoison.scan.ingest import Decision, Ingest
 from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import metadata_of, source_in
@@ -28,10 +26,8 @@ from unpoison.utils.checks import among
 
 __all__ = [
     "Delivery",
-    "DocumentGate",
     "DocumentScreener",
     "Exempt",
-    "GateResult",
     "Mode",
     "keep_exempt",
     "passage",
@@ -286,66 +282,3 @@ def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
 def _string(details: Mapping[Any, Any], name: str) -> str | None:
     value = details.get(name)
     return value if isinstance(value, str) else None
-
-
-@dataclass(frozen=True, slots=True)
-class GateResult(Generic[D]):
-    """A framework's documents, sorted, each the object that it was.
-
-    Attributes:
-        accepted, quarantined, rejected: In the order given.
-        decisions: One for each document, in the order given.
-    """
-
-    accepted: list[D]
-    quarantined: list[D]
-    rejected: list[D]
-    decisions: tuple[Decision, ...]
-
-
-class DocumentGate(Generic[D]):
-    """Judges a framework's documents before they are written.
-
-    Args:
-        reading: Makes a passage of a document.
-        nearest: The documents of the framework's store that are nearest to a document, as the framework has them.
-        ingest: How they are judged; its own store, if it has one, is asked too.
-    """
-
-    def __init__(
-        self, reading: Callable[[D], Passage], nearest: Callable[[D], Sequence[D]], ingest: Ingest | None = None
-    ) -> None:
-        self._reading, self._nearest, self.ingest = reading, nearest, ingest or Ingest()
-
-    def sort_documents(self, documents: Sequence[D]) -> GateResult[D]:
-        """Accept, quarantine or reject each; nothing is written.
-
-        Raises:
-            InputError: An unusable document.
-        """
-        beside = [self._document(near) for document in documents for near in self._nearest(document)]
-        new = [self._document(document) for document in documents]
-        decisions = self.ingest.check(new, beside=_once(beside)).decisions
-        sorted_documents: dict[str, list[Any]] = {"accept": [], "quarantine": [], "reject": []}
-        for document, decision in zip(documents, decisions, strict=True):
-            sorted_documents[decision.decision].append(document)
-        logger.info(
-            "unpoison ingest: %d accepted, %d quarantined, %d rejected",
-            *(len(sorted_documents[name]) for name in ("accept", "quarantine", "reject")),
-        )
-        return GateResult(
-            sorted_documents["accept"], sorted_documents["quarantine"], sorted_documents["reject"], decisions
-        )
-
-    def _document(self, document: D) -> Document:
-        passage = self._reading(document)
-        metadata = getattr(document, "metadata", None) or getattr(document, "meta", None) or {}
-        fields = {
-            name: value for name, value in dict(metadata).items() if name not in ("text", "content", "page_content")
-        }
-        named = {name: getattr(passage, name) for name in ("text", "id", "title", "source", "embedding")}
-        return Document.of({"metadata": fields, **{name: value for name, value in named.items() if value is not None}})
-
-
-def _once(documents: Sequence[Document]) -> list[Document]:
-    return list({(document.id, document.passage.text): document for document in documents}.values())
