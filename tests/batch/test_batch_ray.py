@@ -14,7 +14,7 @@ from needs import need
 from unpoison.batch import Screener, run
 from unpoison.batch import ray as engine
 from unpoison.batch.parts import Part
-from unpoison.errors import MissingExtraError, OptionError
+from unpoison.errors import MissingExtraError
 from unpoison.utils.extras import install_command
 
 pytestmark = [
@@ -46,7 +46,7 @@ def ray():
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(300))], RAW)
+    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(60))], RAW)
 
 
 @pytest.mark.needs("ray")
@@ -56,38 +56,13 @@ def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     run(str(source), str(tmp_path / "local.jsonl"), screener, workers=1)
     collect = lambda step: steps.append(step.finished.rows)  # noqa: E731
     run(str(source), str(tmp_path / "ray.jsonl"), screener, engine="ray", workers=2, progress=collect)
-    assert steps == [64, 64, 64, 64, 57]
+    assert steps == [64, 9]
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
     assert ray.is_initialized()  # whoever started it ends it
 
 
-@pytest.mark.needs("ray")
-def test_a_defense_that_cannot_be_made_is_one_sentence(ray, source: Path, tmp_path: Path):
-    with pytest.raises(OptionError, match="did you mean 'guard'"):
-        run(str(source), str(tmp_path / "out.jsonl"), Screener("gruard"), engine="ray")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-@pytest.mark.needs("ray")
-def test_the_screener_in_a_pipeline_of_your_own(ray):
-    class Screened(Screener):
-        def __call__(self, table):
-            return {"rows": super().__call__(table.to_pylist())}
-
-    rows = [good(n) for n in range(6)]
-    given = [{"question": row["question"], "passages": [{"text": text} for text in "abc"]} for row in rows]
-    data = ray.data.from_items(given, override_num_blocks=2)
-    done = data.map_batches(
-        Screened,
-        fn_constructor_kwargs={"defense": "vanilla"},
-        compute=ray.data.ActorPoolStrategy(size=1),
-        batch_format="pyarrow",
-    )
-    assert [row["rows"]["screening"]["kept"] for row in done.take_all()] == [[0, 1, 2]] * 6
-
-
 def test_ray_is_given_a_bounded_number_of_rows_at_once(monkeypatch: pytest.MonkeyPatch):
-    parts = [Part(n, (b"x" * 10,), False, 1, n) for n in range(7)]
+    parts = [Part((b"x" * 10,), n) for n in range(7)]
     assert [len(window) for window in engine._windows(parts)] == [7]
     monkeypatch.setattr(engine, "MAX_PARTS", 3)
     assert [len(window) for window in engine._windows(parts)] == [3, 3, 1]

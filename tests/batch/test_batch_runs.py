@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from threading import Condition
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
@@ -26,7 +24,7 @@ from unpoison.types import Reply
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(150))], RAW)
+    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(70))], RAW)
 
 
 TEXTS = st.text(max_size=12) | st.sampled_from(["the hull stands in Stockholm", "half \ud800", "", "\x00\u2028\x85"])
@@ -47,6 +45,7 @@ ROWS = st.lists(
 )
 
 
+@settings(max_examples=30)
 @given(ROWS, st.integers(1, 5))
 def test_a_file_is_its_rows_one_by_one(rows: list[dict[str, Any]], most: int):
     defense = Grada()
@@ -72,7 +71,7 @@ def test_the_same_bytes_as_the_command_screen(command, batch, source: Path, tmp_
     assert result.exit_code == 1
     assert output.read_bytes() == expected.read_bytes()
     assert f"{source}:4: passages[1] has no text" in result.stderr
-    assert result.stderr.endswith("screened 154 rows; 9 failed\n")
+    assert result.stderr.endswith("screened 74 rows; 9 failed\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl", "screened.jsonl"]
 
 
@@ -82,13 +81,6 @@ def test_standard_input_and_output(batch, source: Path, tmp_path: Path):
     assert result.exit_code == 1
     assert result.stdout_bytes == (tmp_path / "out.jsonl").read_bytes()
     assert "standard input:4: " in result.stderr
-
-
-def test_an_empty_file(batch, tmp_path: Path):
-    source, output = write(tmp_path / "in.jsonl", []), tmp_path / "out.jsonl"
-    result = batch(source, output)
-    assert (result.exit_code, result.stderr) == (0, "screened 0 rows\n")
-    assert output.read_bytes() == b""
 
 
 def test_limit_and_failures_that_are_not_all_reported(batch, tmp_path: Path):
@@ -104,7 +96,6 @@ def test_limit_and_failures_that_are_not_all_reported(batch, tmp_path: Path):
     ("arguments", "says"),
     [
         (["-d", "gruard"], "did you mean 'guard'"),
-        (["-d", "gruard", "--workers", 2], "did you mean 'guard'"),
         (["--html", "page.html"], "need one process"),
         (["-d", "vanilla", "-e", "lexical"], "takes no --encoder"),
     ],
@@ -181,10 +172,3 @@ def test_unknown_names_come_back_from_other_processes(tmp_path: Path):
     with pytest.raises(UnknownNameError, match="did you mean 'grada'"):
         run(str(source), str(tmp_path / "out.jsonl"), Screener("grado"), workers=2)
     assert json.loads(source.read_text()) == GOOD
-
-
-def test_nothing_optional_is_imported_early():
-    code = (
-        "import sys, unpoison.batch; print(sorted({'ray', 'pyarrow', 'scipy', 'torch', 'openai'} & set(sys.modules)))"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code]) == b"[]\n"

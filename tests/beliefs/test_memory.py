@@ -1,4 +1,4 @@
-"""What only the store in memory does: it forgets, oldest writing first, when it is full or when time is up."""
+"""What only the store in memory does: it forgets, oldest writing first, when it is full."""
 
 from __future__ import annotations
 
@@ -30,28 +30,13 @@ def test_a_full_store_forgets_what_was_written_longest_ago() -> None:
         MemoryBeliefs(limit=0)
 
 
-def test_what_expired_makes_room_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("unpoison.beliefs.store.time", SimpleNamespace(time=lambda: now[0]))
-    store = MemoryBeliefs(ttl=10)
-    store.put("old", A)
-    now[0] = 1005
-    store.put("new", A)
-    now[0] = 1010
-    store.put("newest", B)
-    assert len(store._beliefs) == 2, "nothing that expired is held"
-    assert keys(store) == ["new", "newest"]
-    now[0] = 1015
-    assert store.forget_all() == 1, "what expired is not counted"
-
-
 def test_created_is_kept_when_a_belief_is_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("unpoison.beliefs.store.time", SimpleNamespace(time=lambda: now[0]))
-    store = MemoryBeliefs(ttl=100)
+    store = MemoryBeliefs()
     store.put("k", A)
     now[0] = 1050
     store.put("k", B)
     belief = store.get("k")
-    assert (belief.created, belief.updated, belief.expires) == (1000, 1050, 1150)  # type: ignore[union-attr]
+    assert (belief.created, belief.updated) == (1000, 1050)  # type: ignore[union-attr]
     assert "1 beliefs" in repr(store)

@@ -16,7 +16,7 @@ from unpoison.errors import InputError, OptionError, StoreError
 A, B = Belief("Ada", 0.8, 0.1, "Who?"), Belief("Bea", 0.5, 0.25)
 
 
-def test_what_is_put_is_got(store, clock):
+def test_what_is_put_is_got(store):
     assert isinstance(store, BeliefStore)
     assert store.get("k") is None
     assert store.put("k", A)
@@ -24,8 +24,7 @@ def test_what_is_put_is_got(store, clock):
     assert found == A
     assert found.query == "Who?"
     assert found.version
-    assert found.created == found.updated == pytest.approx(clock.now, abs=1e-3)
-    assert found.expires is None
+    assert found.created == found.updated == pytest.approx(time.time(), abs=60)
 
 
 def test_numbers_come_back_exactly(store):
@@ -118,58 +117,6 @@ def test_another_process_would_see_it(kind, spec, namespace):
     two.close()
 
 
-class StoppedClock:
-    """Stands in for the module `time` of the stores, and moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.began = self.now = time.time()
-
-    def time(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    stopped = StoppedClock()
-    for module in ("store", "sql", "redis"):
-        monkeypatch.setattr(f"unpoison.beliefs.{module}.time", stopped)
-    return stopped
-
-
-def let_pass(seconds, clock, kind, url, namespace):
-    clock.now += seconds
-    if kind == "redis":  # the server lets its keys expire by a clock of its own, which stays where it is
-        import redis
-
-        client = redis.Redis.from_url(url)
-        for name in client.scan_iter(match=f"unpoison:beliefs:{namespace}:*"):
-            if client.pttl(name) <= 1000 * (clock.now - clock.began):
-                client.delete(name)
-        client.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_expiry(kind, spec, namespace, clock):
-    url = spec(kind)
-    store = open_beliefs(url, namespace=namespace, ttl=600)
-    store.put("k", A)
-    version = store.get("k").version
-    assert store.get("k").expires == pytest.approx(clock.now + 600, abs=0.01)
-    let_pass(500, clock, kind, url, namespace)
-    assert store.get("k").version == version
-    let_pass(100, clock, kind, url, namespace)  # to the second
-    assert store.get("k") is None
-    assert list(store.items()) == []
-    assert not store.forget("k")
-    store.put("k", A)
-    assert not store.put("k", B, expected=version)
-    let_pass(601, clock, kind, url, namespace)
-    assert store.put("k", B, expected="")
-    assert store.get("k") == B
-    assert store.get("k").created == pytest.approx(clock.now, abs=0.01)
-    store.close()
-
-
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answer=st.text(max_size=2000), query=st.text(max_size=500), support=st.floats(0, 1), conflict=st.floats(0, 1))
 def test_no_text_breaks_it_and_none_is_larger_than_a_kilobyte(store, answer, query, support, conflict):
@@ -189,7 +136,7 @@ def test_keys_that_some_store_could_not_hold(store, key):
 
 
 def test_options_are_checked():
-    for options in ({"namespace": ""}, {"namespace": "a:b"}, {"namespace": "*"}, {"ttl": 0}, {"ttl": -1}, {"ttl": "1"}):
+    for options in ({"namespace": ""}, {"namespace": "a:b"}, {"namespace": "*"}):
         with pytest.raises(OptionError, match=next(iter(options))):
             open_beliefs("memory", **options)
     for spec in ("mysql://host", "sqlite:", ""):
@@ -222,14 +169,10 @@ class TestBelief:
 
     @pytest.mark.parametrize("value", [-1, 1e12, True, "1", float("nan")])
     def test_times_are_unix_seconds(self, value):
-        for name in ("created", "updated", "expires"):
+        for name in ("created", "updated"):
             with pytest.raises(InputError, match=name):
                 Belief("a", 1, 0, **{name: value})
-        assert Belief("a", 0, 1, created=0, expires=999_999_999_999).expires == 999_999_999_999
-
-    def test_it_expires_at_its_second(self):
-        assert [Belief("a", 1, 0, expires=10).expired(now) for now in (9.9, 10, 11)] == [False, True, True]
-        assert not Belief("a", 1, 0).expired(1e11)
+        assert Belief("a", 0, 1, created=0, updated=999_999_999_999).updated == 999_999_999_999
 
     def test_dictionaries_come_back(self):
         assert Belief.from_dict(A.to_dict()) == A

@@ -11,8 +11,7 @@ from unpoison import Grada, Guard, TrustRag
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.screener.admission import LONG
 from unpoison.serve import Bounds
-from unpoison.serve.bounds import merge_screenings, rounds
-from unpoison.types import Passage, Query, as_passages
+from unpoison.types import Passage
 
 QUERY = "where is the museum of the Vasa"
 SHORT = [
@@ -37,11 +36,8 @@ def test_a_title_is_text_too() -> None:
     assert any("judged as one text" in note for note in screening.evidence.notes)
 
 
-def test_the_service_has_the_same_bound_and_judges_windows() -> None:
+def test_the_service_has_the_same_bound() -> None:
     assert Bounds().characters == LONG
-    read = as_passages([*SHORT, LONG_ONE[:50_000]])
-    screening = merge_screenings(Query(QUERY), read, [Guard().screen(QUERY, part) for part in rounds(read, LONG)], LONG)
-    assert not any("judged as one text" in note for note in screening.evidence.notes)
 
 
 def test_adapters_warn(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.batch.parts import cut
 from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.datasets import load_passages
 from unpoison.errors import InputError
@@ -155,17 +154,6 @@ def test_damaged_gzip_is_a_sentence(tmp_path: Path, damage):
     path.write_bytes(damage(gzip.compress(b'{"question": "a"}\n' * 50)))
     with open_source(str(path)) as source, pytest.raises(InputError, match="no whole gzip file"):
         list(source)
-
-
-def test_a_batch_cuts_a_table_into_the_same_rows(tmp_path: Path):
-    path = tmp_path / "a.csv"
-    path.write_text("question,passage_1\n" + "".join(f"q{i},p{i}\n" for i in range(150)))
-    with open_source(str(path)) as source:
-        parts = list(cut(source))
-    records = [record for part in parts for record in part.records()]
-    assert [record.number for record in records] == list(range(2, 152))
-    assert records[99].fields == {"question": "q99", "passages": ["p99"]}
-    assert sum(part.rows for part in parts) == 150
 
 
 @pytest.mark.needs("pyarrow")

@@ -57,33 +57,3 @@ def test_a_log_that_cannot_be_written_breaks_no_request(
     assert "audit log not written" in caplog.messages
     assert "secret" not in caplog.text
     log.close()
-
-
-def test_a_log_that_stays_broken_says_so_now_and_then_and_that_it_is_written_again(
-    serving: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    broken, now = [True], [0.0]
-
-    def record(*_: object, **__: object) -> None:
-        if broken[0]:
-            raise OSError(28, "No space left on device")
-
-    caplog.set_level("INFO", "unpoison.service")
-    monkeypatch.setattr("unpoison.serve.logs.monotonic", lambda: now[0])
-    log = AuditLog(tmp_path / "audit.jsonl")
-    monkeypatch.setattr(log, "record", record)
-    client = serving({"marked": Marked()}, audit=log)
-
-    def ask(times: int) -> None:
-        for _ in range(times):
-            assert client.post("/v1/screen", json={"query": "q", "passages": ["a"]}).status_code == 200
-
-    ask(20)
-    now[0] = 61.0
-    ask(20)
-    broken[0] = False
-    ask(2)
-    assert 'unpoison_unaudited_total{reason="OSError"} 40.0' in client.get("/metrics").text
-    said = [(r.message, r.fields.get("missing")) for r in caplog.records if "audit log" in r.message]
-    assert said == [("audit log not written", 1), ("audit log not written", 20), ("audit log written again", 19)]
-    log.close()

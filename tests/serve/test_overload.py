@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from service_doubles import Marked, Serving, body
+from service_doubles import Marked, Serving
 from unpoison.serve import Bounds
-from unpoison.serve.logs import LINES, RefusalSampler
 from unpoison.serve.middleware import QUEUE, Slots
 
 
@@ -54,30 +50,6 @@ def test_only_so_many_wait() -> None:
         return refused
 
     assert asyncio.run(tried()) == 7
-
-
-def test_the_first_refusals_of_a_second_are_logged_and_the_others_counted() -> None:
-    now = [5.0]
-    lines = RefusalSampler(lambda: now[0])
-    assert [lines.worth("Overloaded") for _ in range(LINES)] == [{}] * LINES
-    assert lines.worth("Overloaded") is None
-    assert lines.worth("Unauthorized") == {"unlogged": 1}, "another kind is worth its own lines"
-    assert lines.worth("Overloaded") is None
-    assert lines.worth(None) == {"unlogged": 1}, "what is served is always logged"
-    now[0] = 6.0
-    assert lines.worth("Overloaded") == {}
-
-
-def test_refusals_do_not_flood_the_log(
-    serving: Serving, logged: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RefusalSampler.__init__, "__defaults__", (lambda: 5.0,))  # all within one second
-    client = serving({"marked": Marked()}, keys="secret")
-    for _ in range(5 * LINES):
-        assert client.post("/v1/screen", json=body()).status_code == 401
-    lines = logged()
-    assert len(lines) == LINES
-    assert {line["error"] for line in lines} == {"Unauthorized"}
 
 
 def test_a_body_that_is_not_sent_takes_no_place(serving: Serving) -> None:

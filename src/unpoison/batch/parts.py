@@ -1,28 +1,26 @@
-"""A question file in parts: some rows as they stand in the file, what is done to them, and the results on the disk.
+"""A question file in parts: some of its rows, what is done to them, and the results on the disk.
 
-Parts are read where they are worked on, in whichever process; what is left of one is a few lines of JSON. Finished
-parts stay on the disk, so that a batch that was killed goes on where it was.
+A part travels to whichever process works on it as a few lines of JSON; what is left of it is a few lines of JSON again.
+Finished parts stay on the disk, so that a batch that was killed goes on where it was.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b, sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from unpoison import __version__
 from unpoison.batch.screener import RowResults, Screener
 from unpoison.core.registry import own_code
-from unpoison.errors import InputError, OptionError, clip
-from unpoison.io.file_rows import FileRow, Source, json_line, line_text, read_line
-from unpoison.io.files import JsonLinesSource, ParquetSource, arrow_rows
+from unpoison.errors import InputError
+from unpoison.io.file_rows import FileRow, Source, json_line
 from unpoison.io.rows import with_results
-from unpoison.utils.extras import require
 
 __all__ = ["MAX_ROWS", "Finished", "Part", "PartWork", "Shards", "cut"]
 
@@ -38,50 +36,26 @@ class Part:
     """Consecutive rows of a file.
 
     Attributes:
-        first: The number of the first line, or row, from 1.
-        lines: The lines as they stand in the file, None for one that is too long; of Parquet one Arrow stream.
-        arrow: Which of the two.
-        rows: How many records it holds.
+        lines: A row each, as JSON: its number, its fields, and why it could not be read.
         position: How far the file is read at its end, in the unit of `Source.size`.
     """
 
-    first: int
-    lines: tuple[bytes | None, ...]
-    arrow: bool
-    rows: int
+    lines: tuple[bytes, ...]
     position: int
 
-    def records(self) -> Iterator[FileRow]:
-        """The part's records, as reading the whole file would give them.
-
-        Raises:
-            InputError: A Parquet value that Python cannot hold.
-        """
-        if self.arrow:
-            for number, fields in enumerate(arrow_rows(self.table()), self.first):
-                yield FileRow(number, fields, None, number)
-        else:
-            for number, line in enumerate(self.lines, self.first):
-                if (record := read_line(number, line)) is not None:
-                    yield record
-
-    def table(self) -> Any:
-        """The rows as an Arrow table; of a Parquet file only."""
-        arrow = require("pyarrow", "reading Parquet files")
-        return arrow.ipc.open_stream(io.BytesIO(self.lines[0] or b"")).read_all()
+    def rows(self) -> Iterator[FileRow]:
+        """The rows, as reading the whole file would give them."""
+        for line in self.lines:
+            yield FileRow(*json.loads(line), self.position)
 
     def key(self, purpose: str) -> str:
         """A hash of everything in it, and of what is to be done to it."""
-        digest = blake2b(f"{self.first} {self.arrow} {len(purpose)} {purpose}".encode(), digest_size=16)
-        for line in self.lines:
-            digest.update(b"-" if line is None else b"%d " % len(line))
-            digest.update(line or b"")
-        return digest.hexdigest()
+        return blake2b(b"\n".join((purpose.encode(), *self.lines)), digest_size=16).hexdigest()
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return sum(len(line or b"") for line in self.lines)
+        return sum(map(len, self.lines))
 
 
 def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> Iterator[Part]:
@@ -90,61 +64,24 @@ def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> It
     The cuts depend on the file and these two numbers only. One part is in memory at a time.
 
     Raises:
-        OptionError: The source is neither JSON Lines nor Parquet.
-        InputError: The Parquet file is damaged.
+        InputError: The file is damaged, or not what its name says.
     """
-    if isinstance(source, JsonLinesSource):
-        return _cut_lines(source, most, limit)
-    if isinstance(source, ParquetSource):
-        return _cut_table(source, most, limit)
-    raise OptionError(f"{clip(source)} cannot be cut into parts; open a file with open_source")
-
-
-def _cut_lines(source: JsonLinesSource, most: int, limit: int | None) -> Iterator[Part]:
-    first, lines, rows, size, position, left = 1, list[bytes | None](), 0, 0, 0, limit
-    for line, length in source.lines():
-        lines.append(line)
-        rows += line is None or bool(line_text(line))
-        size += len(line or b"")
-        position += length
-        if rows in (most, left) or size >= MAX_BYTES:
-            yield Part(first, tuple(lines), False, rows, position)
-            left = None if left is None else left - rows
-            if left == 0:
-                return
-            first, lines, rows, size = first + len(lines), [], 0, 0
+    lines, size, position = list[bytes](), 0, 0
+    for row in islice(source, limit):
+        lines.append(_line(row))
+        size, position = size + len(lines[-1]), row.position
+        if len(lines) == most or size >= MAX_BYTES:
+            yield Part(tuple(lines), position)
+            lines, size = [], 0
     if lines:
-        yield Part(first, tuple(lines), False, rows, position)
+        yield Part(tuple(lines), position)
 
 
-def _cut_table(source: ParquetSource, most: int, limit: int | None) -> Iterator[Part]:
-    arrow = require("pyarrow", "reading Parquet files")
-    first, held, rows, size, left = 1, list[Any](), 0, 0, limit
-
-    def part() -> Part:
-        stream = io.BytesIO()
-        with arrow.ipc.new_stream(stream, held[0].schema) as writer:
-            for batch in held:
-                writer.write_batch(batch)
-        return Part(first, (stream.getvalue(),), True, rows, first + rows - 1)
-
-    for batch in source.batches():
-        start = 0
-        while start < batch.num_rows:
-            room = most - rows if left is None else min(most, left) - rows
-            piece = batch.slice(start, room)
-            start += piece.num_rows
-            held.append(piece)
-            rows += piece.num_rows
-            size += piece.nbytes
-            if rows in (most, left) or size >= MAX_BYTES:
-                yield part()
-                left = None if left is None else left - rows
-                if left == 0:
-                    return
-                first, held, rows, size = first + rows, [], 0, 0
-    if held:
-        yield part()
+def _line(row: FileRow) -> bytes:
+    try:
+        return json.dumps((row.number, row.fields, row.error)).encode()
+    except RecursionError:
+        return json.dumps((row.number, {}, "no usable JSON: nested too deeply")).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +157,7 @@ class PartWork:
             OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
         """
         lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
-        for record in part.records():
+        for record in part.rows():
             line, outcome = self._process_row(record)
             lines.append(line)
             if outcome.error is not None:

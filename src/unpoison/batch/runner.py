@@ -65,7 +65,7 @@ def run(
     same; others are done anew, and so are parts in which a model failed.
 
     Args:
-        source: JSON Lines or Parquet (by its suffix), or `-` for JSON Lines from standard input.
+        source: As `screen` takes it: JSON Lines, CSV, JSON, Parquet (by its suffix), or `-` for standard input.
         output: JSON Lines; `-` writes every part to standard output when it is done, and nothing can be resumed.
         screener: What is done to each row.
         engine: `local`, processes or threads of this machine, or `ray`.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
+from unpoison.beliefs.store import check_key, check_namespace, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require
@@ -21,27 +21,17 @@ PREFIX = "unpoison:beliefs"
 TIMEOUT = 5.0
 """Seconds to wait for a connection or a reply."""
 
-SCHEMA = 1
-"""Version of how beliefs are stored."""
-
 _PUT = """
-local found = redis.call('GET', KEYS[1])
-local version, created = string.match(found or '', '^(%S+) (%S+) ')
-local expected = ARGV[1]
-if expected ~= '*' and expected ~= (version or '') then return 0 end
-if ARGV[2] == '1' or not created then created = ARGV[5] end
-redis.call('SET', KEYS[1], ARGV[4] .. ' ' .. created .. ' ' .. ARGV[6])
-if ARGV[3] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[3]) end
+local version, created = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (%S+) ')
+if ARGV[1] ~= '*' and ARGV[1] ~= (version or '') then return 0 end
+redis.call('SET', KEYS[1], ARGV[2] .. ' ' .. (created or ARGV[3]) .. ' ' .. ARGV[4])
 return 1
 """
-"""Compare and set, atomic as every script is.
-
-ARGV: expected version or `*`, whether `created` is new, expiry in milliseconds or nothing, version, created, the rest.
-"""
+"""Compare and set, atomic as every script is. ARGV: expected version or `*`, version, created, the rest."""
 
 
 class RedisBeliefs:
-    """Beliefs as one string each, under `unpoison:beliefs:NAMESPACE:KEY`; Redis itself lets them expire.
+    """Beliefs as one string each, under `unpoison:beliefs:NAMESPACE:KEY`.
 
     A string holds the version, the time of creation and the rest as JSON, separated by spaces.
 
@@ -51,14 +41,13 @@ class RedisBeliefs:
     Args:
         url: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, or `unix://`.
         namespace: Stores of different namespaces in one database do not see each other.
-        ttl: Seconds after which a belief that was not written again is forgotten; None never.
         client: A ready `redis.Redis` instead of `url`.
 
     Raises:
         OptionError: An option out of its range.
         MissingExtraError: redis is not installed.
         StoreError: The server cannot be reached.
-        InputError: What the server holds there was made by something else, or by a newer version.
+        InputError: What the server holds there was made by something else.
     """
 
     def __init__(
@@ -66,12 +55,10 @@ class RedisBeliefs:
         url: str = "redis://localhost:6379/0",
         *,
         namespace: str = "default",
-        ttl: float | None = None,
         client: Any = None,
     ) -> None:
         self._redis = require("redis", "keeping beliefs in Redis")
         self.namespace = check_namespace(namespace)
-        self.ttl = check_ttl(ttl)
         with self._errors():
             self._client = client or self._redis.Redis.from_url(
                 url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=False
@@ -79,18 +66,16 @@ class RedisBeliefs:
         self._put = self._client.register_script(_PUT)
         self._prefix = f"{PREFIX}:{self.namespace}:"
         with self._errors():
-            self._check_schema()
+            self._client.ping()
 
     def get(self, key: str) -> Belief | None:
         with self._errors():
             return self._belief(self._client.get(self._prefix + check_key(key)))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
-        stamps = times(time.time(), self.ttl)
-        rest = json.dumps(replace(belief, **{**stamps, "created": None}).to_dict(), ensure_ascii=False)
-        expiry = "" if stamps["expires"] is None else str(int(stamps["expires"] * 1000))
-        wanted, anew = "*" if expected is None else expected, str(int(expected == ""))
-        arguments = [wanted, anew, expiry, fresh_version(), repr(stamps["created"]), rest]
+        now = time.time()
+        rest = json.dumps(replace(belief, created=None, updated=now).to_dict(), ensure_ascii=False)
+        arguments = ["*" if expected is None else expected, fresh_version(), repr(now), rest]
         with self._errors():
             return bool(self._put(keys=[self._prefix + check_key(key)], args=arguments))
 
@@ -115,16 +100,6 @@ class RedisBeliefs:
 
     def close(self) -> None:
         self._client.close()
-
-    def _check_schema(self) -> None:
-        """The namespace's schema stands in `unpoison:beliefs-schema`, a hash by namespace."""
-        marks = f"{PREFIX}-schema"
-        stored_schema = self._client.hget(marks, self.namespace)
-        if stored_schema is not None and int(stored_schema) > SCHEMA:
-            raise InputError(
-                f"{self!r} has schema {int(stored_schema)}, and this version knows {SCHEMA}; upgrade unpoison"
-            )
-        self._client.hset(marks, self.namespace, SCHEMA)
 
     def _belief(self, value: bytes | None) -> Belief | None:
         if value is None:

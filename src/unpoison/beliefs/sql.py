@@ -6,40 +6,35 @@ import re
 import sqlite3
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from unpoison.beliefs.store import check_key, check_namespace, check_ttl, fresh_version, times
+from unpoison.beliefs.store import check_key, check_namespace, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError, clip
 from unpoison.utils.extras import require
 from unpoison.utils.sqlite import Connected, connect, explain_errors
 
-__all__ = ["POSTGRES_MIGRATIONS", "SQLITE_MIGRATIONS", "PostgresBeliefs", "SqlBeliefs", "SqliteBeliefs"]
+__all__ = ["PostgresBeliefs", "SqlBeliefs", "SqliteBeliefs"]
 
 PAGE = 500
 """Beliefs that a listing reads at once."""
 
-_COLUMNS = "answer, support, conflict, query, version, created, updated, expires"
+_COLUMNS = "answer, support, conflict, query, version, created, updated"
 _INSERT = f"""
-INSERT INTO beliefs (namespace, key, {_COLUMNS})
-VALUES (:namespace, :key, :{_COLUMNS.replace(", ", ", :")})
-ON CONFLICT (namespace, key) DO UPDATE SET answer = excluded.answer, support = excluded.support,
-  conflict = excluded.conflict, query = excluded.query, version = excluded.version, updated = excluded.updated,
-  expires = excluded.expires, created = CASE WHEN :anew THEN excluded.created ELSE beliefs.created END"""  # noqa: S608
+INSERT INTO beliefs (namespace, key, {_COLUMNS}) VALUES (:namespace, :key, :{_COLUMNS.replace(", ", ", :")})
+ON CONFLICT (namespace, key) DO"""  # noqa: S608
+_SET = ", ".join(f"{name} = :{name}" for name in _COLUMNS.split(", ") if name != "created")
 STATEMENTS = {
-    "get": f"SELECT {_COLUMNS} FROM beliefs "  # noqa: S608
-    "WHERE namespace = :namespace AND key = :key AND (expires IS NULL OR expires > :now)",
-    "page": f"SELECT key, {_COLUMNS} FROM beliefs WHERE namespace = :namespace AND key > :last "  # noqa: S608
-    "AND (expires IS NULL OR expires > :now) ORDER BY key LIMIT :count",
-    "insert": _INSERT,
-    "insert if none": f"{_INSERT} WHERE beliefs.expires <= :now",
-    "replace": "UPDATE beliefs SET answer = :answer, support = :support, conflict = :conflict, query = :query, "
-    "version = :version, updated = :updated, expires = :expires "
-    "WHERE namespace = :namespace AND key = :key AND version = :expected",
-    "expire": "DELETE FROM beliefs WHERE expires <= :now",
+    "get": f"SELECT {_COLUMNS} FROM beliefs WHERE namespace = :namespace AND key = :key",  # noqa: S608
+    "page": f"SELECT key, {_COLUMNS} FROM beliefs "  # noqa: S608
+    "WHERE namespace = :namespace AND key > :last ORDER BY key LIMIT :count",
+    "put": f"{_INSERT} UPDATE SET {_SET}",
+    "put if none": f"{_INSERT} NOTHING",
+    "put if": f"UPDATE beliefs SET {_SET} WHERE namespace = :namespace AND key = :key "  # noqa: S608
+    "AND version = :expected",
     "forget": "DELETE FROM beliefs WHERE namespace = :namespace AND key = :key",
     "forget all": "DELETE FROM beliefs WHERE namespace = :namespace",
 }
@@ -51,64 +46,50 @@ class SqlBeliefs(Connected):
 
     statements: ClassVar[Mapping[str, str]] = STATEMENTS
 
-    def __init__(self, namespace: str, ttl: float | None) -> None:
+    def __init__(self, namespace: str) -> None:
         super().__init__()
         self.namespace = check_namespace(namespace)
-        self.ttl = check_ttl(ttl)
 
     @property
     @abstractmethod
     def _address(self) -> str:
         """The store as error messages name it; never with a password."""
 
+    def _execute(self, statement: str, **values: Any) -> Any:
+        return self._connection.execute(self.statements[statement], {"namespace": self.namespace, **values})
+
     def get(self, key: str) -> Belief | None:
-        values = {"namespace": self.namespace, "key": check_key(key), "now": time.time()}
-        with self._open_connection() as connection:
-            row = connection.execute(self.statements["get"], values).fetchone()
+        check_key(key)
+        with self._open_connection():
+            row = self._execute("get", key=key).fetchone()
         return None if row is None else self._belief(row)
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
+        check_key(key)
         now = time.time()
-        values: dict[str, Any] = {
-            "namespace": self.namespace,
-            "key": check_key(key),
-            **{name: getattr(belief, name) for name in ("answer", "support", "conflict", "query")},
-            "version": fresh_version(),
-            "now": now,
-            "expected": expected,
-            "anew": expected == "",
-            **times(now, self.ttl),
-        }
-        statement = "insert" if expected is None else "replace" if expected else "insert if none"
-        with self._open_connection() as connection:
-            if self.ttl is not None:
-                connection.execute(self.statements["expire"], {"now": now})
-            return bool(connection.execute(self.statements[statement], values).rowcount == 1)
+        fields = {name: getattr(belief, name) for name in ("answer", "support", "conflict", "query")}
+        fields |= {"version": fresh_version(), "created": now, "updated": now, "expected": expected}
+        statement = "put" if expected is None else "put if" if expected else "put if none"
+        with self._open_connection():
+            return bool(self._execute(statement, key=key, **fields).rowcount == 1)
 
     def items(self) -> Iterator[tuple[str, Belief]]:
-        last = ""
-        while True:
-            values = {"namespace": self.namespace, "last": last, "now": time.time(), "count": PAGE}
-            with self._open_connection() as connection:
-                rows = connection.execute(self.statements["page"], values).fetchall()
-            for key, *row in rows:
-                yield key, self._belief(row)
-            if len(rows) < PAGE:
-                return
-            last = rows[-1][0]
+        last, count = "", PAGE
+        while count == PAGE:
+            with self._open_connection():
+                rows = self._execute("page", last=last, count=PAGE).fetchall()
+            count = len(rows)
+            for last, *row in rows:
+                yield last, self._belief(row)
 
     def forget(self, key: str) -> bool:
-        return self._delete("forget", key=check_key(key)) == 1
+        check_key(key)
+        with self._open_connection():
+            return bool(self._execute("forget", key=key).rowcount == 1)
 
     def forget_all(self) -> int:
-        return self._delete("forget all")
-
-    def _delete(self, statement: str, **values: str) -> int:
-        """Delete, and count those that had not expired."""
-        with self._open_connection() as connection:
-            connection.execute(self.statements["expire"], {"now": time.time()})
-            values["namespace"] = self.namespace
-            return int(connection.execute(self.statements[statement], values).rowcount)
+        with self._open_connection():
+            return int(self._execute("forget all").rowcount)
 
     def _belief(self, row: Sequence[Any]) -> Belief:
         try:
@@ -118,23 +99,21 @@ class SqlBeliefs(Connected):
 
 
 APPLICATION = int.from_bytes(b"unpb")
-"""SQLite's own mark of which application a file belongs to, and PostgreSQL's lock under which one process migrates."""
+"""SQLite's mark of whose a file is, and PostgreSQL's lock under which one process makes the table."""
 
 BUSY = 10.0
 """Seconds to wait for another process that holds the file."""
 
 
+TABLE = (
+    "(namespace TEXT NOT NULL, key TEXT {collation} NOT NULL, answer TEXT NOT NULL, support {real} NOT NULL,"
+    " conflict {real} NOT NULL, query TEXT NOT NULL, version TEXT NOT NULL, created {real} NOT NULL,"
+    " updated {real} NOT NULL, PRIMARY KEY (namespace, key))"
+)
+
+
 def _make_file(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE beliefs (namespace TEXT NOT NULL, key TEXT NOT NULL, answer TEXT NOT NULL, support REAL NOT NULL,"
-        " conflict REAL NOT NULL, query TEXT NOT NULL, version TEXT NOT NULL, created REAL NOT NULL,"
-        " updated REAL NOT NULL, expires REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
-    )
-    connection.execute("CREATE INDEX beliefs_expires ON beliefs (expires) WHERE expires IS NOT NULL")
-
-
-SQLITE_MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_make_file]
-"""What makes schema 1 of an empty file, schema 2 of schema 1, and so on; the table `migrations` says when."""
+    connection.execute(f"CREATE TABLE beliefs {TABLE.format(collation='', real='REAL')} WITHOUT ROWID")
 
 
 class SqliteBeliefs(SqlBeliefs):
@@ -146,7 +125,6 @@ class SqliteBeliefs(SqlBeliefs):
     Args:
         path: The file; beside it SQLite keeps `-wal` and `-shm`. Not on a network drive.
         namespace: Stores of different namespaces in one file do not see each other.
-        ttl: Seconds after which a belief that was not written again is forgotten; None never.
 
     Raises:
         OptionError: An option out of its range.
@@ -154,8 +132,8 @@ class SqliteBeliefs(SqlBeliefs):
         StoreError: The file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, namespace: str = "default", ttl: float | None = None) -> None:
-        super().__init__(namespace, ttl)
+    def __init__(self, path: str | Path, *, namespace: str = "default") -> None:
+        super().__init__(namespace)
         self.path = Path(path)
         with self._open_connection():
             pass
@@ -163,7 +141,7 @@ class SqliteBeliefs(SqlBeliefs):
     def _connect(self) -> sqlite3.Connection:
         return connect(
             self.path,
-            SQLITE_MIGRATIONS,
+            _make_file,
             wait=BUSY,
             application=APPLICATION,
             name=self._address,
@@ -185,33 +163,18 @@ TIMEOUT = 5
 """Seconds to wait for a connection to PostgreSQL, and for a statement."""
 
 
-def _make_table(connection: Any) -> None:
-    connection.execute(
-        'CREATE TABLE unpoison_beliefs (namespace text NOT NULL, key text COLLATE "C" NOT NULL, answer text NOT NULL,'
-        " support double precision NOT NULL, conflict double precision NOT NULL, query text NOT NULL,"
-        " version text NOT NULL, created double precision NOT NULL, updated double precision NOT NULL,"
-        " expires double precision, PRIMARY KEY (namespace, key))"
-    )
-    connection.execute("CREATE INDEX ON unpoison_beliefs (expires) WHERE expires IS NOT NULL")
-
-
-POSTGRES_MIGRATIONS: list[Callable[[Any], None]] = [_make_table]
-"""As those of SQLite. Applied ones stand in `unpoison_migrations`."""
-
-
 class PostgresBeliefs(SqlBeliefs):
     """Beliefs in the table `unpoison_beliefs`, made where there is none. One connection, used by one thread at a time.
 
     Args:
         url: `postgresql://[user[:password]@]host[:port]/database`, or any other connection string of libpq.
         namespace: Stores of different namespaces in one table do not see each other.
-        ttl: Seconds after which a belief that was not written again is forgotten; None never. By this machine's clock.
 
     Raises:
         OptionError: An option out of its range.
         MissingExtraError: psycopg is not installed.
         StoreError: The server cannot be reached, or does not let this user in.
-        InputError: The table was made by something else, or by a newer version.
+        InputError: The table was made by something else.
     """
 
     statements: ClassVar[Mapping[str, str]] = {
@@ -219,9 +182,9 @@ class PostgresBeliefs(SqlBeliefs):
         for name, statement in STATEMENTS.items()
     }
 
-    def __init__(self, url: str, *, namespace: str = "default", ttl: float | None = None) -> None:
+    def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._psycopg = require("psycopg", "keeping beliefs in PostgreSQL")
-        super().__init__(namespace, ttl)
+        super().__init__(namespace)
         self._url = url
         with self._open_connection():
             pass
@@ -248,36 +211,17 @@ class PostgresBeliefs(SqlBeliefs):
             self._url, autocommit=True, connect_timeout=TIMEOUT, options=f"-c statement_timeout={TIMEOUT}s"
         )
         try:
-            self._migrate(connection)
+            (there,) = connection.execute("SELECT to_regclass('unpoison_beliefs') IS NOT NULL").fetchone()
+            if not there:
+                with connection.transaction():  # of several processes one makes it
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
+                    table = TABLE.format(collation='COLLATE "C"', real="double precision")
+                    connection.execute(f"CREATE TABLE IF NOT EXISTS unpoison_beliefs {table}")
+            connection.execute(f"SELECT {_COLUMNS} FROM unpoison_beliefs LIMIT 0")  # noqa: S608
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _migrate(self, connection: Any) -> None:
-        """Bring the tables up to the newest schema, in one transaction; of several processes one does it."""
-        (there,) = connection.execute("SELECT to_regclass('unpoison_migrations') IS NOT NULL").fetchone()
-        if there and _schema(connection) == len(POSTGRES_MIGRATIONS):
-            return
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS unpoison_migrations (schema integer PRIMARY KEY, applied double precision)"
-            )
-            schema = _schema(connection)
-            if schema > len(POSTGRES_MIGRATIONS):
-                raise InputError(
-                    f"{self!r} has schema {schema}, and this version knows {len(POSTGRES_MIGRATIONS)}; upgrade unpoison"
-                )
-            for number, migration in enumerate(POSTGRES_MIGRATIONS[schema:], schema + 1):
-                try:
-                    migration(connection)
-                except self._psycopg.errors.DuplicateTable as error:
-                    raise InputError(
-                        "the database has a table of that name that unpoison did not make "
-                        f"({self._mask_secrets(error)}); use another database"
-                    ) from error
-                connection.execute("INSERT INTO unpoison_migrations VALUES (%s, %s)", (number, time.time()))
 
     @property
     def _address(self) -> str:
@@ -292,7 +236,3 @@ class PostgresBeliefs(SqlBeliefs):
 
     def __repr__(self) -> str:
         return f"PostgresBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password
-
-
-def _schema(connection: Any) -> int:
-    return int(connection.execute("SELECT coalesce(max(schema), 0) FROM unpoison_migrations").fetchone()[0])

@@ -10,11 +10,11 @@ from dataclasses import replace
 from hashlib import blake2b
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, OptionError, StoreError, clip
-from unpoison.utils.checks import at_least, within
+from unpoison.utils.checks import at_least
 
 __all__ = [
     "BeliefStore",
@@ -22,9 +22,7 @@ __all__ = [
     "belief_key",
     "check_key",
     "check_namespace",
-    "check_ttl",
     "fresh_version",
-    "times",
     "update",
 ]
 
@@ -72,9 +70,6 @@ def check_namespace(namespace: str) -> str:
 ATTEMPTS = 10_000
 """So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""
 
-MAX_TTL = 1e10
-"""Seconds; three centuries."""
-
 
 @runtime_checkable
 class BeliefStore(Protocol):
@@ -90,7 +85,7 @@ class BeliefStore(Protocol):
     namespace: str
 
     def get(self, key: str) -> Belief | None:
-        """The belief, with its `version` and times; None if there is none or it has expired."""
+        """The belief, with its `version` and times; None if there is none."""
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         """Write a belief, in one atomic step.
@@ -105,7 +100,7 @@ class BeliefStore(Protocol):
         """
 
     def items(self) -> Iterator[tuple[str, Belief]]:
-        """All beliefs of the namespace that have not expired, by key."""
+        """All beliefs of the namespace, by key."""
 
     def forget(self, key: str) -> bool:
         """Delete one belief; whether there was one."""
@@ -139,24 +134,9 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
     raise StoreError(f"the belief {clip(key)} was changed by others {ATTEMPTS:,} times while it was being written")
 
 
-def check_ttl(ttl: float | None) -> float | None:
-    """Seconds until a belief expires that is not written again, or None for never."""
-    if ttl is None:
-        return None
-    seconds = within("ttl", ttl, 0.0, MAX_TTL)
-    if seconds == 0:
-        raise OptionError("ttl must be positive seconds or None for no expiry, got 0")
-    return float(seconds)
-
-
 def fresh_version() -> str:
     """A version that no other write has, not even one before a deletion."""
     return token_hex(8)
-
-
-def times(now: float, ttl: float | None) -> dict[str, Any]:
-    """created, updated and expires of a belief that is being written."""
-    return {"created": now, "updated": now, "expires": None if ttl is None else now + ttl}
 
 
 class MemoryBeliefs:
@@ -164,7 +144,6 @@ class MemoryBeliefs:
 
     Args:
         namespace: Told apart from other namespaces.
-        ttl: Seconds after which a belief that was not written again is forgotten; None never.
         limit: Beliefs held at most, of about 1 KB each; then the one written longest ago is forgotten. A store that
             must forget none is a file or a server.
 
@@ -172,63 +151,46 @@ class MemoryBeliefs:
         OptionError: An option out of its range.
     """
 
-    def __init__(self, *, namespace: str = "default", ttl: float | None = None, limit: int = 100_000) -> None:
+    def __init__(self, *, namespace: str = "default", limit: int = 100_000) -> None:
         self.limit = at_least("limit", limit, 1)
         self.namespace = check_namespace(namespace)
-        self.ttl = check_ttl(ttl)
         self._beliefs: dict[str, Belief] = {}
         self._lock = Lock()
 
     def get(self, key: str) -> Belief | None:
         with self._lock:
-            return self._alive(check_key(key))
+            return self._beliefs.get(check_key(key))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         now = time.time()
         with self._lock:
-            before = self._alive(check_key(key))
+            before = self._beliefs.get(check_key(key))
             if expected is not None and expected != ("" if before is None else before.version):
                 return False
-            stamps = times(now, self.ttl)
-            if before is not None:
-                stamps["created"] = before.created
+            created = now if before is None else before.created
             self._beliefs.pop(key, None)  # so that the dictionary is in the order of writing
-            self._beliefs[key] = replace(belief, version=fresh_version(), **stamps)
-            self._let_expire(now)
+            self._beliefs[key] = replace(belief, version=fresh_version(), created=created, updated=now)
             while len(self._beliefs) > self.limit:
                 del self._beliefs[next(iter(self._beliefs))]
             return True
 
     def items(self) -> Iterator[tuple[str, Belief]]:
         with self._lock:
-            alive = [(key, belief) for key in sorted(self._beliefs) if (belief := self._alive(key))]
-        yield from alive
+            held = sorted(self._beliefs.items(), key=lambda item: item[0])
+        yield from held
 
     def forget(self, key: str) -> bool:
         with self._lock:
-            belief = self._alive(check_key(key))
-            self._beliefs.pop(key, None)
-            return belief is not None
+            return self._beliefs.pop(check_key(key), None) is not None
 
     def forget_all(self) -> int:
         with self._lock:
-            count = sum(self._alive(key) is not None for key in list(self._beliefs))
+            count = len(self._beliefs)
             self._beliefs.clear()
             return count
 
     def close(self) -> None:
         """Nothing is open; what is remembered stays."""
-
-    def _let_expire(self, now: float) -> None:
-        while self._beliefs and self._beliefs[oldest := next(iter(self._beliefs))].expired(now):
-            del self._beliefs[oldest]
-
-    def _alive(self, key: str) -> Belief | None:
-        belief = self._beliefs.get(key)
-        if belief is not None and belief.expired(time.time()):
-            del self._beliefs[key]
-            return None
-        return belief
 
     def __repr__(self) -> str:
         return f"MemoryBeliefs(namespace={self.namespace!r}, {len(self._beliefs)} beliefs)"

@@ -202,7 +202,7 @@ class Belief:
         conflict: Mean contradiction, in [0, 1].
         query: The question, cut to `MAX_QUERY` bytes; for people only.
         version: What the store calls this state; no two writes share one, "" has never been stored.
-        created, updated, expires: Unix seconds, set by the store; None where unknown, or where nothing expires.
+        created, updated: Unix seconds, set by the store; None where unknown.
 
     Raises:
         InputError: The answer is no text, or a weight is no number in [0, 1].
@@ -215,7 +215,6 @@ class Belief:
     version: str = field(default="", compare=False)
     created: float | None = field(default=None, compare=False)
     updated: float | None = field(default=None, compare=False)
-    expires: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, limit in (("answer", MAX_ANSWER), ("query", MAX_QUERY)):
@@ -225,7 +224,7 @@ class Belief:
             object.__setattr__(self, name, _shorten(text, limit))
         for name in ("support", "conflict"):
             object.__setattr__(self, name, _share(name, getattr(self, name)))
-        for name in ("created", "updated", "expires"):
+        for name in ("created", "updated"):
             object.__setattr__(self, name, _moment(name, getattr(self, name)))
 
     @property
@@ -237,13 +236,10 @@ class Belief:
         """Whether the answer was longer than what is remembered of it."""
         return self.answer.endswith(CUT)
 
-    def expired(self, now: float) -> bool:
-        return self.expires is not None and self.expires <= now
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the version; `from_dict` reads them back."""
         fields = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
-        names = ("query", "created", "updated", "expires")
+        names = ("query", "created", "updated")
         return fields | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
 
     @classmethod
@@ -263,7 +259,6 @@ class Belief:
             version,
             values.get("created"),
             values.get("updated"),
-            values.get("expires"),
         )
 
 

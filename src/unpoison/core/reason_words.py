@@ -58,10 +58,6 @@ DOOR = {
         "holds what reads like a prompt injection, which is read with it; apart from that: {clauses}",
     ),
     "exempt": Words("exempt; {clauses}", "is exempt: it is kept whatever the defense finds"),
-    "windows.worst": Words("its worst of {size} windows: {clauses}", "{clauses}"),
-    "windows.too_long": Words(
-        "has {size} windows and {most} are judged: too long to trust", "is too long to be judged, so it is not trusted"
-    ),
     "past_best": Words("{clauses}; past the {keep} best that are kept", USEFUL),
     "copies.copy": Words("a copy of passage {passage}", "is a copy of another text"),
     "copies.all_equal": Words(

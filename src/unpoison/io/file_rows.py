@@ -22,7 +22,6 @@ __all__ = [
     "MAX_LINE",
     "FileRow",
     "Source",
-    "as_cells",
     "csv_lines",
     "dialect",
     "json_line",
@@ -187,26 +186,6 @@ def csv_lines(
         except StopIteration:
             return
         yield _line(columns, row), taken.since()
-
-
-def as_cells(fields: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """A row as the cells of a table that `csv_lines` reads back; what looks like a formula is guarded."""
-    cells = list[str]()
-    for name in columns:
-        value = fields.get(name)
-        if value is None:
-            text = ""
-        elif isinstance(value, list) and name in ANSWERS and all(_plain(answer) for answer in value):
-            text = " | ".join(value)
-        else:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        text = text.replace("\0", "").encode("utf-8", "replace").decode()
-        cells.append(f"'{text}" if f"'{text[:1]}" in GUARDED else text)
-    return cells
-
-
-def _plain(answer: object) -> bool:
-    return isinstance(answer, str) and "|" not in answer and not answer.lstrip().startswith("[")
 
 
 def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str]:

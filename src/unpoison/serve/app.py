@@ -20,7 +20,7 @@ from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.middleware import Admission, RequestMiddleware
 from unpoison.serve.playground import router as page_router
-from unpoison.serve.screening_service import Auditor, Choices, OnPoison, ScreeningService
+from unpoison.serve.screening_service import Choices, OnPoison, ScreeningService
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
 
@@ -72,7 +72,7 @@ def create_app(
         bounds=limits,
         metrics=metrics,
         on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
-        audit=None if audit is None else Auditor(audit, metrics),
+        audit=audit,
     )
 
     agents = create_server(service) if mcp else None

@@ -1,26 +1,22 @@
-"""What one request, and all of them together, may cost; and passages that are longer, in windows.
+"""What one request, and all of them together, may cost; and passages that are longer than is judged.
 
-One planted document that is too long to be judged at once must not break a query. A passage longer than a window is
-judged window by window, each beside the other passages, so that the number of passages that a defense compares stays
-what the retriever gave. It is kept if every window of it is.
+One planted document that is too long must not break a query. Of a passage longer than the limit the beginning is
+judged, and a model reads the beginning: the rest is cut as a redaction is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-import numpy as np
-
-from unpoison.core.reasons import Reason
-from unpoison.core.verdicts import spans_at
+from unpoison.core.verdicts import merge_spans, spans_at
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.screener.admission import LONG
-from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
+from unpoison.types import Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
-__all__ = ["MAX_WINDOWS", "Bounds", "cut", "merge_screenings", "rounds"]
+__all__ = ["Bounds", "beginnings", "screening_of_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,8 @@ class Bounds:
     Attributes:
         body: Bytes of one request.
         passages: Passages of one request.
-        characters: Characters of the question, and of a passage (title and text) that are judged at once: a longer one
-            is judged in up to four windows, and dropped if it has more.
+        characters: Characters of the question, and of a passage (title and text): of a longer one the beginning is
+            judged, and `Screening.texts` holds no more than that.
         total: Characters of all passages of a request together.
         dimensions: Numbers of one embedding.
         at_once: Requests that are worked on or wait for a thread.
@@ -114,119 +110,26 @@ class Bounds:
                 )
 
 
-MAX_WINDOWS = 4
-"""Windows of one passage that are judged; what has more is dropped, for each costs another screening."""
+def beginnings(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:
+    """The passages as they are judged: of a long one its first characters, the title being the beginning of the text.
 
-MAX_TITLE = 300
-"""Characters."""
-
-OVERLAP = 0.1
-"""Share of a window that the next repeats, so that what stands across an edge is read whole."""
-
-
-def starts(text: str, characters: int) -> range:
-    """Where the windows of a text begin; one for a text that fits."""
-    repeated = int(OVERLAP * characters)
-    return range(0, max(1, len(text) - repeated), max(1, characters - repeated))
-
-
-def _flat(passage: Passage) -> Passage:
-    """A title stands before every window of its text; one that is no title any more is the beginning of the text."""
-    return passage if len(passage.title or "") <= MAX_TITLE else replace(passage, text=passage.raw, title=None)
-
-
-def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage, ...]]:
-    """What to screen, once for each window of the longest passage; shorter passages are in every round.
-
-    Args:
-        passages: All of a request.
-        characters: Of one window.
-
-    Returns:
-        One to `MAX_WINDOWS` rounds of as many passages. Embeddings stay: they are the whole passage's.
+    Embeddings stay: they are the whole passage's.
     """
-    passages = tuple(map(_flat, passages))
-    starts_of_each = [starts(p.text, characters) for p in passages]
-    # What is dropped for its length is shown to the defense by its beginning: reasons name passages by position.
-    windows = [
-        [p.text[i : i + characters] for i in (places if len(places) <= MAX_WINDOWS else places[:1])]
-        for p, places in zip(passages, starts_of_each)
-    ]
-    count = max(map(len, windows), default=1)
-    return [
-        tuple(
-            p if len(p.text) <= characters else replace(p, text=w[min(r, len(w) - 1)])
-            for p, w in zip(passages, windows)
-        )
-        for r in range(count)
-    ]
+    return tuple(p if len(p.raw) <= characters else replace(p, text=p.raw[:characters], title=None) for p in passages)
 
 
-def merge_screenings(
-    query: Query, passages: tuple[Passage, ...], screenings: Sequence[Screening], characters: int
-) -> Screening:
-    """One screening of the passages from those of the rounds: each passage as its worst window is.
-
-    Evidence is the first round's, with the worst probabilities where the defense gives any. What is contested in any
-    round is. Spans are those of all its windows, in the caller's texts.
-    """
-    first = screenings[0]
-    sizes = [len(starts(_flat(p).text, characters)) for p in passages]
-    if len(screenings) == 1 and first.passages == passages:
-        return first
-    worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
-    reasons = [
-        Reason.of("windows.too_long", size=size, most=MAX_WINDOWS) if size > MAX_WINDOWS
-        else verdict.reason if size == 1
-        else Reason.of("windows.worst", size=size, clauses=[verdict.reason.clause])
-        for size, verdict in zip(sizes, worst)
-    ]  # fmt: skip
-    arrays = dict(first.evidence.arrays)
-    if "probability" in arrays:
-        arrays["probability"] = np.max([s.evidence["probability"] for s in screenings], axis=0)
-        arrays["probability"] = np.where(np.array(sizes) > MAX_WINDOWS, 1.0, arrays["probability"])
-    long = [f"passages[{i}] was judged in windows" for i, size in enumerate(sizes) if 1 < size <= MAX_WINDOWS]
-    return Screening.decided(
-        first.defense,
-        query,
-        passages,
-        kept=[i for i in first.kept_indices if worst[i].kept and sizes[i] <= MAX_WINDOWS],
-        scores=[verdict.score for verdict in worst],
-        reasons=reasons,
-        evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
-        claims=next((screening.claims for screening in screenings if screening.claims), ()),
-        contested=tuple(dict.fromkeys(contest for screening in screenings for contest in screening.contested)),
-        spans={i: _spans(p, [s.verdicts[i] for s in screenings], characters) for i, p in enumerate(passages)},
-    )
-
-
-def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> list[Span]:
-    """The spans of a passage's windows as the caller counts."""
-    flat = _flat(passage)
-    window_starts = starts(flat.text, characters)[:MAX_WINDOWS]
-    again = [window_starts[-1]] * (
-        len(verdicts) - len(window_starts)
-    )  # in later rounds its last window is judged again
-    return [
-        span
-        for verdict, window_start in zip(verdicts, [*window_starts, *again])
-        for one in verdict.spans
-        for span in _shift_span(
-            passage, one, window_start if flat is passage else window_start - (len(passage.raw) - len(passage.text))
-        )
-    ]
-
-
-def _shift_span(passage: Passage, span: Span, window_start: int) -> Iterator[Span]:
-    """A span of a window that begins at a place of the text: before it where a title is the text's beginning."""
-    if span.field == "title":
-        yield span
-    else:
-        begin = len(passage.raw) - len(passage.text) + window_start
-        for moved in spans_at(passage, span.start + begin, span.end + begin, span.probability, span.reason):
-            yield replace(moved, flagged=span.flagged)
-
-
-def cut(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:
-    """The passages, long ones to the end of their first window: what a model may read is what is judged."""
-    return rounds(passages, characters)[0]
+def screening_of_all(screening: Screening, passages: tuple[Passage, ...], characters: int) -> Screening:
+    """A screening of beginnings as one of the whole passages: what is behind a beginning is a span that is cut."""
+    long = [i for i, passage in enumerate(passages) if len(passage.raw) > characters]
+    if not long:
+        return screening
+    verdicts, rest = list(screening.verdicts), f"behind the first {characters:,} characters, which alone are judged"
+    for i in long:
+        spans = list(spans_at(passages[i], characters, len(passages[i].raw), 0.0, rest))
+        for span in verdicts[i].spans:
+            moved = spans_at(passages[i], span.start, span.end, span.probability, span.reason)
+            spans += [replace(one, flagged=span.flagged) for one in moved]
+        verdicts[i] = replace(verdicts[i], spans=merge_spans(spans))
+    notes = [f"passages[{i}] was read to its character {characters:,} of {len(passages[i].raw):,}" for i in long]
+    evidence = replace(screening.evidence, notes=(*screening.evidence.notes, *notes))
+    return replace(screening, passages=passages, verdicts=tuple(verdicts), evidence=evidence)

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.keys import Keys
-from unpoison.serve.logs import Record, RefusalSampler, log_bug
+from unpoison.serve.logs import Record, log_bug
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal, failure_reply
 from unpoison.serve.work import CLIENT
@@ -213,8 +213,6 @@ class RequestMiddleware:
         self.watched = frozenset(watched)
         self.held = 0
         self.slots = Slots(bounds.at_once, bounds.wait)
-        self.passing = Slots(bounds.at_once, bounds.wait)
-        self.lines = RefusalSampler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -264,8 +262,8 @@ class RequestMiddleware:
             record.ms = round(1000 * (time.perf_counter() - began), 1)
             self.metrics.count_reply(record.route, record.status, record.ms / 1000, record.key)
             level = logging.DEBUG if record.route in QUIET else logging.INFO
-            if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
-                log.log(level, "request", extra={"fields": {**record.fields(), **left}})
+            if log.isEnabledFor(level):
+                log.log(level, "request", extra={"fields": record.fields()})
 
     async def _work(self, scope: Scope, body: _Body, reply: _Reply, client: str) -> None:
         """Pass on what is small at once; what brings a body takes a slot and has a time."""
@@ -275,10 +273,10 @@ class RequestMiddleware:
         await self._receive_body(body)
         record: Record = scope["state"]["record"]
         if await self.slots.acquire(client):
-            await self._in_time(self.slots, scope, body, reply)
-        elif scope["path"] in self.watched and await self.passing.acquire(client):
+            await self._in_time(scope, body, reply)
+        elif scope["path"] in self.watched:
             record.unscreened = "Overloaded"
-            await self._in_time(self.passing, scope, body, reply)
+            await self.app(scope, body, reply)
         else:
             message = f"{self.bounds.at_once} requests are worked on already; try again in a second"
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
@@ -292,7 +290,7 @@ class RequestMiddleware:
             message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
             raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
 
-    async def _in_time(self, slots: Slots, scope: Scope, body: _Body, reply: _Reply) -> None:
+    async def _in_time(self, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.in_flight.inc()
         # Where the service only watches, the route gives up in time by itself and replies without a screening.
         limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
@@ -316,13 +314,13 @@ class RequestMiddleware:
             raise Refusal(504, "Timeout", message) from None
         finally:
             watch.cancel()
-            slots.release()
+            self.slots.release()
             self.metrics.in_flight.dec()
 
     async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.rejected.labels(refusal.kind).inc()
         record: Record = scope["state"]["record"]
-        record.error = record.refused = refusal.kind
+        record.error = refusal.kind
         if refusal.status_code != 504:
             with suppress(TimeoutError, Refusal):
                 async with asyncio.timeout(PATIENCE):

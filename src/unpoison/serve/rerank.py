@@ -164,7 +164,7 @@ class _Found(NamedTuple):
 
 
 async def _rerank(request: Request, body: DocumentsRequest, service: ScreeningService) -> _Found:
-    defense = service.choices.pick(service.choices.model_name(body.model))
+    defense = service.choices.pick(service.choices.find(body.model))
     with _field_name("documents"):
         documents = [_read_fields(one, body.rank_fields) for one in body.documents]
         screening = await service.rerank(request, defense, Query(body.query), documents)

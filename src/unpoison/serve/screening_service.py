@@ -18,8 +18,8 @@ from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.streaming import Event
-from unpoison.serve.bounds import Bounds, cut, merge_screenings, rounds
-from unpoison.serve.logs import Record, Sampler
+from unpoison.serve.bounds import Bounds, beginnings, screening_of_all
+from unpoison.serve.logs import Record
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest
@@ -27,7 +27,6 @@ from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
 __all__ = [
-    "Auditor",
     "Choices",
     "OnPoison",
     "Preview",
@@ -41,8 +40,6 @@ __all__ = [
 class Choices(Mapping[str, Defense]):
     """Defenses by the strings that they were configured with; the first is the default.
 
-    `guard` also finds `guard:damage=0.01`, if no other `guard` was configured before.
-
     Args:
         defenses: At least one.
 
@@ -54,12 +51,10 @@ class Choices(Mapping[str, Defense]):
         if not defenses:
             raise OptionError("the service needs at least one defense; configure guard")
         self._defenses = dict(defenses)
-        self._aliases: dict[str, str] = {}
-        for spec in defenses:
-            self._aliases.setdefault(registry.parse(spec)[0], spec)
+        self.default = next(iter(self._defenses))
 
     def __getitem__(self, name: str) -> Defense:
-        return self._defenses[name if name in self._defenses else self._aliases[name]]
+        return self._defenses[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._defenses)
@@ -67,10 +62,9 @@ class Choices(Mapping[str, Defense]):
     def __len__(self) -> int:
         return len(self._defenses)
 
-    @property
-    def default(self) -> str:
-        """The name of the first."""
-        return next(iter(self._defenses))
+    def find(self, name: str | None) -> str | None:
+        """The string of the defense that a request names; `guard` finds `guard:damage=0.01` too. None for no such."""
+        return next((spec for spec in self if name in (spec, registry.parse(spec)[0])), None)
 
     def pick(self, name: str | None) -> Defense:
         """The defense that a request names, the default for None.
@@ -78,52 +72,13 @@ class Choices(Mapping[str, Defense]):
         Raises:
             UnknownNameError: It is not configured.
         """
-        if name is None:
-            return self[self.default]
-        if name not in self:
-            raise UnknownNameError("defense", name, self)
-        return self[name]
-
-    def model_name(self, name: str | None) -> str | None:
-        """The name of a configured defense, None for the names of rerank models that gateways send."""
-        return name if name is not None and name in self else None
+        spec = self.default if name is None else self.find(name)
+        if spec is None:
+            raise UnknownNameError("defense", str(name), self)
+        return self[spec]
 
 
 log = logging.getLogger("unpoison.service")
-
-
-@dataclass(frozen=True, slots=True)
-class Auditor:
-    """Writes the audit log.
-
-    Attributes:
-        log: Where to.
-        metrics: Where failures are counted.
-        sampler: How often failures are logged.
-    """
-
-    log: AuditLog
-    metrics: Metrics
-    sampler: Sampler = field(default_factory=Sampler)
-
-    async def record(self, request: Request, result: Screening | Answer) -> None:
-        """Append a line, beside the loop of the server, before the request is replied to."""
-        names = {
-            "id": request.state.record.id,
-            "route": request.url.path,
-            "client": None if request.client is None else request.client.host,
-        }
-        action = getattr(request.state, "on_poison", "drop")
-        try:
-            await asyncio.to_thread(self.log.record, result, action=action, request=names)
-        except Exception as error:  # a full disk must not take the service down; the operator is told
-            self.metrics.unaudited.labels(type(error).__name__).inc()
-            if count := self.sampler.count_failure():
-                fields = {"id": names["id"], "error": type(error).__name__, "missing": count}
-                log.error("audit log not written", extra={"fields": fields})
-            return
-        if (missing := self.sampler.count_recovery()) is not None:
-            log.info("audit log written again", extra={"fields": {"missing": missing}})
 
 
 OnPoison = Literal["drop", "demote", "monitor"]
@@ -141,12 +96,14 @@ class Preview(NamedTuple):
 class ScreeningService:
     """What the routes of one application share.
 
+    A full disk under the audit log does not take the service down: what is missing there is counted and logged.
+
     Attributes:
         choices: The defenses.
         bounds: Sizes and numbers.
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped; None for what suits each.
-        audit: Writes the audit log.
+        audit: The audit log.
         stopping: Whether the service is about to end.
         work: Where defenses run, while the application runs.
     """
@@ -155,14 +112,14 @@ class ScreeningService:
     bounds: Bounds
     metrics: Metrics
     on_poison: OnPoison | None = None
-    audit: Auditor | None = None
+    audit: AuditLog | None = None
     stopping: bool = False
     work: Work = field(init=False)
 
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
-        """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
+        """Read, bound, screen, count, and log. Of a passage longer than the bound the beginning is judged."""
         screening, calls = await self._run_defense(defense, query, passages)
         self._count(request, screening, calls)
         await self._audit(request, screening)
@@ -177,11 +134,11 @@ class ScreeningService:
     async def _run_defense(
         self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:
-        read, most = self._read(query, passages), self.bounds.characters
-        results = [await self.work.screen(defense, query, part) for part in rounds(read, most)]
-        screening = merge_screenings(query, read, [one.screening for one in results], most)
+        read, shown = self._read(query, passages)
+        found = await self.work.screen(defense, query, shown)
+        screening = screening_of_all(found.screening, read, self.bounds.characters)
         await _remember(defense, screening)
-        return screening, [call for one in results for call in one.calls]
+        return screening, list(found.calls)
 
     async def rerank(
         self,
@@ -210,10 +167,9 @@ class ScreeningService:
     async def answer(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
-        """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
-        read = self._read(query, passages)
-        shown = cut(read, self.bounds.characters)
-        return await self._record_answer(request, await self.work.answer(defense, query, shown), read, shown)
+        """Read, bound, answer, count; as `screen`."""
+        read, shown = self._read(query, passages)
+        return await self._record_answer(request, await self.work.answer(defense, query, shown), read)
 
     async def preview(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn], *, answers: bool
@@ -224,9 +180,8 @@ class ScreeningService:
         in the metrics: who types a poison here is no attack.
         """
         if answers:
-            read = self._read(query, passages)
-            shown = cut(read, self.bounds.characters)
-            answer = _note_cuts(await self.work.answer(defense, query, shown), read, shown)
+            read, shown = self._read(query, passages)
+            answer = self._of_all(await self.work.answer(defense, query, shown), read)
             bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
             preview = Preview(answer.screening, answer, await self.work.answer(bare, query, shown))
             calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
@@ -241,31 +196,51 @@ class ScreeningService:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> AsyncIterator[Event]:
         """`answer` as it comes."""
-        read = self._read(query, passages)
-        shown = cut(read, self.bounds.characters)
+        read, shown = self._read(query, passages)
         async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
                     await _remember(defense, event)
-                yield (await self._record_answer(request, event, read, shown)) if isinstance(event, Answer) else event
+                    yield await self._record_answer(request, event, read)
+                elif isinstance(event, Screening):
+                    yield screening_of_all(event, read, self.bounds.characters)
+                else:
+                    yield event
 
-    async def _record_answer(
-        self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
-    ) -> Answer:
-        """Count and audit an answer, and say in it which passages were read in part."""
+    async def _record_answer(self, request: Request, answer: Answer, read: tuple[Passage, ...]) -> Answer:
+        """Count and audit an answer, as one from the whole passages."""
         self._count(request, answer.screening, answer.calls)
-        answer = _note_cuts(answer, read, shown)
+        answer = self._of_all(answer, read)
         await self._audit(request, answer)
         return answer
 
-    async def _audit(self, request: Request, result: Screening | Answer) -> None:
-        if self.audit is not None:
-            await self.audit.record(request, result)
+    def _of_all(self, answer: Answer, read: tuple[Passage, ...]) -> Answer:
+        return replace(answer, screening=screening_of_all(answer.screening, read, self.bounds.characters))
 
-    def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
+    async def _audit(self, request: Request, result: Screening | Answer) -> None:
+        """Append a line to the audit log, beside the loop of the server, before the request is replied to."""
+        if self.audit is None:
+            return
+        names = {
+            "id": request.state.record.id,
+            "route": request.url.path,
+            "client": None if request.client is None else request.client.host,
+        }
+        action = getattr(request.state, "on_poison", "drop")
+        try:
+            await asyncio.to_thread(self.audit.record, result, action=action, request=names)
+        except Exception as error:  # whatever it is; the operator is told
+            self.metrics.unaudited.labels(type(error).__name__).inc()
+            fields = {"id": names["id"], "error": type(error).__name__}
+            log.error("audit log not written", extra={"fields": fields})
+
+    def _read(
+        self, query: Query, passages: Iterable[str | PassageIn]
+    ) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
+        """The passages of a request, and as they are judged."""
         read = as_passages(list(map(_fields, passages)))
         self.bounds.check(query, read)
-        return read
+        return read, beginnings(read, self.bounds.characters)
 
     def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
         self.metrics.count_screening(screening.defense, screening, calls)
@@ -276,17 +251,6 @@ class ScreeningService:
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
         record.calls = sum(call.kind == "generate" for call in calls) or None
-
-
-def _note_cuts(answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]) -> Answer:
-    """Say in an answer which passages were read in part."""
-    notes = [
-        f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
-        for i, (part, whole) in enumerate(zip(shown, read))
-        if part is not whole
-    ]
-    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
-    return replace(answer, screening=replace(answer.screening, evidence=evidence))
 
 
 async def _remember(defense: Defense, result: Screening | Answer) -> None:

@@ -176,7 +176,7 @@ class History(Connected):
     def _connect(self) -> sqlite3.Connection:
         return connect(
             self.path,
-            _MIGRATIONS,
+            _make_tables,
             wait=BUSY,
             application=APPLICATION,
             name=self._address,
@@ -267,7 +267,6 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     )
 
 
-_MIGRATIONS = (_make_tables,)
 _PAST = f"""
 SELECT {_COLUMNS.replace("origin", "o.origin")}, q.outcome FROM origins o
 LEFT JOIN questions q ON q.origin = o.origin AND q.question = ? WHERE o.origin IN ({{}})"""  # noqa: S608

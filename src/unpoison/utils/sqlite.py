@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -17,6 +17,9 @@ from unpoison.errors import InputError, StoreError
 from unpoison.utils.files import private
 
 __all__ = ["Connected", "connect", "explain_errors", "transaction", "write_ahead"]
+
+SCHEMA = 1
+"""Of all our files."""
 
 RETRY = 0.005
 """Seconds between two tries to switch a file that another process switches at the moment."""
@@ -71,7 +74,7 @@ class Connected(ABC):
 
 def connect(
     path: Path | None,
-    migrations: Sequence[Callable[[sqlite3.Connection], object]],
+    make: Callable[[sqlite3.Connection], object],
     *,
     wait: float,
     application: int,
@@ -85,7 +88,7 @@ def connect(
 
     Args:
         path: The file; None for memory.
-        migrations: What makes schema 1 of an empty file, schema 2 of schema 1, and so on.
+        make: Makes the tables of an empty file.
         wait: Seconds to wait for another process.
         application: SQLite's own mark (`PRAGMA application_id`) of the files that may be opened.
         name: What messages call the file.
@@ -97,7 +100,7 @@ def connect(
     """
 
     def open_file(here: Path | None) -> sqlite3.Connection:
-        return _open(here, migrations, wait=wait, application=application, name=name, kind=kind)
+        return _open(here, make, wait=wait, application=application, name=name, kind=kind)
 
     if path is not None and not os.path.exists(path):
         draft = path.with_name(f".{path.name}.{token_hex(8)}")
@@ -125,7 +128,7 @@ def _name_once(draft: Path, path: Path) -> None:
 
 def _open(
     path: Path | None,
-    migrations: Sequence[Callable[[sqlite3.Connection], object]],
+    make: Callable[[sqlite3.Connection], object],
     *,
     wait: float,
     application: int,
@@ -142,8 +145,8 @@ def _open(
         write_ahead(connection, wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA trusted_schema = OFF")
-        if _schema(connection) != len(migrations):
-            _migrate(connection, migrations, application, name)
+        if _schema(connection) != SCHEMA:
+            _make(connection, make, application, name)
     except BaseException:
         connection.close()
         raise
@@ -154,26 +157,20 @@ def _schema(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _migrate(
-    connection: sqlite3.Connection,
-    migrations: Sequence[Callable[[sqlite3.Connection], object]],
-    application: int,
-    name: str,
+def _make(
+    connection: sqlite3.Connection, make: Callable[[sqlite3.Connection], object], application: int, name: str
 ) -> None:
-    """Bring a file up to the newest schema, in one transaction; of several processes one does it."""
+    """Make the tables of an empty file, in one transaction; of several processes one does it."""
     with transaction(connection):
         schema = _schema(connection)
-        if not 0 <= schema <= len(migrations):
+        if schema not in (0, SCHEMA):
             raise InputError(
-                f"{name} has schema {schema}, and this version knows {len(migrations)}; upgrade unpoison, or give "
-                "another path"
+                f"{name} has schema {schema}, and this version knows {SCHEMA}; upgrade unpoison, or give another path"
             )
-        connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
-        for number, migration in enumerate(migrations[schema:], schema + 1):
-            migration(connection)
-            connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
-        connection.execute(f"PRAGMA user_version = {len(migrations)}")
-        connection.execute(f"PRAGMA application_id = {application}")
+        if not schema:
+            make(connection)
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            connection.execute(f"PRAGMA application_id = {application}")
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float) -> None:
