@@ -1,4 +1,4 @@
-"""LangChain: messages, commands and threads that were saved before the middleware stood there."""
+"""LangChain: messages and commands, and a node for a graph of your own."""
 
 from __future__ import annotations
 
@@ -84,33 +84,6 @@ def test_a_command_is_screened_but_for_what_it_takes_over_from_the_state(shape: 
     if shape != "messages":
         assert ORDER not in parts["page"]
         assert parts["count"] == 2
-
-
-class Request(SimpleNamespace):
-    def override(self, **changes: Any) -> Any:
-        return Request(**{**vars(self), **changes})
-
-
-def test_a_saved_thread_is_screened_before_the_model_reads_it() -> None:
-    middleware = ScreeningMiddleware({"fetch": {"source": "{url}", "level": "open"}})
-    saved = [SystemMessage(ORDER), *ASKED, ToolMessage(PAGE, tool_call_id="1")]
-    seen = middleware.wrap_model_call(Request(messages=saved), lambda request: request.messages)
-    assert all(new is old for new, old in zip(seen[:3], saved, strict=False))
-    assert ORDER not in seen[3].content
-    assert ORDER in saved[3].content
-
-    async def handler(request: Any) -> Any:
-        return request.messages
-
-    assert asyncio.run(middleware.awrap_model_call(Request(messages=saved), handler)) == seen
-
-
-def test_what_was_screened_is_not_screened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    middleware = ScreeningMiddleware({"fetch": {"action": "flag"}})
-    flagged = middleware.wrap_tool_call(request(), lambda request: ToolMessage(PAGE, tool_call_id="1"))
-    monkeypatch.setattr(middleware, "_screener", None)
-    thread = Request(messages=[*ASKED, flagged])
-    assert middleware.wrap_model_call(thread, lambda request: request) is thread
 
 
 @pytest.mark.parametrize("errors", [True, False])

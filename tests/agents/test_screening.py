@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.agents import ToolPolicy, ToolSettings, screen_tool_result
-from unpoison.agents.policy import Bounds
 from unpoison.agents.screening import ascreen_tool_result
 from unpoison.errors import InputError, OptionError, UnknownNameError
 
@@ -142,9 +141,11 @@ def test_an_injection_in_parts_over_neighbours_is_found() -> None:
     assert any(cut.reason.code == "tool.split" for cut in screened.cuts)
 
 
-def test_an_injection_in_a_key_goes_with_the_key_and_what_it_leads_to_stays() -> None:
-    screened = screen_tool_result("rows", {ORDER: {"deep": PAGE}, "id": 3})
-    assert screened.value == {"[removed]": {"deep": f"{BEFORE} [removed]"}, "id": 3}
+def test_an_injection_in_a_key_is_refused_with_all_that_it_leads_to() -> None:
+    for key in (ORDER, "na\u200bme"):
+        screened = screen_tool_result("rows", {key: {"deep": BEFORE}, "id": 3})
+        assert screened.blocked
+        assert screened.value == screened.line
 
 
 @pytest.mark.parametrize("size", [100_000, 1_900_000])
@@ -155,14 +156,13 @@ def test_a_needle_in_a_long_text_is_found_wherever_it_stands(size: int) -> None:
     assert screen_tool_result("fetch", text).value == text.replace(ORDER, "[removed]")
 
 
-def test_what_is_too_large_is_refused() -> None:
-    bounds = Bounds(characters=1_000, leaves=10, depth=4)
-    policy = ToolPolicy(bounds=bounds)
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.agents.leaves.MAX_CHARS", 1_000)
     deep: Any = "x y z"
     for _ in range(100_000):
         deep = [deep]
-    for value in ("word " * 201, ["one two three"] * 11, deep, "[" * 100_000):
-        screened = screen_tool_result("fetch", value, policy=policy)
+    for value in ("word " * 201, ["one two three"] * 80, deep, "[" * 100_000):
+        screened = screen_tool_result("fetch", value)
         assert screened.blocked
         assert screened.reason.code == "tool.too_much"
         assert screened.value == screened.line

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from unpoison.agents.objects import put_values, values_of
-from unpoison.agents.policy import Bounds
 from unpoison.agents.tool_screener import ToolScreener
 from unpoison.errors import OptionError
 
@@ -87,7 +86,7 @@ def test_a_harmless_result_of_any_type_is_the_same_object(result: Any) -> None:
 
 @given(HARMLESS)
 def test_what_is_unfolded_and_put_back_is_the_same(value: Any) -> None:
-    values = values_of(value, Bounds())
+    values = values_of(value)
     assert put_values(value, values, values) is value
 
 

@@ -10,30 +10,22 @@ require("langchain", "the LangChain adapter for agents")
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
 from unpoison.agents.screening import ScreenedResult
 from unpoison.agents.tool_screener import Policy, ToolScreener, with_line
-from unpoison.utils.lru_cache import LRUCache
 
 __all__ = ["ScreeningMiddleware", "screening_tool_node"]
 
-REMEMBERED = 10_000
-"""Messages that are known to be screened, and so are not screened again before each call of the model."""
-
 
 class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Screens what every tool returns, and before each call of the model the tool messages that came otherwise.
-
-    The latter are those of a thread that was saved before this middleware stood in front of it, or that another node
-    wrote. The saved thread stays as it is.
+    """Screens what every tool returns, before it becomes a part of the thread.
 
     Args:
         policy: What becomes of results, by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
@@ -45,7 +37,6 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(self, policy: Policy = None) -> None:
         super().__init__()
         self._screener = ToolScreener(policy)
-        self._known: LRUCache[bytes, bool] = LRUCache(lambda digest, known: 1, REMEMBERED)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """What the tool returned, screened; an error message where it is blocked."""
@@ -54,14 +45,6 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` for asyncio."""
         return await asyncio.to_thread(self._result, request, await handler(request))
-
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Call the model with tool messages that are screened."""
-        return handler(self._history(request))
-
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """`wrap_model_call` for asyncio."""
-        return await handler(await asyncio.to_thread(self._history, request))
 
     def _result(self, request: Any, result: Any) -> Any:
         call, history = request.tool_call, _messages(request.state)
@@ -72,7 +55,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
 
         def one(part: Any) -> Any:
             if isinstance(part, BaseMessage):
-                return self._message(call["name"], part, screen)
+                return _message(part, screen)
             if isinstance(part, Command):
                 return replace(part, update=update(part.update))
             return with_line(screen(part))
@@ -88,41 +71,6 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
             return given if given is None or isinstance(given, (bool, int, float)) else one(given)
 
         return [one(part) for part in result] if isinstance(result, list) else one(result)
-
-    def _message(self, tool: str, message: BaseMessage, screen: Callable[[Any], ScreenedResult]) -> BaseMessage:
-        """The message itself where nothing is found, else a copy."""
-        screened = screen(message.content)
-        content = with_line(screened)
-        if isinstance(content, list) and screened.line:
-            content = [*content, {"type": "text", "text": screened.line}]
-        self._known.put(_digest(tool, content), True)
-        if content is message.content:
-            return message
-        status = {"status": "error"} if screened.blocked and isinstance(message, ToolMessage) else {}
-        return message.model_copy(update={"content": content, **status})
-
-    def _history(self, request: Any) -> Any:
-        calls = {
-            call["id"]: call
-            for message in request.messages
-            if isinstance(message, AIMessage)
-            for call in message.tool_calls
-        }
-        query = _question(request.messages)
-
-        def one(message: Any) -> Any:
-            if not isinstance(message, ToolMessage):
-                return message
-            call = calls.get(message.tool_call_id)
-            tool = call["name"] if call else message.name or "tool"
-            if self._known.get(_digest(tool, message.content)):
-                return message
-            arguments = call["args"] if call else None
-            return self._message(tool, message, lambda value: self._screener.screen(tool, value, arguments, query))
-
-        messages = [one(message) for message in request.messages]
-        same = all(new is old for new, old in zip(messages, request.messages, strict=True))
-        return request if same else request.override(messages=messages)
 
 
 def screening_tool_node(
@@ -146,8 +94,16 @@ def screening_tool_node(
     return ToolNode(tools, **wrappers, **options)
 
 
-def _digest(tool: str, content: Any) -> bytes:
-    return sha256(repr((tool, content)).encode("utf-8", "replace")).digest()
+def _message(message: BaseMessage, screen: Callable[[Any], ScreenedResult]) -> BaseMessage:
+    """The message itself where nothing is found, else a copy."""
+    screened = screen(message.content)
+    content = with_line(screened)
+    if isinstance(content, list) and screened.line:
+        content = [*content, {"type": "text", "text": screened.line}]
+    if content is message.content:
+        return message
+    status = {"status": "error"} if screened.blocked and isinstance(message, ToolMessage) else {}
+    return message.model_copy(update={"content": content, **status})
 
 
 def _messages(state: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The texts in a value as JSON has them: its strings, the strings of JSON that is itself a text, and long keys.
+"""The texts in a value as JSON has them: its strings, those of JSON that is itself a text, and keys that say something.
 
 Texts are judged one by one, and put back one by one, so that whatever else a value holds stays as it is. JSON that is a
 text keeps its own layout: only the string that changes is written anew.
@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unpoison.agents.policy import Bounds
 from unpoison.errors import InputError, clip
 
-__all__ = ["Leaf", "Leaves", "Path", "TooMuchError", "is_label", "put_texts", "show_path", "texts_of"]
+__all__ = ["MAX_DEPTH", "MAX_VALUES", "Leaf", "Path", "TooMuchError", "put_texts", "show_path", "texts_of"]
 
 Path = tuple[str | int, ...]
 
@@ -22,10 +21,11 @@ Skip = Callable[[Path, Mapping[str, Any], str], bool]
 
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
-_LABEL = re.compile(r"[\w.,:/@+\-]*+(?: [\w.,:/@+\-]*+)?+", re.ASCII)
-_WORD = re.compile(r"[A-Za-z]{2}")
+_WORD = re.compile(r"[^\W\d_]")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
-MAX_LABEL_CHARS, MAX_SHORT_CHARS = 40, 100
+
+MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
+"""Characters of all texts of one result, its values, and levels of lists and objects; what has more is refused."""
 
 
 class TooMuchError(ValueError):
@@ -49,30 +49,13 @@ class Leaf(NamedTuple):
     key: bool = False
 
 
-class Leaves(NamedTuple):
-    """The strings of a value, each in its order.
+def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
+    """The strings of a value that hold a letter, and where bytes stand, which nobody looks into.
 
-    Attributes:
-        texts: Those that may say something by themselves.
-        binary: The bytes objects, which nobody looks into.
-        labels: Strings of at most two short words, such as names and dates, which say something only together.
-        short: Labels and short texts.
-        keys: Keys that are labels, each once; none where they are all of one word.
-    """
-
-    texts: list[Leaf]
-    binary: list[Path]
-    labels: list[Leaf]
-    short: list[Leaf]
-    keys: list[Leaf]
-
-
-def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
-    """The strings of a value that hold a word.
+    A key is a text where it is more than a name: of several words, or in other letters. Each is given once.
 
     Args:
         value: Strings, numbers, lists, tuples and mappings.
-        bounds: How much is read.
         skip: Whether what stands at a key of a mapping, at a path, is no text to anybody.
 
     Raises:
@@ -81,33 +64,20 @@ def texts_of(value: object, bounds: Bounds, skip: Skip | None = None) -> Leaves:
 
     Complexity: O(n) time for n characters and values.
     """
-    found, size, keys = Leaves([], [], [], [], []), 0, dict[str, Leaf]()
-    for path, text, key in _strings(value, bounds, skip, found.binary):
+    binary, size, keys, found = list[Path](), 0, set[str](), list[Leaf]()
+    for path, text, key in _strings(value, skip, binary):
         size += len(text)
-        if size > bounds.characters:
-            raise TooMuchError(f"it has more than {bounds.characters:,} characters of text")
+        if size > MAX_CHARS:
+            raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
         inner = None if key else _inner_strings(text)
-        own = [(text, (0, 0), key)] if inner is None else inner
-        for said, span, is_key in own:
-            leaf = Leaf(path, said, *span, is_key)
-            if not is_label(said):
-                found.texts.append(leaf)
-            elif is_key:
-                keys.setdefault(said, leaf)
-            elif _WORD.search(said):
-                found.labels.append(leaf)
-            if not is_key and len(said) <= MAX_SHORT_CHARS and _WORD.search(said):
-                found.short.append(leaf)
-        if len(found.texts) > bounds.leaves:
-            raise TooMuchError(f"it has more than {bounds.leaves:,} texts")
-    if any(" " in said for said in keys):  # names of fields have none
-        found.keys.extend(leaf for said, leaf in keys.items() if _WORD.search(said))
-    return found
-
-
-def is_label(text: str) -> bool:
-    """Whether a text is too little to say anything: at most two words of ASCII, together at most 40 characters."""
-    return len(text) <= MAX_LABEL_CHARS and _LABEL.fullmatch(text) is not None
+        for said, span, is_key in [(text, (0, 0), key)] if inner is None else inner:
+            if is_key and (said in keys or (said.isascii() and " " not in said)):
+                continue
+            if is_key:
+                keys.add(said)
+            if _WORD.search(said) or not said.isascii():
+                found.append(Leaf(path, said, *span, is_key))
+    return found, binary
 
 
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]]) -> Any:
@@ -115,7 +85,7 @@ def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]]) -> Any:
     by_path: dict[Path, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
         by_path.setdefault(leaf.path, []).append((leaf, text))
-    for path, own in sorted(by_path.items(), key=lambda item: -len(item[0])):  # keys change behind what they lead to
+    for path, own in by_path.items():
         value = _put(value, path, own)
     return value
 
@@ -126,23 +96,23 @@ def show_path(path: Path) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-def _strings(value: object, bounds: Bounds, skip: Skip | None, binary: list[Path]) -> Iterator[tuple[Path, str, bool]]:
+def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[tuple[Path, str, bool]]:
     """Every string and key with its path; without recursion, for depth is hostile."""
     stack: list[tuple[Path, object]] = [((), value)]
     count = 0
     while stack:
         path, here = stack.pop()
         count += 1
-        if count > 20 * bounds.leaves:
-            raise TooMuchError(f"it has more than {20 * bounds.leaves:,} values")
+        if count > MAX_VALUES:
+            raise TooMuchError(f"it has more than {MAX_VALUES:,} values")
         if isinstance(here, str):
             yield path, here, False
         elif isinstance(here, (bytes, bytearray, memoryview)):
             binary.append(path)
         elif here is None or isinstance(here, (bool, int, float)):
             continue
-        elif len(path) >= bounds.depth:
-            raise TooMuchError(f"it has more than {bounds.depth} levels")
+        elif len(path) >= MAX_DEPTH:
+            raise TooMuchError(f"it has more than {MAX_DEPTH} levels")
         elif isinstance(here, Mapping):
             for key in here:
                 if not isinstance(key, str):
@@ -197,8 +167,6 @@ def _put(value: Any, path: Path, changes: list[tuple[Leaf, str]]) -> Any:
         return _rewrite(value, changes)
     step, rest = path[0], path[1:]
     if isinstance(value, Mapping):
-        if not rest and changes[0][0].key:
-            return {changes[0][1] if key == step else key: held for key, held in value.items()}
         return {key: _put(held, rest, changes) if key == step else held for key, held in value.items()}
     parts = [_put(held, rest, changes) if i == step else held for i, held in enumerate(value)]
     return tuple(parts) if isinstance(value, tuple) else parts

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from unpoison.agents.leaves import TooMuchError
-from unpoison.agents.policy import Bounds
+from unpoison.agents.leaves import MAX_DEPTH, MAX_VALUES, TooMuchError
 from unpoison.errors import InputError
 
 __all__ = ["put_values", "values_of"]
 
 
-def values_of(value: Any, bounds: Bounds) -> Any:
+def values_of(value: Any) -> Any:
     """Strings, numbers, lists and mappings of a value, of dataclasses and of pydantic models, in their order.
 
     Any other object is what `str` makes of it, beside what its `to_dict` returns, where it has one. Numbers alone in a
@@ -28,10 +27,10 @@ def values_of(value: Any, bounds: Bounds) -> Any:
     def unfold(here: Any, depth: int) -> Any:
         nonlocal count
         count += 1
-        if count > 20 * bounds.leaves:
-            raise TooMuchError(f"it has more than {20 * bounds.leaves:,} values")
-        if depth > bounds.depth:
-            raise TooMuchError(f"it has more than {bounds.depth} levels")
+        if count > MAX_VALUES:
+            raise TooMuchError(f"it has more than {MAX_VALUES:,} values")
+        if depth > MAX_DEPTH:
+            raise TooMuchError(f"it has more than {MAX_DEPTH} levels")
         if here is None or isinstance(here, (str, bool, int, float, bytes, bytearray, memoryview)):
             return here
         if isinstance(here, Mapping):

@@ -15,7 +15,6 @@ from typing import Any
 from agents import FunctionTool, Tool, ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
 
 from unpoison.agents.objects import values_of
-from unpoison.agents.policy import Bounds
 from unpoison.agents.screening import ScreenedResult
 from unpoison.agents.tool_screener import Policy, ToolScreener
 from unpoison.errors import OptionError, clip
@@ -74,7 +73,7 @@ def _message(screened: ScreenedResult) -> str:
     if screened.blocked:
         return str(value)
     if not isinstance(value, str):
-        plain = values_of(value, Bounds())
+        plain = values_of(value)
         value = plain["text"] if _is_text(plain) else json.dumps(plain, ensure_ascii=False, default=str)
     return f"{value}\n\n{screened.line}" if screened.line else value
 

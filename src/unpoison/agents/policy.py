@@ -1,20 +1,19 @@
-"""What becomes of what a tool's result holds, tool by tool, and how much of a result is read at all."""
+"""What becomes of what a tool's result holds, tool by tool."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.sources.sources import Sources
 from unpoison.sources.trust import Level
 from unpoison.text.prompt_injection import THRESHOLD
-from unpoison.utils.checks import among, at_least, within
+from unpoison.utils.checks import among, within
 
-__all__ = ["ANY_TOOL", "Action", "Bounds", "ToolPolicy", "ToolSettings", "read_section"]
+__all__ = ["ANY_TOOL", "Action", "ToolPolicy", "ToolSettings"]
 
 Action = Literal["redact", "block", "flag", "keep"]
 """What becomes of a prompt injection: the sentences are cut; the whole result is refused; it is only said; or nothing
@@ -30,8 +29,6 @@ MAX_TOOLS = 10_000
 """Entries of a policy."""
 
 _ARGUMENT = re.compile(r"\{(\w{1,64})\}")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +67,6 @@ class ToolSettings:
         return found or None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much of one result is read; what has more is refused.
-
-    Attributes:
-        characters: Of all its texts.
-        leaves: Texts in it.
-        depth: Levels of lists and objects.
-    """
-
-    characters: int = 2_000_000
-    leaves: int = 50_000
-    depth: int = 64
-
-    def __post_init__(self) -> None:
-        at_least("characters", self.characters, 1)
-        at_least("leaves", self.leaves, 1)
-        at_least("depth", self.depth, 1, 200)
-
-
 @dataclass(frozen=True)
 class ToolPolicy:
     """What becomes of the results of tools.
@@ -98,7 +75,6 @@ class ToolPolicy:
         tools: Settings by tool; the entry `*` holds for those that are not named, and without it the defaults do, which
             redact.
         sources: Who may be believed how far; None where `ToolSettings.level` alone says so.
-        bounds: Of every result.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -106,12 +82,11 @@ class ToolPolicy:
 
     tools: Mapping[str, ToolSettings | Mapping[str, Any]] = field(default_factory=dict)
     sources: Sources | Mapping[str, Any] | str | None = None
-    bounds: Bounds = Bounds()
 
     def __post_init__(self) -> None:
         if not isinstance(self.tools, Mapping) or len(self.tools) > MAX_TOOLS:
             raise OptionError(f"tools must be settings by the name of a tool, got {clip(self.tools)}")
-        default = read_section(ToolSettings, f"tools.{ANY_TOOL}", self.tools.get(ANY_TOOL))
+        default = _settings(ANY_TOOL, self.tools.get(ANY_TOOL, {}), ToolSettings())
         checked = {str(name): _settings(str(name), own, default) for name, own in self.tools.items()}
         object.__setattr__(self, "tools", {ANY_TOOL: default, **checked})
         object.__setattr__(self, "sources", Sources.of(self.sources))
@@ -129,42 +104,26 @@ class ToolPolicy:
         assert isinstance(found, ToolSettings)  # noqa: S101  they were made so
         return found
 
-    @cached_property
-    def named(self) -> tuple[str, ...]:
-        """The tools that the policy names."""
-        return tuple(name for name in self.tools if name != ANY_TOOL)
-
-
-def read_section(kind: type[T], name: str, values: object) -> T:
-    """A dataclass of the mapping that a file holds; the defaults for None.
-
-    Raises:
-        UnknownNameError: A key that it does not have; the message has the nearest.
-        OptionError: No mapping, or a value out of its range.
-    """
-    if isinstance(values, kind):
-        return values
-    if values is None:
-        return kind()
-    if not isinstance(values, Mapping):
-        raise OptionError(f"{name} must be keys with values, got {clip(values)}")
-    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    for key in values:
-        if key not in known:
-            raise UnknownNameError(f"setting of {name}", str(key), known)
-    try:
-        return kind(**values)
-    except (OptionError, TypeError) as error:
-        raise OptionError(f"{name}: {error}") from None
-
 
 def _settings(name: str, own: object, default: ToolSettings) -> ToolSettings:
-    """Settings of a tool; what it does not say is as for any tool."""
+    """Settings of a tool; what it does not say is as for any tool.
+
+    Raises:
+        UnknownNameError: A key that they do not have; the message has the nearest.
+        OptionError: No mapping, or a value out of its range.
+    """
     if isinstance(own, ToolSettings):
         return own
-    read = read_section(ToolSettings, f"tools.{name}", own)
-    given = own if isinstance(own, Mapping) else {}
-    return replace(default, **{key: getattr(read, key) for key in given})
+    if not isinstance(own, Mapping):
+        raise OptionError(f"tools.{name} must be keys with values, got {clip(own)}")
+    known = [one.name for one in fields(ToolSettings)]
+    for key in own:
+        if key not in known:
+            raise UnknownNameError(f"setting of tools.{name}", str(key), known)
+    try:
+        return replace(default, **own)
+    except (OptionError, TypeError) as error:
+        raise OptionError(f"tools.{name}: {error}") from None
 
 
 def _text_of(value: object) -> str:

@@ -7,11 +7,11 @@ which nothing is found is returned as it is: the same object. What cannot be loo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from unpoison.agents.leaves import Leaf, Leaves, Path, Skip, TooMuchError, put_texts, show_path, texts_of
+from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
@@ -27,6 +27,8 @@ TOGETHER = 20_000
 
 MAX_SPLITS = 8
 """Injections in parts that are looked for in the same neighbours; more of them, and all of these texts go."""
+
+MAX_SHORT_CHARS = 100
 
 MAX_CUTS = 100
 """Cuts that `to_dict` lists; the rest are counted."""
@@ -163,12 +165,12 @@ def screen_tool_result(
     if settings.action == "keep" and settings.hidden == "keep":
         return fresh
     try:
-        found = texts_of(result, rules.bounds, skip)
+        leaves, binary = texts_of(result, skip)
     except TooMuchError as error:
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
-    notes = [f"not looked into: the bytes at {show_path(path)}" for path in found.binary[:10]]
-    notes += _unjudged(found.texts)
-    return replace(_decide(fresh, found, settings), notes=tuple(notes))
+    notes = [f"not looked into: the bytes at {show_path(path)}" for path in binary[:10]]
+    notes += _unjudged(leaves)
+    return replace(_decide(fresh, leaves, settings), notes=tuple(notes))
 
 
 async def ascreen_tool_result(tool: str, result: Any, query: str | None = None, **options: Any) -> ScreenedResult:
@@ -188,11 +190,10 @@ def _standing(
     return source, level, trust(level)
 
 
-def _decide(fresh: ScreenedResult, strings: Leaves, settings: ToolSettings) -> ScreenedResult:
-    """What becomes of a result of these texts."""
-    leaves = [*strings.texts, *strings.labels, *strings.keys]
+def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSettings) -> ScreenedResult:
+    """What becomes of a result of these texts. Where a key would have to change the whole is refused."""
     hidden = [hidden_parts(leaf.text) if settings.hidden != "keep" else [] for leaf in leaves]
-    found = _injected(strings, settings.threshold) if settings.action != "keep" else {}
+    found = _injected(leaves, settings.threshold) if settings.action != "keep" else {}
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched:
         return fresh
@@ -215,8 +216,7 @@ def _decide(fresh: ScreenedResult, strings: Leaves, settings: ToolSettings) -> S
             changes.append((leaves[i], new))
     reason = _main_reason(cuts)
     whole = replace(fresh, cuts=tuple(cuts), reason=reason)
-    keys = range(len(leaves) - len(strings.keys), len(leaves))  # two that are removed would be the same one
-    if found and (settings.action == "block" or (settings.action == "redact" and not found.keys().isdisjoint(keys))):
+    if (found and settings.action == "block") or any(leaf.key for leaf, _ in changes):
         return _block(whole, reason)
     if not changes:
         return replace(whole, outcome="flagged")
@@ -231,20 +231,19 @@ class _Found(NamedTuple):
     whole: bool
 
 
-def _injected(strings: Leaves, threshold: float) -> dict[int, _Found]:
-    """The texts that hold a prompt injection, or a part of one, by position: texts, then labels, then keys.
+def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
+    """The texts that hold a prompt injection, or a part of one, by position.
 
     Neighbours are judged together. A stretch of several sentences of theirs is a stretch of one text or reaches over
-    several, so where none is suspicious no text alone is either. What is too short to say anything is judged as one
-    text, words and all: a list of pairs of words is read as the sentence that they make.
+    several, so where none is suspicious no text alone is either. Short ones are judged as one line of words too: a list
+    of pairs of words is read as the sentence that they make.
     """
     found: dict[int, _Found] = {}
-    leaves = strings.texts
-    short = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
+    whole = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
     pieces = [
         (i, piece)
         for i, leaf in enumerate(leaves)
-        for piece in ([leaf.text] if leaf.text in short else _readings(leaf.text))
+        for piece in ([leaf.text] if leaf.text in whole else _readings(leaf.text))
     ]
     groups = _groups(pieces)
     likely = injections(["\n".join(text for _, text in group) for group in groups])
@@ -259,9 +258,9 @@ def _injected(strings: Leaves, threshold: float) -> dict[int, _Found]:
         if len(group) > 1:
             weak = [(i, text) for i, text in group if i not in found or found[i].probability < STRONG]
             found.update(_split(weak, max(threshold, SPLIT)))
-    numbers = {id(leaf): i for i, leaf in enumerate((*leaves, *strings.labels, *strings.keys))}
-    for words in (strings.short if len(strings.labels) > 1 else [], strings.keys):
-        for group in _groups([(i, leaf.text) for leaf in words if (i := numbers[id(leaf)]) not in found]):
+    short = [(i, leaf.text) for i, leaf in enumerate(leaves) if len(leaf.text) <= MAX_SHORT_CHARS and i not in found]
+    for group in _groups(short):
+        if len(group) > 1:
             found.update(_split(group, max(threshold, SPLIT), " "))
     return found
 

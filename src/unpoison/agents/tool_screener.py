@@ -68,7 +68,7 @@ class ToolScreener:
     def _screen(self, tool: str, result: Any, arguments: Mapping[str, Any] | None, query: str | None) -> ScreenedResult:
         settings = self.policy.settings(tool)
         kept = settings.action == settings.hidden == "keep"
-        values = None if kept else values_of(result, self.policy.bounds)
+        values = None if kept else values_of(result)
         screened = screen_tool_result(tool, values, query, policy=self.policy, arguments=arguments, skip=_is_blob)
         if screened.blocked:
             return screened
