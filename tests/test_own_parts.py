@@ -168,7 +168,7 @@ def test_a_module_that_fails_is_named(folder: Path):
 def test_a_request_to_the_service_cannot_name_a_module(folder: Path, name: str):
     sys.path.append(str(folder))
     with pytest.raises((UnknownNameError, OptionError)):
-        Choices({"guard": Guard()}, load_defense).pick(name)
+        Choices({"guard": Guard()}).pick(name)
     assert "my_parts" not in sys.modules
 
 

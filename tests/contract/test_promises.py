@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model_doubles import FakeCrossEncoder, FakeLanguageModel
@@ -208,3 +210,18 @@ def test_only_guard_contests_and_each_passage_stands_on_one_side(defense: Defens
         sides = [i for rival in contest.rivals for i in rival.passages]
         assert len(sides) == len(set(sides))
         assert set(sides) <= set(range(len(screening.passages)))
+
+
+PIECES = ["-", "?", ".", "\n", "\u200b", "\u202e", "\ud800", "<", "&#", "[", "|", "a ", "🦈", "圣", ". "]
+HOSTILE = st.one_of(st.builds(lambda piece, n: piece * n, st.sampled_from(PIECES), st.integers(0, 2000)), st.text())
+made = cache(make)
+
+
+@pytest.mark.parametrize("name", registry.names("defenses"))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(passages=st.lists(st.fixed_dictionaries({"text": HOSTILE}, optional={"title": HOSTILE}), max_size=5))
+@example(passages=[{"text": "?", "title": "-" * 1500}])
+@example(passages=[{"text": "?", "title": "-" * 1500}, {"text": "It is in Rome. " * 40}])
+def test_no_passage_raises_anything_but_an_input_error(name: str, passages: list[dict[str, str]]) -> None:
+    with contextlib.suppress(InputError):
+        assert isinstance(made(name).screen(QUERY, passages), Screening)

@@ -58,9 +58,10 @@ def test_every_defense_describes_itself(name: str) -> None:
     assert target.name == name
     assert target.summary
     assert target.__doc__
+    assert re.search(r"`(Shell|Screening)Options`", target.__doc__)
     for option in registry.options(target):
-        described = f"{target.__doc__}{ShellOptions.__doc__}{ScreeningOptions.__doc__}"
-        assert f"{option.name}: " in described or name == "no-rag", f"{name} does not document {option.name}"
+        documented = f"{target.__doc__}\n{ShellOptions.__doc__}\n{ScreeningOptions.__doc__}"
+        assert f"{option.name}: " in documented, f"{name} does not document {option.name}"
 
 
 def test_third_parties_register_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,12 +84,14 @@ def test_boolean_options_refuse_strings(kind: str) -> None:
     for name in registry.names(kind):
         target = registry.find(kind, name)
         for option in registry.options(target):
+            if option.name in ScreeningOptions.__annotations__ and name != "vanilla":
+                continue  # one constructor reads them for all
             needs_a_model = {"encoder", "generator", "defense"} & set(target.needs) and name != "trustrag"
             if option.type is bool and not needs_a_model:
                 checked += 1
                 with pytest.raises(OptionError, match=f"{option.name} must be True or False"):
                     target(**{option.name: "false"})
-    assert checked > 3
+    assert checked > 1
 
 
 @pytest.mark.parametrize("kind", ["defenses", "attacks"])

@@ -212,6 +212,9 @@ class Evidence(Mapping[str, NDArray[Any]]):
             frozen[name] = array
         object.__setattr__(self, "arrays", MappingProxyType(frozen))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self.arrays), self.notes, self.graph)
+
     def to_dict(self) -> dict[str, Any]:
         """Arrays and graph; the notes stand in the row of the screening."""
         return {"arrays": {name: array_row(array) for name, array in self.items()}, "graph": self.graph}

@@ -11,10 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
 
-from unpoison.core import registry
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
@@ -83,10 +82,16 @@ class ScreeningOptions(ShellOptions, total=False):
     generator: Generator | GeneratorFunction | str | None
 
 
+def _option_names(kind: type[Defense]) -> frozenset[str]:
+    from unpoison.core import registry  # when the first defense is made
+
+    return frozenset(registry.parameters(kind))
+
+
 def _refuse_unknown(kind: type[Defense]) -> Any:
     """The constructor of a class, which says which option was meant by a name that it does not have."""
     init = kind.__init__
-    names = cache(lambda: frozenset(registry.parameters(kind)))
+    names = cache(partial(_option_names, kind))
 
     @wraps(init)
     def checked(self: Defense, *arguments: Any, **options: Any) -> None:
@@ -223,7 +228,7 @@ class Defense(ABC):
     def all_kept(
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Sequence[str], *notes: str
     ) -> Screening:
-        """A screening that drops nothing, for one reason or for one of each passage."""
+        """A screening that drops nothing; `reasons` are one for all (a `Reason` or a sentence), or one for each."""
         k = len(passages)
         return Screening.decided(
             self.name,

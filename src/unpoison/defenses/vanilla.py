@@ -66,6 +66,9 @@ class NoRag(Defense):
     calls = "1"
     source = "every paper's baseline"
 
+    def __init__(self, **shell: Unpack[ScreeningOptions]) -> None:
+        super().__init__(**shell)
+
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
         return Screening.decided(

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import log
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.text.tokens import ENGLISH_33, stems, words
 from unpoison.utils.checks import at_least, within
+from unpoison.utils.threads import CopyableLock
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words", "words_of_any_script"]
 
@@ -132,7 +132,7 @@ class BM25Retriever(Retriever):
         self._tokenize = tokenize
         self._index = BM25Index(k1=k1, b=b)
         self._collection = Collection()
-        self._lock = Lock()
+        self._lock = CopyableLock()
         self.add(passages)
 
     def add(self, passages: Iterable[Any]) -> None:

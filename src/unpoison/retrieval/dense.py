@@ -19,7 +19,6 @@ from dataclasses import replace
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from threading import Lock
 from typing import Any, Self
 from uuid import uuid4
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -33,6 +32,7 @@ from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import Collection, VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.threads import CopyableLock
 
 __all__ = ["DenseRetriever", "nearest", "read_index", "write_index"]
 
@@ -71,7 +71,7 @@ class DenseRetriever(VectorRetriever):
         self.encoder = check_encoder(encoder, dot=True)
         self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
         self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
-        self._lock = Lock()
+        self._lock = CopyableLock()
         self.add(passages)
 
     def add(self, passages: Iterable[Any]) -> None:

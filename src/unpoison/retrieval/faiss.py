@@ -28,7 +28,7 @@ class FaissStore(VectorStore):
     """
 
     def __init__(self, index: Any = None, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._faiss = require("faiss", "searching with FAISS")
+        require("faiss", "searching with FAISS")
         self.index, self.name = index, f"the FAISS index {id(self):x}"
         self._rows = [dict(row) for row in rows]
         for row in self._rows:
@@ -42,6 +42,11 @@ class FaissStore(VectorStore):
                 f"the index holds {vectors:,} vectors and {len(self._rows):,} rows were given; "
                 "give the text of every vector, in the order of the vectors"
             )
+
+    @property
+    def _faiss(self) -> Any:
+        """The library, no attribute of its own: a module cannot be pickled."""
+        return require("faiss", "searching with FAISS")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         yield from (self._row(number) for number in range(len(self._rows)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,6 +12,7 @@ from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.retrieval.store import VectorStore
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.threads import CopyableLock
 
 __all__ = ["StoreRetriever"]
 
@@ -36,7 +36,7 @@ class StoreRetriever(VectorRetriever):
     def __init__(self, store: VectorStore, encoder: Encoder | str, *, sources: SourcesOption = None) -> None:
         self.sources = Sources.of(sources)
         self.store, self.encoder = store, check_encoder(encoder)
-        self._turn = Lock()
+        self._turn = CopyableLock()
 
     def add(self, passages: Iterable[Any]) -> None:
         """Write passages into the store, encoded where they bring no embedding.

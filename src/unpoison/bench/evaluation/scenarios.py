@@ -259,7 +259,7 @@ def defense_label(defense: Defense) -> str:
     )  # no options
 
 
-_COMMON_OPTIONS = ("trust_embeddings", "prompt_injection", "name")
+_COMMON_OPTIONS = ("trust_embeddings", "prompt_injection", "prompt_injection_threshold", "name")
 
 
 def _code(defense: Defense | None) -> str:
