@@ -46,7 +46,8 @@ class Part:
     def rows(self) -> Iterator[FileRow]:
         """The rows, as reading the whole file would give them."""
         for line in self.lines:
-            yield FileRow(*json.loads(line), self.position)
+            number, fields, error = json.loads(line)
+            yield FileRow(number, fields, error, self.position)
 
     def key(self, purpose: str) -> str:
         """A hash of everything in it, and of what is to be done to it."""

@@ -136,8 +136,8 @@ class Answerer:
         belief = None if self._beliefs is None else self._beliefs.get(key)
         if belief is None:
             return 0
-        created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
-        timed = replace(belief, created=created, updated=updated, expires=expires)
+        created, updated = (at and STAMP for at in (belief.created, belief.updated))
+        timed = replace(belief, created=created, updated=updated)
         return len(json.dumps({"key": key, **timed.to_dict()}, ensure_ascii=False).encode())
 
 
