@@ -138,8 +138,8 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 UNBOUNDED = frozenset(
     """_all_labels _all_marks _classes _defense _environment _hints _letters _list _lists _minilm _optional _options
-    _questions _secret _sentence_marks _settings _style _suffixes _tables _template _templates _text_file _third_party _types
-    _unsupported_scripts _usual_marks _words load network
+    _questions _secret _sentence_marks _settings _style _suffixes _tables _template _templates _text_file _third_party
+    _types _unsupported_scripts _usual_marks _words load network
     load_grammar preset_file load_reader load_weights resource""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
