@@ -212,11 +212,11 @@ def _spaces(run: re.Match[str]) -> list[Change]:
 
 
 def _are_words(pieces: list[str]) -> bool:
-    """Whether each of some pieces is a frequent word, and all of them together none."""
+    """Whether each of three pieces or more is a frequent word, and all of them together none: "time\u00adless" is one."""
     from unpoison.text.gibberish import frequent_words  # its weights are read for such texts only
 
     *known, whole = frequent_words([*pieces, "".join(pieces)])
-    return len(pieces) > 1 and all(known) and not whole
+    return len(pieces) > 2 and all(known) and not whole
 
 
 def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
