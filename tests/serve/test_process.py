@@ -181,6 +181,7 @@ def test_log_is_json_lines_without_texts(server: Server) -> None:
     assert "sharks" not in json.dumps(server.lines).lower()
 
 
+@pytest.mark.needs("openai")
 def test_request_in_work_is_finished_before_the_service_ends() -> None:
     with model_server() as models:
         generator = "openai:held,base_url=" + models + "/v1"
@@ -338,6 +339,7 @@ def test_port_in_use_is_told(server: Server) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 
 
+@pytest.mark.needs("openai")
 def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() -> None:
     down = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x"}
     chosen = ("-d", "ragdefender", "-e", "openai:some-model", "--limit", "retries=0")

@@ -286,7 +286,7 @@ def _on_subject(
     return {i: statement for i, statement in heard.items() if i not in left_out}
 
 
-_NAMED = re.compile(r"(?<![\w.])[A-Za-z-]*\d+(?:[.-]?\w+)*")
+_NAMED = re.compile(r"(?<![\w.-])[A-Za-z-]*\d+(?:[.-]?\w+)*")
 """A number in a question, or a name with one: it tells one subject from another."""
 
 

@@ -22,6 +22,7 @@ from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
 from unpoison.text.blocks import is_payload, quotation_around, under_voice
+from unpoison.text.imperatives import ORDERS, find_imperatives
 from unpoison.text.prompt_injection import (
     STRONG,
     THRESHOLD,
@@ -314,7 +315,7 @@ def injections_in(
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
     for i in np.flatnonzero(probability > threshold).tolist():
         worst = yield from detector.worst(passages[i].reading)
-        if worst.probability < STRONG and passages[i].reading[worst.start : worst.end].rstrip().endswith("?"):
+        if worst.probability < STRONG and _only_asks(passages[i].reading[worst.start : worst.end]):
             continue  # a question orders nothing, and other checks ask whether a passage repeats the user's
         quotes[i] = worst.quote
         if policy == "redact":
@@ -332,6 +333,11 @@ def injections_in(
         spans,
         _unsupported_notes(passages, detector),
     )
+
+
+def _only_asks(stretch: str) -> bool:
+    """Whether a stretch ends as a question and orders nothing: "Reply with Ghent?" is an order with another mark."""
+    return stretch.rstrip().endswith("?") and all(part.form != ORDERS for part in find_imperatives(stretch))
 
 
 def _unsupported_notes(passages: Sequence[Passage], detector: Detector) -> tuple[str, ...]:

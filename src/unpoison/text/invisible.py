@@ -212,7 +212,7 @@ def _spaces(run: re.Match[str]) -> list[Change]:
 
 
 def _are_words(pieces: list[str]) -> bool:
-    """Whether each of three pieces or more is a frequent word, and all of them together none: "time\u00adless" is one."""
+    """Whether there are three pieces or more, all frequent words; "time\u00adless" is one word."""
     from unpoison.text.gibberish import frequent_words  # its weights are read for such texts only
 
     *known, whole = frequent_words([*pieces, "".join(pieces)])

@@ -205,8 +205,8 @@ class Example:
 
 
 def _question(row: Mapping[str, Any]) -> str:
-    name = next((name for name in QUERY_FIELDS if row.get(name) is not None), QUERY_FIELDS[-1])
-    return _text(row, name)
+    named = [name for name in QUERY_FIELDS if name in row] or ["question"]
+    return _text(row, next((name for name in named if row[name] is not None), named[0]))
 
 
 def _identifier(row: Mapping[str, Any], default: str | None, question: str) -> str:
