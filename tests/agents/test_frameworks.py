@@ -72,15 +72,6 @@ def test_results_have_a_source_by_the_arguments_and_a_level(framework: Any, capl
     assert "blocked source" in framework.ask(lambda url: BEFORE, {"fetch": {"level": "blocked"}}, "async")
 
 
-@every_framework
-def test_values_are_screened_leaf_by_leaf(framework: Any) -> None:
-    rows = {"rows": [{"id": 7, "note": PAGE}, {"id": 8, "note": BEHIND}]}
-    said = framework.ask(lambda url: rows, None, "async")
-    assert ORDER not in said
-    assert "[removed]" in said
-    assert "8" in said
-
-
 @pytest.mark.parametrize("framework", [f for f in PARAMETERS if f.id in ("llamaindex", "haystack")])
 def test_an_error_that_the_model_reads_is_screened(framework: Any) -> None:
     def fail(url: str) -> str:

@@ -148,11 +148,6 @@ def test_a_host_that_takes_a_carriage_return_for_a_line_end_reads_one_message(ou
     assert len([line for line in got.splitlines() if line.strip()]) == 1
 
 
-def test_the_line_ends_of_windows_pass_to_the_byte() -> None:
-    line = json.dumps(reply(content=texts(HARMLESS))).encode() + b"\r"
-    assert passed("tools/call", line) == [line + b"\n"]
-
-
 @pytest.mark.parametrize(
     "said",
     [

@@ -53,16 +53,6 @@ def test_a_tool_with_a_finding_is_withheld(tool: Any, code: str) -> None:
     assert [one["code"] for one in result["_meta"][META]["withheld"]] == [code]
 
 
-def test_a_harmless_list_is_the_same_object() -> None:
-    reply = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [TOOL], "nextCursor": "b2Zmc2V0"}}
-    assert Gate("me").screen_reply("tools/list", {}, reply) is reply
-
-
-def test_ten_thousand_tools_are_refused() -> None:
-    with pytest.raises(InputError):
-        listed(*({**TOOL, "name": f"t{i}"} for i in range(10_000)))
-
-
 def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> None:
     lock = LockFile(tmp_path / "lock")
     lock.approve("me", [TOOL])
@@ -124,17 +114,6 @@ def test_images_and_blobs_pass_with_a_note_and_a_text_that_poses_as_one_does_not
     assert "notes" not in posing["_meta"][META]
 
 
-def test_a_hundred_images_have_ten_notes() -> None:
-    image = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
-    assert len(called({"content": [image] * 100})["_meta"][META]["notes"]) == 10
-
-
-def test_what_only_the_server_reads_passes_at_the_top_and_nowhere_else() -> None:
-    top = {"resultType": "input_required", "requestState": ORDER}
-    assert called(top) is top
-    assert ORDER not in json.dumps(called({"content": [], "structuredContent": {"requestState": ORDER}}))
-
-
 def test_an_error_of_the_server_is_screened() -> None:
     reply = {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": f"No such page. {ORDER}"}}
     new = Gate("me").screen_reply("tools/call", {}, reply)
@@ -189,14 +168,6 @@ def test_lines_pass_to_the_byte() -> None:
 )
 def test_garbage_and_answers_to_nothing_are_dropped_and_the_real_answer_passes(line: bytes) -> None:
     assert exchange(line, HARMLESS)[0] == [HARMLESS + b"\n"]
-
-
-def test_a_server_that_speaks_nothing_but_garbage_is_ended() -> None:
-    assert exchange(b"x", b"x", b"x", bad_messages=3)[1] == [True, True, False]
-
-
-def test_a_second_answer_is_dropped() -> None:
-    assert exchange(HARMLESS, HARMLESS)[0] == [HARMLESS + b"\n"]
 
 
 def test_a_message_that_is_too_long_is_an_error_for_who_waits() -> None:
@@ -311,27 +282,6 @@ def test_lines_come_whole_however_they_are_cut_and_long_ones_are_not_kept(chunk:
     assert len(found[1].head) <= 1_024
 
 
-def test_more_requests_of_the_server_than_may_wait_are_refused_and_answers_make_room() -> None:
-    def request(number: int) -> bytes:
-        return b'{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage"}' % number
-
-    async def work() -> Talk:
-        talk = Talk(pending=2)
-        for number in (1, 2, 3):
-            await talk.proxy.from_server(request(number))
-        await talk.proxy.from_host(b'{"jsonrpc":"2.0","id":1,"result":{}}')
-        await talk.proxy.from_server(request(4))
-        cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}'
-        await talk.proxy.from_server(cancel)
-        await talk.proxy.from_server(request(5))
-        return talk
-
-    talk = asyncio.run(work())
-    assert [json.loads(line).get("id") for line in talk.to_host] == [1, 2, 4, None, 5]
-    refused, answered = map(json.loads, talk.to_server)
-    assert (refused["id"], refused["error"]["code"], answered["id"]) == (3, -32000, 1)
-
-
 class Locked:
     """A host that calls before it has listed, behind a lock file that knows `fetch`."""
 
@@ -402,32 +352,3 @@ def test_a_server_that_ends_while_calls_wait_for_the_list_is_an_error_for_each(t
 
     said = list(map(json.loads, asyncio.run(work()).talk.to_host))
     assert [one["id"] for one in said] == [1, 2]
-
-
-def test_a_call_that_is_cancelled_while_it_waits_never_reaches_the_server(tmp_path: Path) -> None:
-    async def work() -> Locked:
-        locked = Locked(tmp_path)
-        await locked.call(1)
-        await locked.proxy.from_host(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
-        await locked.answer(TOOL)
-        return locked
-
-    locked = asyncio.run(work())
-    assert [method for method, _ in locked.asked()] == ["tools/list"]
-    assert locked.talk.to_host == []
-
-
-def test_what_the_list_was_said_to_have_changed_is_listed_again(tmp_path: Path) -> None:
-    async def work() -> Locked:
-        locked = Locked(tmp_path)
-        await locked.call(1)
-        await locked.answer()
-        await locked.call(2)
-        await locked.proxy.from_server(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
-        await locked.call(3)
-        await locked.answer(TOOL)
-        return locked
-
-    locked = asyncio.run(work())
-    assert locked.asked()[-1] == ("tools/call", 3)
-    assert [json.loads(line).get("id") for line in locked.talk.to_host] == [1, 2, None]

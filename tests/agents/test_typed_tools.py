@@ -9,11 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agents import Agent, FunctionTool, ToolOutputImage, ToolOutputText, WebSearchTool, function_tool
+from agents import ToolOutputText
 from haystack import Document, component
 from haystack.tools import (
     ComponentTool,
-    Toolset,
     create_tool_from_function,
     deserialize_tools_or_toolset_inplace,
 )
@@ -27,8 +26,7 @@ from llama_index.core.tools import BaseTool, ToolMetadata, ToolOutput
 from llama_index.core.tools import FunctionTool as LlamaFunctionTool
 from llama_index.core.workflow import Context
 from pydantic import BaseModel
-from pydantic_ai import BinaryContent, FunctionToolset, ModelRetry, RunContext, ToolReturn
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai import BinaryContent, FunctionToolset, RunContext, ToolReturn
 
 from unpoison.agents import haystack, llamaindex, openai_agents, pydantic_ai
 from unpoison.agents.policy import ToolPolicy, ToolSettings
@@ -56,17 +54,6 @@ HARMLESS = st.sampled_from([BEFORE, "", 7, None, [BEFORE, 2], {"a": [BEFORE]}, R
 
 def llama(function: Any, policy: Any = None) -> Any:
     return llamaindex.screening_tools([LlamaFunctionTool.from_defaults(function, name="fetch")], policy)[0]
-
-
-@given(HARMLESS)
-def test_llamaindex_a_harmless_output_is_the_same(result: Any) -> None:
-    def fetch(url: str) -> Any:
-        return result
-
-    plain, tool = LlamaFunctionTool.from_defaults(fetch), llama(fetch)
-    for output in (tool(url="a"), tool.call(url="a"), asyncio.run(tool.acall(url="a"))):
-        assert output.raw_output is result
-        assert output == plain(url="a")
 
 
 def test_llamaindex_blocks_keep_their_types_and_the_raw_output_goes() -> None:
@@ -106,17 +93,6 @@ def test_llamaindex_tools_of_every_kind() -> None:
     assert type(tool).to_langchain_tool is BaseTool.to_langchain_tool, "that of a function tool calls the bare function"
 
 
-def test_llamaindex_an_error_without_an_order_stays_itself() -> None:
-    error = KeyError("url")
-
-    def fetch(url: str) -> str:
-        raise error
-
-    with pytest.raises(KeyError) as raised:
-        llama(fetch)(url="a")
-    assert raised.value is error
-
-
 # --- Haystack ---
 
 
@@ -145,26 +121,6 @@ def test_haystack_a_harmless_result_is_the_same_object(result: Any) -> None:
     for screening in haystack.screening_tools([tool, both], SOURCE):
         assert screening.invoke(url="a") is result
         assert asyncio.run(screening.invoke_async(url="a")) is result
-
-
-def test_haystack_a_component_keeps_its_documents_and_its_kind() -> None:
-    given = ComponentTool(Search(), name="search")
-    (tool,) = haystack.screening_tools([given])
-    assert isinstance(tool, ComponentTool)
-    assert tool.tool_spec == given.tool_spec
-    first, second = tool.invoke(query="harbour")["documents"]
-    assert (first.id, first.content, second.content) == ("1", CLEAN, BEFORE)
-    assert first.embedding == [0.5] * 9
-    assert given.invoke(query="harbour")["documents"][0].content == PAGE
-
-
-def test_haystack_a_toolset_becomes_its_tools_and_a_blocked_result_raises() -> None:
-    toolset = Toolset([create_tool_from_function(fetch_page)])
-    (tool,) = haystack.screening_tools(toolset, {"fetch_page": {"action": "block"}})
-    with pytest.raises(ToolInvocationError, match="was blocked"):
-        tool.invoke(url="a")
-    with pytest.raises(ToolInvocationError, match="was blocked"):
-        asyncio.run(tool.invoke_async(url="a"))
 
 
 def test_haystack_a_saved_tool_is_still_screened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,25 +175,6 @@ def test_openai_the_model_reads_a_text_instead(output: Any, said: str) -> None:
     assert "Ignore" not in str(verdict.output_info)
 
 
-def test_openai_an_image_beside_an_injection_does_not_come_back_raw() -> None:
-    image = ToolOutputImage(image_url="data:image/png;base64,AAAA")
-    assert judge([image]).behavior == {"type": "allow"}
-    assert ORDER not in judge([image, ToolOutputText(text=PAGE)]).behavior["message"]
-
-
-def test_openai_tools_that_exist_already() -> None:
-    @function_tool
-    def fetch(url: str) -> str:
-        return PAGE
-
-    nested = Agent(name="reader").as_tool("read", "Reads.")
-    tools = openai_agents.screening_tools([fetch, nested])
-    assert all(isinstance(tool, FunctionTool) and len(tool.tool_output_guardrails or []) == 1 for tool in tools)
-    assert not fetch.tool_output_guardrails
-    with pytest.raises(OptionError, match="no function tool"):
-        openai_agents.screening_tools([WebSearchTool()])
-
-
 # --- Pydantic AI ---
 
 
@@ -284,22 +221,3 @@ def test_pydantic_types_stay_and_what_the_model_does_not_read_stays() -> None:
         [CLEAN, image],
         {"raw": PAGE},
     )
-
-
-def test_pydantic_errors_that_the_model_reads() -> None:
-    def retry(url: str) -> str:
-        raise ModelRetry(PAGE)
-
-    def failed(url: str) -> str:
-        raise ToolFailed(BEFORE)
-
-    def page(url: str) -> str:
-        return PAGE
-
-    with pytest.raises(ModelRetry) as raised:
-        call(retry)
-    assert raised.value.message == CLEAN
-    with pytest.raises(ToolFailed, match="Varberg"):
-        call(failed)
-    with pytest.raises(ToolFailed, match="was blocked"):
-        call(page, {"page": {"action": "block"}})

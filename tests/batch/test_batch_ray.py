@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -77,44 +76,3 @@ def test_without_ray_the_extra_is_named(batch, source: Path, tmp_path: Path, mon
     assert result.stderr == f"error: the engine ray needs ray; run: {install_command('ray')}\n"
     with pytest.raises(MissingExtraError):
         run(str(source), str(tmp_path / "out.jsonl"), Screener(), engine="ray")
-
-
-class FakeRay:
-    """What the engine asks of Ray before there is any work."""
-
-    exceptions = SimpleNamespace(RayError=RuntimeError)
-
-    def __init__(self, running: bool) -> None:
-        self.running = running
-        self.calls: list[object] = []
-
-    def is_initialized(self) -> bool:
-        return self.running
-
-    def init(self, **options: object) -> None:
-        self.calls.append(options)
-
-    def shutdown(self) -> None:
-        self.calls.append("shutdown")
-
-    def cluster_resources(self) -> dict[str, float]:
-        return {}
-
-
-@pytest.mark.parametrize(
-    ("running", "address", "calls"),
-    [
-        (True, None, []),
-        (False, None, [{"num_cpus": 2, "include_dashboard": False}, "shutdown"]),
-        (False, "ray://head:10001", [{}, "shutdown"]),
-    ],
-)
-def test_which_ray_is_used(monkeypatch: pytest.MonkeyPatch, running: bool, address: str | None, calls: list[object]):
-    fake = FakeRay(running)
-    monkeypatch.setattr(engine, "require", lambda module, purpose: fake)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    if address:
-        monkeypatch.setenv("RAY_ADDRESS", address)
-    assert list(engine.on_ray(None, [], 2)) == []
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    assert fake.calls == [{**call, **quiet} if isinstance(call, dict) else call for call in calls]

@@ -75,10 +75,6 @@ class TestResuming:
         assert not any(self.steps(source, output, other))
         assert read(output)[0]["screening"] == other([GOOD])[0]["screening"]
 
-    def test_other_bounds_change_nothing(self, source: Path, output: Path):
-        self.interrupted(source, output, after=3)
-        assert sum(self.steps(source, output, Screener("grada", in_flight=1, deadline=None, retries=0))) == 3
-
     @pytest.mark.parametrize("damage", [lambda content: content[:-5], lambda content: b"", lambda content: b"{}\nx"])
     def test_a_damaged_shard_is_done_anew(self, source: Path, output: Path, whole: bytes, damage):
         self.interrupted(source, output, after=3)
@@ -97,20 +93,6 @@ class TestResuming:
             patched.setattr(Defense, "screen", fail)
             self.interrupted(source, output, after=2)
         assert not any(self.steps(source, output))
-        assert output.read_bytes() == whole
-
-    def test_files_of_others_stay(self, source: Path, output: Path):
-        folder = output.with_name("out.jsonl.parts")
-        folder.mkdir()
-        (folder / "mine.txt").write_text("precious")
-        self.steps(source, output)
-        assert [path.name for path in folder.iterdir()] == ["mine.txt"]
-
-    def test_an_output_is_replaced_only_at_the_end(self, source: Path, output: Path, whole: bytes):
-        output.write_text("before")
-        self.interrupted(source, output, after=2)
-        assert output.read_text() == "before"
-        self.steps(source, output)
         assert output.read_bytes() == whole
 
     def test_a_lost_part_is_noticed(self, source: Path, output: Path):

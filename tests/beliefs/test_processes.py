@@ -7,15 +7,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
+from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs
 from unpoison.beliefs import sql as sql_module
 from unpoison.errors import InputError, StoreError
-from unpoison.utils import sqlite as shared
 
 WRITERS = Path(__file__).with_name("writers.py")
 FULL = bool(os.environ.get("UNPOISON_FULL"))
@@ -36,49 +34,6 @@ def test_sixteen_processes_lose_no_update(kind, spec, namespace):
     queries = 1000 if FULL else 20
     result = run("updates", spec(kind), namespace, 16, queries, 10)
     assert result == {"failed": 0, "queries": queries, "least": 160, "most": 160}
-
-
-class Switching:
-    """A connection to a file that another process has locked: SQLite answers at once, without its own waiting."""
-
-    def __init__(self, refusals: int, code: int) -> None:
-        self.refusals, self.code, self.tries = refusals, code, 0
-
-    def execute(self, statement: str) -> None:
-        self.tries += 1
-        if self.tries <= self.refusals:
-            error = sqlite3.OperationalError("database is locked")
-            error.sqlite_errorcode = self.code
-            raise error
-
-
-def test_a_file_that_another_process_opens_at_the_same_moment_is_waited_for(monkeypatch):
-    monkeypatch.setattr(shared, "RETRY", 0.0)
-    connection = Switching(3, sqlite3.SQLITE_BUSY_RECOVERY)
-    shared.write_ahead(connection, sql_module.BUSY)
-    assert connection.tries == 4
-
-
-@pytest.mark.parametrize(("busy", "code"), [(10.0, sqlite3.SQLITE_READONLY), (0.0, sqlite3.SQLITE_BUSY)])
-def test_what_waiting_does_not_mend_is_raised(monkeypatch, busy, code):
-    monkeypatch.setattr(sql_module, "BUSY", busy)
-    connection = Switching(1, code)
-    with pytest.raises(sqlite3.OperationalError, match="locked"):
-        shared.write_ahead(connection, sql_module.BUSY)
-    assert connection.tries == 1
-
-
-def test_threads_of_one_process_lose_no_update(store):
-    def work():
-        for _ in range(10):
-            update(store, "k", lambda b: Belief(str(1 + int(b.answer if b else 0)), 0.5, 0.5))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert store.get("k").answer == "80"
 
 
 def test_killed_processes_leave_no_torn_belief(tmp_path):

@@ -27,12 +27,6 @@ def test_what_is_put_is_got(store):
     assert found.created == found.updated == pytest.approx(time.time(), abs=60)
 
 
-def test_numbers_come_back_exactly(store):
-    odd = Belief("x", 1 / 3, 0.1 + 0.2)
-    store.put("k", odd)
-    assert store.get("k") == odd
-
-
 def test_compare_and_set(store):
     assert store.put("k", A, expected="")
     assert not store.put("k", B, expected="")
@@ -100,21 +94,6 @@ def test_namespaces_do_not_see_each_other(kind, spec, namespace):
     for store in (one, two):
         store.forget_all()
         store.close()
-
-
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_another_process_would_see_it(kind, spec, namespace):
-    one = open_beliefs(spec(kind), namespace=namespace)
-    one.put("k", A)
-    two = open_beliefs(spec(kind), namespace=namespace)
-    assert two.get("k") == A
-    two.put("k", B)
-    assert one.get("k") == B
-    one.close()
-    assert one.get("k") == B  # opened again
-    one.forget_all()
-    one.close()
-    two.close()
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

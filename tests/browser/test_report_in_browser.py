@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from axe import violations
 from chromium import QUIET, found_browser
-from chromium import opened as tab_with
-from small_run import HOSTILE, cut_in_half, small_run
+from small_run import HOSTILE, small_run
 from unpoison.bench.report import Report, page
 
 pytestmark = pytest.mark.browser
@@ -67,14 +65,6 @@ def counted(document: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def test_list_shows_every_question_closed(browser: str, html: Path, tmp_path: Path) -> None:
-    document = opened(browser, html, tmp_path)
-    found, total = counted(document)
-    assert found == total
-    assert len(shown(document)) == min(total, 25)
-    assert "<blockquote" not in document[document.index('class="found"') :]
-
-
 def test_address_filters_and_unfolds(browser: str, html: Path, tmp_path: Path) -> None:
     document = opened(browser, html, tmp_path, "#defense=vanilla&outcome=poisoned&open")
     found, total = counted(document)
@@ -109,33 +99,8 @@ def test_hostile_text_is_shown_and_does_not_run(browser: str, html: Path, tmp_pa
     assert HOSTILE in unescape(first)
 
 
-def test_half_a_run_opens_and_says_so(browser: str, tmp_path: Path) -> None:
-    run = small_run(tmp_path)
-    cut_in_half(run)
-    path = tmp_path / "half.html"
-    path.write_text(page(Report.of(run.folder)), encoding="utf-8")
-    document = opened(browser, path, tmp_path / "profile", "#open")
-    assert 'class="warning"' in document
-    found, total = counted(document)
-    assert found == total > 0
-
-
 BROAD = (
     "[...document.querySelectorAll('table, svg, pre, li')].filter((node) => "
     "node.getBoundingClientRect().right > innerWidth + 1 || (node.tagName === 'TABLE' && "
     "node.parentElement.scrollWidth > node.parentElement.clientWidth + 1)).length"
 )
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
-def test_nothing_is_broader_than_the_page(browser: str, html: Path, tmp_path: Path, width: int, scheme: str) -> None:
-    with tab_with(browser, html.as_uri(), tmp_path) as tab:
-        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert tab.evaluate(BROAD) == 0
-        assert violations(tab) == []
-        assert not tab.complaints
-        dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (dark == "rgb(20, 24, 28)") is (scheme == "dark")

@@ -8,7 +8,6 @@ import importlib
 import json
 import logging
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ from typing import Any
 import pytest
 
 from integrations.frameworks import QUERY, TEXTS, Adapted, CutsStadium, DropsStadium
-from unpoison import Guard
 from unpoison.core import registry
-from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
-from unpoison.integrations.screener import keep_exempt
+from unpoison.errors import MissingExtraError, ModelError, OptionError, UnknownNameError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.requests import generate
 from unpoison.scan.audit_log import AuditLog
@@ -64,19 +61,6 @@ def test_every_defense_screens_and_the_kept_are_the_callers_objects(adapted: Ada
     assert [adapted.framework.metadata(document) for document in documents] == before
 
 
-def test_guard_is_the_default_and_removes_copies_of_a_lie(adapted: Adapted) -> None:
-    documents = adapted.documents()
-    kept = adapted.positions(adapted.screen(documents), documents)
-    assert not {2, 4} & set(kept)
-    assert {0, 1, 3} <= set(kept)
-    assert adapted.verdicts(adapted.screen(documents, annotate=True))[0].defense == "guard"
-
-
-def test_kept_documents_stand_best_first(adapted: Adapted) -> None:
-    documents = adapted.documents()
-    assert adapted.positions(adapted.screen(documents, DropsStadium(reverse=True)), documents) == [5, 3, 1, 0]
-
-
 def test_asynchronous_calls_are_the_defenses_own(adapted: Adapted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DropsStadium, "screen", None)
     documents, adapter = adapted.documents(), adapted.framework.make(DropsStadium())
@@ -117,12 +101,6 @@ def test_monitor_keeps_all_in_order_and_logs_counts_only(adapted: Adapted, caplo
         "passages": 6,
         "dropped": 2,
     }
-
-
-def test_enforcing_logs_the_same_event(adapted: Adapted, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "unpoison")
-    adapted.screen(adapted.documents(), DropsStadium())
-    assert {record.getMessage() for record in caplog.records} == {"drops-stadium dropped 2 of 6 passages"}
 
 
 def test_every_screening_is_written_down_for_the_audit(adapted: Adapted, tmp_path: Path) -> None:
@@ -193,36 +171,11 @@ def test_what_is_redacted_comes_back_as_a_copy_with_the_text_that_was_screened(a
             assert adapted.framework.metadata(document)["title"] == "A t\u200bitle"
 
 
-def test_annotations_and_monitoring_carry_spans(adapted: Adapted) -> None:
-    documents = adapted.documents()
-    for named in ({"annotate": True}, {"mode": "monitor"}):
-        delivered = adapted.screen(documents, CutsStadium(), **named)
-        (span,) = adapted.verdicts(delivered)[2].spans
-        assert TEXTS[2][span["start"] : span["end"]] == "Levi's Stadium"
-        assert ("[removed]" in adapted.framework.text(delivered[2])) == ("annotate" in named)
-
-
 def test_an_exempt_passage_is_whole(adapted: Adapted) -> None:
     documents = adapted.documents()
     delivered = adapted.framework.screen(adapted.framework.make(CutsStadium(), exempt=["id-2"]), QUERY, documents)
     assert delivered[2] is documents[2]
     assert "[removed]" in adapted.framework.text(delivered[4])
-
-
-def test_an_exempt_passage_stands_after_what_a_reranker_kept(adapted: Adapted) -> None:
-    documents = adapted.documents()
-    delivered = adapted.screen(documents, DropsStadium(reverse=True), exempt=["id-2", "id-4"])
-    assert adapted.positions(delivered, documents) == [5, 3, 1, 0, 2, 4]
-
-
-def test_an_exempt_function_sees_the_callers_object(adapted: Adapted) -> None:
-    documents = adapted.documents()
-    delivered = adapted.screen(documents, DropsStadium(), exempt=lambda passage: passage.original is documents[4])
-    assert adapted.positions(delivered, documents) == [0, 1, 3, 4, 5]
-
-
-def test_no_documents_are_no_error(adapted: Adapted) -> None:
-    assert adapted.screen([]) == []
 
 
 def test_hostile_documents_break_nothing(adapted: Adapted) -> None:
@@ -235,17 +188,6 @@ def test_hostile_documents_break_nothing(adapted: Adapted) -> None:
         assert {id(document) for document in delivered} <= {id(document) for document in documents}
     for named in ({"annotate": True}, {"mode": "monitor"}):
         assert all(verdict.reason for verdict in adapted.verdicts(adapted.screen(documents, **named)))
-
-
-def test_the_same_object_twice_is_two_documents(adapted: Adapted) -> None:
-    document = adapted.documents()[0]
-    assert adapted.screen([document, document], DropsStadium()) == [document, document]
-
-
-def test_too_many_documents_are_refused(adapted: Adapted) -> None:
-    documents = adapted.documents(["a"]) * 5001
-    with pytest.raises(InputError, match="more than 5,000 passages"):
-        adapted.screen(documents)
 
 
 @pytest.mark.parametrize(
@@ -273,19 +215,3 @@ def test_a_missing_library_names_its_extra(adapted: Adapted, monkeypatch: pytest
     monkeypatch.delitem(sys.modules, framework.module, raising=False)
     with pytest.raises(MissingExtraError, match=re.escape(install_command(framework.extra))):
         importlib.import_module(framework.module)
-
-
-def test_one_adapter_does_not_import_the_library_of_another() -> None:
-    code = (
-        "import sys, unpoison.integrations.screener; "
-        "print([m for m in ('langchain_core', 'llama_index', 'haystack', 'pydantic') if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_exempting_keeps_what_is_contested() -> None:
-    page = "The museum of the warship stands in {} and was opened to the public by the king."
-    screening = Guard(threshold=0.0).screen("where is it", [page.format("Oslo"), page.format("Bergen")])
-    kept = keep_exempt(screening, lambda _: True)
-    assert kept.kept_indices == (0, 1)
-    assert kept.contested == screening.contested != ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from os import devnull
 
 import numpy as np
@@ -56,10 +55,6 @@ def test_in_a_pipeline_in_both_ways() -> None:
     assert again == result
 
 
-def test_both_ways_take_the_same() -> None:
-    assert inspect.signature(Screen.run) == inspect.signature(Screen.run_async)
-
-
 def test_monitoring_drops_nothing() -> None:
     result = Screen(DropsStadium(), mode="monitor").run(QUERY, documents())
     assert result["dropped"] == []
@@ -71,19 +66,6 @@ def test_monitoring_drops_nothing() -> None:
         False,
         True,
     ]
-
-
-def test_the_dropped_are_the_callers_objects_in_their_order() -> None:
-    given = documents()
-    result = Screen(DropsStadium(reverse=True)).run(QUERY, given)
-    assert [id(document) for document in result["dropped"]] == [id(given[2]), id(given[4])]
-
-
-def test_an_annotated_copy_is_the_same_document() -> None:
-    given = documents(score=0.5, embedding=[1.0, 2.0])
-    found = Screen(DropsStadium(), annotate=True).run(QUERY, given)["documents"][0]
-    assert (found.id, found.content, found.score, found.embedding) == ("id-0", TEXTS[0], 0.5, [1.0, 2.0])
-    assert given[0].meta == {"url": "s0"}
 
 
 def test_a_file_holds_it_and_a_loaded_pipeline_decides_the_same() -> None:
@@ -133,9 +115,3 @@ def test_embeddings_are_used_where_the_query_brings_one(given: bool) -> None:
     assert all((p.embedding is not None) == given for p in passages)
     if given:
         assert np.array_equal(passages[0].embedding, [0.5, 0.25])
-
-
-def test_a_document_without_a_text_is_read_as_empty() -> None:
-    defense = DropsStadium()
-    Screen(defense).run(QUERY, [Document(content=None, id="picture")])
-    assert [p.text for p in defense.seen[0][1]] == [""]

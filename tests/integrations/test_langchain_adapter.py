@@ -61,20 +61,6 @@ def test_a_screened_retriever_is_a_retriever() -> None:
     assert ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS)).screening.defense == "guard"
 
 
-def test_the_screened_retriever_passes_callbacks_on() -> None:
-    from langchain_core.callbacks import BaseCallbackHandler
-
-    started = []
-
-    class Handler(BaseCallbackHandler):
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            started.append(kwargs.get("parent_run_id") is None)
-
-    retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=ScreeningCompressor(DropsStadium()))
-    retriever.invoke(QUERY, config={"callbacks": [Handler()]})
-    assert started == [True, False]
-
-
 def test_a_runnable_in_a_chain_keeps_the_question() -> None:
     prompt = ChatPromptTemplate.from_template("{documents}\n{query}")
     chain = (
@@ -89,23 +75,6 @@ def test_a_runnable_in_a_chain_keeps_the_question() -> None:
     assert TEXTS[0] in output
     assert "Levi's Stadium" not in output
     assert asyncio.run(chain.ainvoke(QUERY)) == output
-
-
-def test_a_runnable_takes_options() -> None:
-    runnable = screening_runnable(DropsStadium(), mode="monitor")
-    output = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
-    assert [document.metadata["unpoison"]["kept"] for document in output] == [True, True, False, True, False, True]
-    exempting = screening_runnable(DropsStadium(), exempt=["id-4"])
-    assert len(exempting.invoke({"query": QUERY, "documents": DOCUMENTS})) == 5
-
-
-@pytest.mark.parametrize("given", [{"query": QUERY}, {"documents": DOCUMENTS}, QUERY, None])
-def test_a_runnable_says_what_it_takes(given: Any) -> None:
-    for runnable in (screening_runnable(DropsStadium()), answering_runnable("vanilla:generator=extractive")):
-        with pytest.raises(InputError, match=r"the runnable takes \{'query': str, 'documents': \[...\]\}"):
-            runnable.invoke(given)
-        with pytest.raises(InputError, match="the runnable takes"):
-            asyncio.run(runnable.ainvoke(given))
 
 
 @pytest.mark.parametrize("documents", [None, "text", ["text"], [*DOCUMENTS, None]])
@@ -128,21 +97,6 @@ def test_an_answer_with_the_documents_behind_it() -> None:
     assert sum(call.kind == "generate" for call in output["calls"]) == len(generator.prompts)
     again = asyncio.run(runnable.ainvoke({"query": QUERY, "documents": DOCUMENTS}))
     assert (again["answer"], again["documents"]) == (output["answer"], output["documents"])
-
-
-def test_answering_without_a_generator_is_refused() -> None:
-    with pytest.raises(OptionError, match="radar needs a generator"):
-        answering_runnable("radar")
-    with pytest.raises(OptionError, match="Guard was given no generator"):
-        answering_runnable("guard").invoke({"query": QUERY, "documents": DOCUMENTS})
-
-
-def test_what_a_compressor_shows_of_itself() -> None:
-    assert repr(ScreeningCompressor("grada:keep=3", exempt=["id-1"])) == (
-        "ScreeningCompressor(defense='grada:keep=3', mode='enforce', annotate=False, exempt=['id-1'], audit_log=None)"
-    )
-    copied = ScreeningCompressor(DropsStadium()).model_copy()
-    assert same(copied.compress_documents(DOCUMENTS, QUERY), KEPT)
 
 
 def test_a_compressor_can_be_pickled() -> None:

@@ -83,18 +83,6 @@ def test_embeddings_are_used_where_all_have_one(of_nodes: bool, of_query: bool) 
         assert np.array_equal(passages[0].embedding, [0.5, 0.25])
 
 
-def test_one_node_without_an_embedding_leaves_all_out() -> None:
-    given = nodes(embedding=[0.5, 0.25])
-    given[3].node.embedding = None
-    defense = DropsStadium()
-    ScreeningPostprocessor(defense).postprocess_nodes(given, QueryBundle(QUERY, embedding=[1.0, 0.0]))
-    ((query, passages),) = defense.seen
-    assert query.embedding is None
-    assert not any(p.embedding is not None for p in passages)
-    for name in ("guard", "grada:variant=ebd", "ragdefender"):
-        assert ScreeningPostprocessor(name).postprocess_nodes(given, QueryBundle(QUERY, embedding=[1.0, 0.0]))
-
-
 def test_nodes_of_other_kinds_are_read() -> None:
     plain = Node(text_resource=MediaResource(text="plain"), metadata={"a": "b"})
     given = [NodeWithScore(node=node) for node in (Node(), ImageNode(image_url="x.png"), plain)]
@@ -111,19 +99,3 @@ def test_a_verdict_is_hidden_from_model_and_encoder() -> None:
     assert node.get_content(metadata_mode=MetadataMode.LLM) == TEXTS[0]
     assert "unpoison" not in node.get_content(metadata_mode=MetadataMode.EMBED)
     assert given[0].node.excluded_llm_metadata_keys == ["source"]
-
-
-def test_it_says_what_it_is() -> None:
-    screening = ScreeningPostprocessor("grada:keep=3", exempt=["id-1"])
-    assert screening.to_dict() == {
-        "defense": "grada:keep=3",
-        "mode": "enforce",
-        "annotate": False,
-        "exempt": ["id-1"],
-        "audit_log": None,
-        "class_name": "ScreeningPostprocessor",
-    }
-    again = ScreeningPostprocessor.from_dict(screening.to_dict())
-    assert len(again.postprocess_nodes(nodes(), query_str=QUERY)) == len(
-        screening.postprocess_nodes(nodes(), query_str=QUERY)
-    )

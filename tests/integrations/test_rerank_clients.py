@@ -53,16 +53,3 @@ def test_tei_gets_a_score_for_each_text(url: str) -> None:
     rows = httpx.post(f"{url}/rerank", json={"query": clients.QUERY, "texts": clients.TEXTS}).json()
     assert sorted(row["index"] for row in rows) == list(range(len(clients.TEXTS)))
     assert {clients.TEXTS[row["index"]] for row in rows if row["score"] == 0} == clients.PLANTED
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        (clients.TEXTS, "before a clean one"),
-        ([clients.TEXTS[0]], "is gone"),
-        (sorted(clients.TEXTS, key=clients.PLANTED.__contains__), ""),
-    ],
-)
-def test_the_matrix_notices(texts: list[str], said: str) -> None:
-    assert said in clients.fault(texts)
-    assert bool(said) == bool(clients.fault(texts))

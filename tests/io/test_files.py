@@ -45,7 +45,7 @@ def test_a_bad_line_is_a_record_and_does_not_stop_the_rest(line: bytes, message:
 def test_a_line_without_end_is_refused_unread(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files, "MAX_LINE", 100)
     data = b'{"a": "' + b"x" * 5_000_000 + b'"}\n{"a": 2}\n'
-    source = JsonLinesSource(io.BytesIO(data), "here", None)
+    source = JsonLinesSource(io.BytesIO(data), "here", len(data))
     first, second = source
     assert "longer than" in (first.error or "")
     assert (second.number, dict(second.fields), second.position) == (2, {"a": 2}, len(data))

@@ -59,22 +59,6 @@ def test_screen_says_what_the_service_says(serving: Serving) -> None:
     assert result.structured_content == serving().post("/v1/screen", json=body()).json()["screening"]
 
 
-def test_screen_carries_claims_with_their_sources() -> None:
-    from unpoison import Guard
-
-    texts = {"ships.example": "The museum of the warship Vasa is in Stockholm.", "b.example": "Vasa is in Gothenburg."}
-    sent = {"query": "which city has the museum of the warship Vasa"}
-    passages = [{"text": text, "url": f"https://{host}/"} for host, text in texts.items()]
-    guard = Guard(generator="extractive", sources={"known": ["ships.example"]})
-    found = called("screen", {**sent, "passages": passages}, guard).structured_content
-    assert {claim["text"]: claim["origins"] for claim in found["claims"]}["Stockholm"] == ["ships.example"]
-
-
-def test_explain_is_in_words() -> None:
-    (text,) = called("explain", CALL).content
-    assert "says poison" in text.text
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

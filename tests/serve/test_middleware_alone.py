@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,18 +84,6 @@ def test_all_bodies_together_are_bounded(held: int, status: int) -> None:
         assert (kind(content), headers["retry-after"]) == ("Overloaded", "1")
 
 
-def test_what_is_held_is_counted_while_it_is() -> None:
-    seen: list[int] = []
-
-    async def watching(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(guard.held)
-        await echoing(scope, receive, send)
-
-    guard = guarded(watching)
-    Sender([b"x" * 30, b"x" * 12]).through(guard)
-    assert (seen, guard.held) == ([42], 0)
-
-
 def test_a_body_that_does_not_arrive_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "ARRIVAL", 0.01)
     monkeypatch.setattr(middleware, "PATIENCE", 0.01)
@@ -115,25 +101,6 @@ def test_who_hangs_up_is_told_so() -> None:
     sender.receive = cut  # type: ignore[method-assign]
     status, _, content = sender.through(guarded())
     assert (status, kind(content)) == (400, "Disconnected")
-
-
-def ticking(*times: float) -> Any:
-    ticks = iter(times)
-    return SimpleNamespace(perf_counter=lambda: next(ticks))
-
-
-def test_the_log_has_milliseconds_and_the_metrics_seconds(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG, logger="unpoison.service")
-    monkeypatch.setattr(middleware, "time", ticking(100.0, 100.0123))
-    guard = guarded()
-    Sender([b"x"]).through(guard)
-    (record,) = caplog.records
-    assert record.fields["ms"] == 12.3  # type: ignore[attr-defined]
-    assert record.levelno == logging.INFO
-    told = {sample.name: sample.value for metric in guard.metrics.registry.collect() for sample in metric.samples}
-    assert told["unpoison_request_seconds_sum"] == pytest.approx(0.0123)
 
 
 def test_work_is_cancelled_when_its_client_is_gone() -> None:
@@ -202,18 +169,6 @@ def test_one_client_cannot_take_the_whole_line() -> None:
     asyncio.run(ask())
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health", "/metrics"])
-def test_what_machines_ask_is_logged_only_to_who_wants_everything(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def routed(scope: Any, receive: Any, send: Any) -> None:
-        scope["route"] = SimpleNamespace(path=path)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    caplog.set_level(logging.DEBUG, logger="unpoison.service")
-    asked = Sender([], method="GET", path=path)
-    asyncio.run(guarded(routed)(asked.scope, asked.receive, asked.send))
-    assert [record.levelno for record in caplog.records] == [logging.DEBUG]
-
-
 def test_a_place_is_given_back_after_a_fault_and_after_a_timeout() -> None:
     """There is one slot: whoever kept it would shut out the next request."""
 
@@ -252,25 +207,6 @@ def test_where_the_service_only_watches_a_full_house_is_passed_through_unscreene
     assert seen == ["Overloaded"]
 
 
-@pytest.mark.parametrize(("watched", "extra"), [([], 0.0), (["/v1/screen"], 2.0)])
-def test_who_only_watches_has_a_little_longer(watched: list[str], extra: float) -> None:
-    ends: list[float] = []
-
-    async def asking(scope: Any, receive: Any, send: Any) -> None:
-        ends.append(scope["state"]["timer"].when())
-        await echoing(scope, receive, send)
-
-    async def at_noon() -> None:
-        asyncio.get_running_loop().time = lambda: 43_200.0  # type: ignore[method-assign]
-        asked = Sender([b"x"])
-        await guarded(asking, watched=watched, bounds=Bounds(body=MOST, timeout=1000))(
-            asked.scope, asked.receive, asked.send
-        )
-
-    asyncio.run(at_noon())
-    assert ends == [43_200 + 1000 + extra]
-
-
 def test_head_is_what_get_says_without_its_body() -> None:
     methods: list[str] = []
 
@@ -281,25 +217,6 @@ def test_head_is_what_get_says_without_its_body() -> None:
 
     status, headers, content = Sender([], method="HEAD", path="/healthz").through(guarded(replying))
     assert (status, headers["content-length"], content, methods) == (200, "2", b"", ["GET"])
-
-
-@pytest.mark.parametrize(("asked", "kept"), [("a" * 64, True), ("a" * 65, False), ("a/b", False)])
-def test_the_callers_id_is_kept_where_it_is_a_plain_word(asked: str, kept: bool) -> None:
-    _, headers, _ = Sender([b"x"], headers=[(b"x-request-id", asked.encode())]).through(guarded())
-    assert (headers["x-request-id"] == asked) is kept
-
-
-def test_headers_that_an_application_sets_itself_stay() -> None:
-    async def cached(scope: Any, receive: Any, send: Any) -> None:
-        headers = [(b"cache-control", b"max-age=60")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-
-    _, headers, _ = Sender([], method="GET", path="/assets/page.css").through(guarded(cached))
-    assert headers["cache-control"] == "max-age=60"
-    assert headers["x-content-type-options"] == "nosniff"
-    assert "connection" not in headers
-    _, headers, _ = Sender([], method="GET", path="/x").through(guarded(cached, stopping=lambda: True))
-    assert headers["connection"] == "close"
 
 
 def test_a_fault_in_the_middle_of_a_reply_is_not_replied_to_twice() -> None:

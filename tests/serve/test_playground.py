@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +11,6 @@ from fastapi.testclient import TestClient
 
 from service_doubles import Serving, body, problem
 from unpoison import Guard, Sources, Vanilla
-from unpoison.io.rows import load_sample
 from unpoison.models import ScriptedGenerator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.serve.playground import load_examples
@@ -59,29 +57,6 @@ def test_everything_to_fill_in_has_a_label(serving: Serving) -> None:
     assert page.of("html")[0]["lang"] == "en"
 
 
-def test_key_is_not_asked_for_where_there_is_none(client: TestClient) -> None:
-    assert 'id="key"' not in client.get("/").text
-
-
-def test_assets_are_those_two(client: TestClient) -> None:
-    for name, kind in (("playground.js", "text/javascript"), ("page.css", "text/css")):
-        reply = client.get(f"/assets/{name}")
-        assert reply.headers["content-type"].startswith(kind)
-        assert len(reply.text) > 500
-    for name in ("sample.jsonl", "playground.html", "..%2fregistry.py", "nothing"):
-        problem(client.get(f"/assets/{name}"), 404)
-
-
-def test_sample_has_poison_in_front(client: TestClient) -> None:
-    first = load_sample()[0]
-    row = client.get("/sample/0").json()
-    assert row["query"] == first.query.text
-    assert len(row["passages"]) == 10
-    assert [text.startswith(first.query.text) for text in row["passages"]] == [True] * 3 + [False] * 7
-    problem(client.get("/sample/99999"), 404)
-    assert "should be a valid integer" in problem(client.get("/sample/x"), 422)
-
-
 def test_preview_shows_verdicts_reasons_probabilities_and_graph(serving: Serving) -> None:
     guard = Guard()
     reply = serving({"guard": guard}).post("/play", json=body())
@@ -95,38 +70,6 @@ def test_preview_shows_verdicts_reasons_probabilities_and_graph(serving: Serving
         assert f"probability of poison {chance:.3f}" in reply.text
     assert len(re.findall('href="#preview-passage-', reply.text)) == 4
     assert "No claims and no answer" in reply.text
-
-
-def test_preview_of_a_defense_without_probabilities(client: TestClient) -> None:
-    shown = client.post("/play", json=body()).text
-    assert 'data-threshold=""' in shown
-    assert "Says poison" in shown
-    assert "<li>noted</li>" in shown
-    assert "there is no graph to draw" in shown
-
-
-def test_hostile_texts_are_escaped(serving: Serving) -> None:
-    passages = [{"text": HOSTILE, "title": HOSTILE, "source": HOSTILE, "id": HOSTILE}, HOSTILE, "lone \ud800 surrogate"]
-    content = json.dumps(body(query=HOSTILE, passages=passages)).encode()
-    headers = {"Content-Type": "application/json"}
-    reply = serving({"guard": Guard()}).post("/play", content=content, headers=headers)
-    assert reply.status_code == 200
-    shown = Elements(reply.text)
-    assert not shown.of("script")
-    assert not shown.of("img")
-
-
-def test_what_is_contested_is_shown_and_escaped(serving: Serving) -> None:
-    client = serving({"guard": Guard()})
-    page = "The museum of the warship stands in {} and was opened to the public by the king."
-    sent = {"query": "where is it", "passages": [page.format(city) for city in ("Oslo", "X<img src=x onerror=y>Z")]}
-    text = client.post("/play", json=sent).text
-    assert "sources disagree: " in text
-    assert "[0] against [1]" in text
-    assert not Elements(text).of("img")
-    found = client.post("/v1/screen", json=sent).json()["screening"]["contested"]
-    assert [rival["passages"] for rival in found[0]["rivals"]] == [[0], [1]]
-    assert found[0]["says"].startswith("sources disagree: ")
 
 
 VASA = "which city has the museum of the warship Vasa"
@@ -147,16 +90,6 @@ def test_claims_with_their_sources_and_the_status_of_an_answer_are_shown(serving
     assert "agreed: two or more sources say so" in answered
     assert client.post("/v1/answer", json=sent).json()["answer"]["text"] in answered
     assert "data-answers" in client.get("/").text
-
-
-def test_both_sides_of_a_dispute_are_escaped(serving: Serving) -> None:
-    client = serving({"guard": Guard(generator="extractive", sources={})})
-    texts = ("The museum of the warship Vasa is in X<img src=x onerror=y>Z.", PAGES[1]["text"])
-    passages = [{"text": text, "url": f"https://{i}.example/"} for i, text in enumerate(texts)]
-    answered = client.post("/play/answer", json={"query": VASA, "passages": passages}).text
-    assert "disputed: sources contradict each other" in answered
-    assert "Sources disagree: " in answered
-    assert not Elements(answered).of("img")
 
 
 def test_nobody_answers_without_a_generator(serving: Serving) -> None:

@@ -79,12 +79,6 @@ def test_tei(serving: Serving) -> None:
     assert pairs(dropping) == EVERY[:2]
 
 
-def test_tei_and_vllm_are_told_apart(client: TestClient) -> None:
-    assert "send one of them" in problem(client.post("/rerank", json={**TEXTS, **DOCUMENTS}), 422)
-    assert "documents is missing" in problem(client.post("/rerank", json={"query": "which"}), 422)
-    assert "texts[0] should be a valid string" in problem(client.post("/rerank", json={**TEXTS, "texts": [{}]}), 422)
-
-
 @pytest.mark.parametrize("top_n", [None, 0, 4, 1000])
 def test_a_client_that_asks_for_all_gets_a_score_for_each_position(client: TestClient, top_n: int | None) -> None:
     """Open WebUI and others pair the scores with the documents by position, so that a gap would shift them."""
@@ -103,16 +97,6 @@ def test_what_the_operator_says_counts(serving: Serving, on_poison: str, expecte
     assert pairs(client.post("/rerank", json=TEXTS).json()) == expected
     assert pairs(client.post("/v1/rerank", json={"top_n": 3, **DOCUMENTS}).json()["results"]) == expected[:3]
     assert 'unpoison_passages_total{defense="marked",verdict="dropped"} 6.0' in client.get("/metrics").text
-
-
-def test_fewer_than_none_is_refused(client: TestClient) -> None:
-    assert "top_n should be greater" in problem(client.post("/v1/rerank", json={"top_n": -1, **DOCUMENTS}), 422)
-
-
-def test_an_empty_document_is_never_the_best(client: TestClient) -> None:
-    reply = client.post("/v1/rerank", json={"query": "which", "documents": ["x", "", " "]}).json()
-    assert pairs(reply["results"]) == [(0, 1.0), (1, 0.0), (2, 0.0)]
-    assert client.post("/v1/rerank", json={"query": "which", "documents": []}).json()["results"] == []
 
 
 def test_objects_are_ranked_by_the_fields_that_are_named(client: TestClient) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import POISONED, Asking, Marked, Serving, body, problem
-from unpoison import Guard, Passage, Query, RagDefender, TrustRag
+from unpoison import Guard, TrustRag
 from unpoison.errors import ModelError
 from unpoison.models import ExtractiveReader, FunctionGenerator, ScriptedGenerator
 
@@ -31,32 +29,6 @@ def test_guard_is_the_default_and_tells_threshold_and_probabilities(serving: Ser
     assert screening["defense"] == "guard"
     assert screening["threshold"] == direct.evidence["threshold"]
     assert screening["probability"] == direct.evidence["probability"].tolist()
-
-
-@pytest.mark.parametrize("passages", [[], ["a"], ["same"] * 5, ["", " "], ["圣何塞鲨鱼队", "🦈"]])
-def test_any_number_of_any_texts_can_be_screened(serving: Serving, passages: list[str]) -> None:
-    client = serving({"guard": Guard()})
-    screening = client.post("/v1/screen", json=body(passages=passages)).json()["screening"]
-    assert len(screening["verdicts"]) == len(passages)
-
-
-def test_rows_of_files_are_read_as_they_are(client: TestClient) -> None:
-    passages = [{"text": "clean"}, {"content": "poison", "label": "x", "rank": 3}, {"page_content": "c", "id": 7}]
-    reply = client.post("/v1/screen", json={"question": "which", "passages": passages})
-    assert reply.json()["screening"]["kept"] == [2, 0]
-
-
-def test_embeddings_are_used(serving: Serving) -> None:
-    vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
-    passages = [{"text": text, "embedding": vector} for text, vector in zip(POISONED, vectors[1:].tolist())]
-    request = body(passages=passages, embedding=vectors[0].tolist())
-    reply = serving({"ragdefender": RagDefender()}).post("/v1/screen", json=request).json()["screening"]
-    given = [Passage(text, embedding=vector) for text, vector in zip(POISONED, vectors[1:])]
-    direct = RagDefender().screen(Query("which word", embedding=vectors[0]), given)
-    plain = RagDefender().screen("which word", POISONED)
-    assert reply == direct.summary()
-    assert [v["score"] for v in reply["verdicts"]] != [v.score for v in plain.verdicts], "these vectors, not its own"
-    assert "notes" not in reply  # the note would say that they are not used
 
 
 def test_defense_is_chosen_by_name(serving: Serving) -> None:
@@ -138,16 +110,3 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     assert set(info["model_type"]) == {"reranker"}
     health = client.get("/health")
     assert (health.status_code, health.content) == (200, b"")
-
-
-def test_a_thousand_documents_are_reranked(client: TestClient) -> None:
-    documents = [f"{'poison' if i % 2 else 'clean'} {i}" for i in range(1000)]
-    assert (
-        len(
-            client.post("/v2/rerank", json={"model": "m", "query": "q", "documents": documents, "top_n": 999}).json()[
-                "results"
-            ]
-        )
-        == 500
-    )
-    assert client.post("/rerank", json={"query": "q", "texts": [*documents, "x"]}).status_code == 422

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from service_doubles import POISONED, Asking, Held, Marked
-from unpoison import Grada, Guard
+from unpoison import Guard
 from unpoison.models import FunctionGenerator
 from unpoison.models.requests import Flow
 from unpoison.serve.work import CLIENT, LONG, MIN_CHARACTERS, Work, warm_up
@@ -84,44 +82,6 @@ def test_long_requests_hold_up_no_short_ones(held: Held, passages: list[Any]) ->
         await work.close()
 
     asyncio.run(beside())
-
-
-def test_encoders_behind_a_network_do_not_take_a_thread() -> None:
-    met = threading.Barrier(5)
-
-    class Remote:
-        name, remote = "remote", True
-
-        def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-            met.wait(30)  # all five requests at once, though there is one thread
-            return np.array([[1, len(text)] for text in texts], np.float32)
-
-    async def all_at_once() -> None:
-        work, defense = Work(1), Grada(encoder=Remote())
-        await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(5)))
-        await work.close()
-
-    asyncio.run(all_at_once())
-
-
-def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:
-    async def give_up() -> None:
-        work = Work(1)
-        first = asyncio.create_task(work.screen(held, QUERY, PASSAGES))
-        assert await asyncio.to_thread(held.begun.wait, 60)
-        second = asyncio.create_task(work.screen(Marked(), QUERY, PASSAGES))
-        while not work._short._lines:
-            await asyncio.sleep(0)
-        for task in (first, second):
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        assert len(work._short._lines[""]) == 1, "nobody has taken the second from the line"
-        held.go.set()
-        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
-        await work.close()
-
-    asyncio.run(give_up())
 
 
 def test_the_clients_take_turns(held: Held) -> None:

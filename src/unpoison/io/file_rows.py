@@ -158,10 +158,8 @@ def dialect(heading: bytes) -> str:
     return max(DELIMITERS, key=text.count)
 
 
-def csv_lines(
-    stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False
-) -> Iterator[tuple[bytes | None, int]]:
-    """The rows of a CSV file, each as (a line of JSON, how many bytes of the file it took).
+def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False) -> Iterator[bytes]:
+    """The rows of a CSV file, each as the line of JSON that it stands for.
 
     Args:
         stream: UTF-8, with or without a byte order mark.
@@ -178,19 +176,16 @@ def csv_lines(
         raise InputError(f"{name} is empty; its first row must name the columns, such as question")
     csv.field_size_limit(max(csv.field_size_limit(), longest))  # a cell may hold all passages of a row
     rows = csv.reader(taken, delimiter=dialect(heading), strict=True)
-    columns = _columns(_next(rows, taken, name), name, any_columns)
-    yield b"\n", taken.since()
-    while True:
-        try:
-            row = _next(rows, taken, name)
-        except StopIteration:
-            return
-        yield _line(columns, row), taken.since()
+    columns = _columns(_next(rows, taken, name) or [], name, any_columns)
+    yield b"\n"
+    while (row := _next(rows, taken, name)) is not None:
+        yield _line(columns, row)
 
 
-def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str]:
+def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str] | None:
+    taken.row_bytes = 0
     try:
-        return next(rows)
+        return next(rows, None)
     except csv.Error as error:
         raise InputError(
             f"{name} cannot be read as CSV near line {taken.number}: {error}; put cells with quotes, commas or line "
@@ -207,8 +202,7 @@ class _Lines:
     def __init__(self, stream: IO[bytes], name: str, longest: int) -> None:
         self._stream, self._name, self._longest = stream, name, longest
         self._ahead: bytes | None = None
-        self._bytes = 0
-        self.number = 0
+        self.number = self.row_bytes = 0
 
     def peek(self) -> bytes:
         """The first line that is not blank."""
@@ -218,7 +212,6 @@ class _Lines:
                 self._ahead = line
             else:
                 self.number += 1
-                self._bytes += len(line)
         return self._ahead
 
     def __iter__(self) -> _Lines:
@@ -230,8 +223,8 @@ class _Lines:
         if not line:
             raise StopIteration
         self.number += 1
-        self._bytes += len(line)
-        if self._bytes > self._longest:
+        self.row_bytes += len(line)
+        if self.row_bytes > self._longest:
             raise InputError(
                 f"{self._name}: the row before line {self.number} is longer than {self._longest // 2**20} MiB; "
                 "is a quote never closed?"
@@ -240,11 +233,6 @@ class _Lines:
         if b"\0" in text:
             raise InputError(f"{self._name}: line {self.number} holds a zero byte; save the file as CSV in UTF-8")
         return text.decode("utf-8", "surrogateescape")
-
-    def since(self) -> int:
-        """Bytes read since this was last asked."""
-        taken, self._bytes = self._bytes, 0
-        return taken
 
 
 def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:

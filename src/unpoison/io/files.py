@@ -28,7 +28,7 @@ from unpoison.io.file_rows import (
 )
 from unpoison.utils.extras import require
 
-__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "arrow_rows", "open_source", "source_of"]
+__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "open_source", "source_of"]
 
 MAX_JSON = 2**30
 """Bytes of one JSON list: it is held in memory."""
@@ -94,6 +94,18 @@ class _Unpacked(io.BufferedReader):
             raise InputError(f"{self._called} is no whole gzip file: {error}; pack it again") from None
 
 
+OTHER_KINDS = {
+    b"\x1f\x8b": "gzip; give a file whose name ends in .jsonl.gz",
+    b"PK\x03\x04": "a spreadsheet; save it as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet; save it as CSV in UTF-8",
+    b"PAR1": "Parquet; give a file whose name ends in .parquet",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+    b"[{": "one JSON list; give a file whose name ends in .json",
+}
+"""How files of other kinds begin, and what to do with them."""
+
+
 class JsonLinesSource:
     """One JSON object per line, UTF-8; blank lines are skipped but counted.
 
@@ -111,31 +123,20 @@ class JsonLinesSource:
         self._packed = packed
 
     def __iter__(self) -> Iterator[FileRow]:
-        position = 0
-        for number, (line, length) in enumerate(self.lines(), 1):
-            position += length
+        for number, line in enumerate(self._lines(), 1):
+            position = 0 if self.size is None else (self._packed or self.stream).tell()
             if (record := read_line(number, line, position)) is not None:
                 yield record
 
-    def lines(self) -> Iterator[tuple[bytes | None, int]]:
-        """Every line as it stands, None for one that is too long, and how many bytes it has in the file.
+    def _lines(self) -> Iterator[bytes | None]:
+        """Every line as it stands, None for one that is too long.
 
         Raises:
             InputError: The file is something else, as its first lines show.
         """
-        before = 0
-        for line, length in self._rows():
-            if self._packed is None:
-                yield line, length
-            else:
-                now = self._packed.tell()
-                yield line, now - before
-                before = now
-
-    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
-        first, begun, waiting = b"", False, list[tuple[bytes | None, int]]()
-        for line, length in self._stream_lines():
-            waiting.append((line, length))
+        first, begun, waiting = b"", False, list[bytes | None]()
+        for line in self._stream_lines():
+            waiting.append(line)
             if not begun:
                 text = b"" if line is None else line_text(line)
                 if text and not text.startswith(b"{"):
@@ -150,42 +151,25 @@ class JsonLinesSource:
 
     def _refuse(self, first: bytes, second: bytes | None) -> None:
         """Say once that the whole file is something else."""
+        found = next((other for begins, other in OTHER_KINDS.items() if first.startswith(begins)), None)
         if second is not None and first.startswith(b"{") and not second.startswith(b"{"):
-            raise InputError(
-                f"{self.name}: this looks like JSON objects over several lines; write each on one line, or give one "
-                "list or object in a file whose name ends in .json"
+            found = (
+                "JSON objects over several lines; write each on one line, or all as one list in a file whose name ends "
+                "in .json"
             )
-        if first[:2] == b"\x1f\x8b":
-            raise InputError(f"{self.name}: this looks like gzip; give a file whose name ends in .jsonl.gz")
-        if first[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
-            raise InputError(f"{self.name}: this looks like a spreadsheet; save it as CSV in UTF-8")
-        if first[:4] == b"PAR1":
-            raise InputError(f"{self.name}: this looks like Parquet; give a file whose name ends in .parquet")
-        if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: this looks like UTF-16; save it as UTF-8")
-        if first == b"[" or first.startswith(b"[{"):
-            raise InputError(f"{self.name}: this looks like one JSON list; give a file whose name ends in .json")
-        if looks_like_csv(first, second):
-            raise InputError(
-                f"{self.name}: this looks like CSV, its first line is {clip(first.decode('utf-8', 'replace'))}; "
-                "give a file whose name ends in .csv"
-            )
+        elif first == b"[":
+            found = OTHER_KINDS[b"[{"]
+        elif found is None and looks_like_csv(first, second):
+            shown = clip(first.decode("utf-8", "replace"))
+            found = f"CSV, its first line is {shown}; give a file whose name ends in .csv"
+        if found is not None:
+            raise InputError(f"{self.name}: this looks like {found}")
 
-    def _stream_lines(self) -> Iterator[tuple[bytes | None, int]]:
+    def _stream_lines(self) -> Iterator[bytes | None]:
         while line := self.stream.readline(MAX_LINE + 1):
-            if len(line) > MAX_LINE:
-                yield None, len(line) + self._skip_line()
-            else:
-                yield line, len(line)
-
-    def _skip_line(self) -> int:
-        """Read past the end of the line, and say how many bytes that was."""
-        skipped = 0
-        while part := self.stream.readline(2**20):
-            skipped += len(part)
-            if part.endswith(b"\n"):
-                break
-        return skipped
+            yield None if len(line) > MAX_LINE else line
+            while len(line) > MAX_LINE and not line.endswith(b"\n"):  # past the end of a line that is too long
+                line = self.stream.readline(MAX_LINE + 1)
 
 
 def _is_row(line: bytes) -> bool:
@@ -198,14 +182,14 @@ def _is_row(line: bytes) -> bool:
 class CsvSource(JsonLinesSource):
     """A table with a heading; every row stands for a line of JSON (`csv_lines`)."""
 
-    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
+    def _lines(self) -> Iterator[bytes | None]:
         return csv_lines(self.stream, self.name, MAX_LINE)
 
 
 class JsonSource(JsonLinesSource):
     """One JSON list of rows, an object of rows by id, or one row; it is read whole."""
 
-    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
+    def _lines(self) -> Iterator[bytes | None]:
         data = self.stream.read(MAX_JSON + 1)
         if len(data) > MAX_JSON:
             raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
@@ -219,8 +203,7 @@ class JsonSource(JsonLinesSource):
             whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
         if not isinstance(whole, list):
             raise InputError(f"{self.name} must hold a list or an object of rows, got {clip(whole)}")
-        for row in whole:
-            yield json_line(row), len(data) // max(len(whole), 1)
+        yield from map(json_line, whole)
 
 
 class ParquetSource:
@@ -235,39 +218,15 @@ class ParquetSource:
         self.name = name
         self.size: int | None = self.file.metadata.num_rows or None
 
-    @property
-    def schema(self) -> Any:
-        """The file's Arrow schema."""
-        return self.file.schema_arrow
-
     def __iter__(self) -> Iterator[FileRow]:
-        number = 0
-        for batch in self.batches():
-            for fields in arrow_rows(batch):
-                number += 1
-                yield FileRow(number, fields, None, number)
-
-    def batches(self) -> Iterator[Any]:
-        """The rows as Arrow record batches of a few rows."""
         number = 0
         try:
             for batch in self.file.iter_batches(batch_size=32, use_threads=False):
-                yield batch
-                number += batch.num_rows
-        except (OSError, ValueError) as error:
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield FileRow(number, _json_ready(fields), None, number)
+        except (OSError, ValueError) as error:  # damage, or a value that Python cannot hold, as a year past 9999
             raise InputError(f"{self.name} cannot be read past row {number}: {error}") from None
-
-
-def arrow_rows(batch: Any) -> list[dict[str, Any]]:
-    """The rows of an Arrow table or record batch, as JSON has them.
-
-    Raises:
-        InputError: A value that Python cannot hold, such as a year past 9999.
-    """
-    try:
-        return [_json_ready(fields) for fields in batch.to_pylist()]
-    except ValueError as error:
-        raise InputError(f"a row cannot be read: {error}; write such values as text") from None
 
 
 def _json_ready(value: Any) -> Any:

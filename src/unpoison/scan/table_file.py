@@ -40,7 +40,7 @@ def _rows(text: str, source: str) -> Iterator[FileRow]:
     first = next((line for line in raw.splitlines() if line.strip()), b"")
     heading = next(csv.reader([first.decode("utf-8", "replace")], delimiter=dialect(first)), [])
     column = _text_column(heading, source)
-    for number, (line, _) in enumerate(csv_lines(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
+    for number, line in enumerate(csv_lines(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
         row = read_line(number, line, number)
         if row is not None:
             yield row if row.error is not None else FileRow(number, _named(row.fields, column), None, number)
