@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 
 import documents
 from unpoison import models
+from unpoison.core import registry
+from unpoison.defenses.base import ScreeningOptions
 from unpoison.models import ExtractiveReader, FakeEncoder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +50,10 @@ PACKAGES = {
     "qdrant:": "qdrant_client",
 }
 """What a snippet mentions -> the package that it needs, which `make test` does not install."""
+
+
+NOT_IN_TABLES = {"shell", "generator", "cross_encoder", "retriever"}
+"""Arguments that a page describes in its text."""
 
 
 def shown(page: Path, block: documents.Block, number: int) -> Any:
@@ -174,6 +181,33 @@ def test_every_model_string_of_the_documentation_is_known() -> None:
     for name in ("lexical", "minilm"):
         assert f"`{name}`" in text
         assert models.load_encoder
+
+
+TABLE = re.compile(r"(?:`([\w-]+)`:\n\n)?\| option \| default.*\n\|[-| ]+\n((?:\|.*\n)+)")
+
+
+def option_tables() -> list[Any]:
+    """Every table of options: the kind and name that it is about, and the options in it with their defaults."""
+    found = []
+    for kind in ("defenses", "attacks"):
+        for page in sorted((ROOT / "docs" / kind).glob("*.md")):
+            for match in TABLE.finditer(page.read_text(encoding="utf-8")) if page.stem != "index" else ():
+                rows = [row.strip("|").split("|") for row in match[2].splitlines()]
+                options = {name: row[1].strip().strip("`") for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+                found.append(pytest.param(kind, match[1] or page.stem, options, id=f"{kind}-{match[1] or page.stem}"))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "name", "options"), option_tables())
+def test_a_table_of_options_has_those_that_there_are(kind: str, name: str, options: dict[str, str]) -> None:
+    parameters = dict(inspect.signature(registry.find(kind, name)).parameters)
+    shared = set(ScreeningOptions.__annotations__)
+    assert set(options) - set(parameters) - shared == set()
+    assert set(parameters) - set(options) - shared - NOT_IN_TABLES == set()
+    for option, shown in options.items():
+        default = parameters[option].default if option in parameters else None
+        if isinstance(default, bool | int | float):
+            assert shown == str(default).lower(), option
 
 
 def test_one_page_says_how_this_version_is_installed() -> None:
