@@ -121,15 +121,24 @@ def strike(self, *arguments, **options):
     left -= 1
     if left == 0:
         own = os.getpid()
-        if how == signal.SIGKILL:
-            Path(sys.argv[-2] + ".children").write_text(Path(f"/proc/{own}/task/{own}/children").read_text())
-        os.kill(own, how)
+        children = Path(f"/proc/{own}/task/{own}/children").read_text()
+        Path(sys.argv[-2] + ".children").write_text(children)
+        if how:
+            os.kill(own, how)
+        else:
+            for child in children.split():
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    os.kill(int(child), signal.SIGKILL)
 
 
 RowCounts.add_part = strike
 main()
 """
 """Sends itself a signal when so many parts are finished: whoever sent it from outside might come too late."""
+
+
+KILL_WORKERS = 0
+"""Instead of a signal."""
 
 
 def batch_process(*arguments: object, strike: tuple[int, int] = (0, 0)) -> subprocess.Popen[bytes]:
@@ -162,15 +171,23 @@ def test_killed_for_good_and_begun_again(tmp_path: Path):
     assert not folder.exists()
 
 
-def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@LINUX
+def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(700)]), tmp_path / "out.jsonl"
+    with batch_process("-d", "grada", "--workers", 2, source, output, strike=(1, KILL_WORKERS)) as process:
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert b"a worker process was killed" in told
+    assert b"Traceback" not in told
+    assert list(output.with_name("out.jsonl.parts").glob("*.part"))
+    assert not output.exists()
 
 
 def test_control_c_ends_with_130_and_without_a_traceback(tmp_path: Path):

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from itertools import chain, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import InputError, UnpoisonError, WorkerError, clip
+from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.scan.documents import Document
+from unpoison.utils.processes import process_map
 
 __all__ = ["Engine", "ScanQuestion", "State", "describe_source", "screen_questions", "usual_folder"]
 
@@ -75,30 +72,14 @@ def screen_questions(
     first = list(islice(rows, 2))
     every = chain(first, rows)
     here = workers == 1 or len(first) < 2  # a process takes longer to begin than a few questions
-    work = (_screen(engine.defense, some) for some in every) if here else _map(engine.defense, every, workers)
+    work = (
+        (_screen(engine.defense, some) for some in every)
+        if here
+        else process_map(partial(_screen, engine.defense), every, workers)
+    )
     for probabilities in work:
         progress(len(probabilities))
         yield from probabilities
-
-
-def _map(defense: str, rows: Iterator[Rows], workers: int) -> Iterator[list[list[float]]]:
-    """In order; two chunks for each worker are waiting at most."""
-    waiting = deque[Future[list[list[float]]]]()
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        try:
-            for some in rows:
-                waiting.append(pool.submit(_screen, defense, some))
-                if len(waiting) >= 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BrokenProcessPool:
-            raise WorkerError(
-                "a worker process was killed or ran out of memory; run the same command again, with fewer --workers if "
-                "memory is short"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _screen(defense: str, rows: Rows) -> list[list[float]]:

@@ -1,0 +1,130 @@
+"""Work on several processes of this machine, in order, with an error where one of them dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar, cast
+
+from unpoison.errors import WorkerError
+
+__all__ = ["process_map"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+AHEAD = 2
+"""Items for each process that are read and whose results are not yielded yet."""
+
+
+def process_map(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
+    """Do the work on every item, on up to `workers` processes, and yield the results in the order of the items.
+
+    Each process has a pipe of its own, so that the death of either side is an end of file for the other. A pool whose
+    processes share a queue can wait forever for a lock that a killed process held. Processes are spawned, so a script
+    needs the usual `if __name__ == "__main__":`; Ctrl-C is for the parent alone.
+
+    Args:
+        work: Pickled once for each process.
+        items: Taken as results are, at most `2 * workers` ahead; pickled.
+        workers: At least 1.
+
+    Raises:
+        WorkerError: A process was killed, or ran out of memory.
+    """
+    remaining, idle, busy = iter(items), list[Connection](), dict[Connection, int]()
+    results, taken, yielded = dict[int, T](), 0, 0
+    try:
+        while True:
+            while (idle or len(busy) < workers) and taken - yielded < AHEAD * workers:
+                try:
+                    item = next(remaining)
+                except StopIteration:
+                    break
+                connection = idle.pop() if idle else _start(work)
+                busy[connection] = taken
+                taken += 1
+                with _died():
+                    connection.send(item)
+            if yielded in results:
+                yield results.pop(yielded)
+                yielded += 1
+            elif busy:
+                for connection in cast("list[Connection]", wait(list(busy))):
+                    with _died():
+                        result, error = connection.recv()
+                    if error is not None:
+                        raise error
+                    results[busy.pop(connection)] = result
+                    idle.append(connection)
+            else:
+                return
+    finally:
+        for connection in (*idle, *busy):
+            connection.close()  # each process then ends, at the latest with its item
+
+
+@contextmanager
+def _died() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError):
+        raise WorkerError(
+            "a worker process was killed or ran out of memory; run the same command again, with fewer --workers if "
+            "memory is short"
+        ) from None
+
+
+def _start(work: Callable[[Any], Any]) -> Connection:
+    """Start a process, and return the parent's end of its pipe."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(work, theirs), daemon=True)
+    with _without_interrupts(), _single_threaded_algebra():
+        process.start()
+    theirs.close()  # else its death would be no end of file here
+    return ours
+
+
+def _serve(work: Callable[[Any], Any], parent: Connection) -> None:
+    """What a process does until its parent closes the pipe or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            item = parent.recv()
+            try:
+                reply: tuple[Any, Exception | None] = work(item), None
+            except Exception as error:
+                reply = None, error
+            parent.send(reply)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that starts meanwhile inherits the blocked signal; the parent gets its Ctrl-C afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _single_threaded_algebra() -> Iterator[None]:
+    """A process that starts meanwhile multiplies its small matrices on one thread, not on all processors."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
