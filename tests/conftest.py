@@ -93,18 +93,3 @@ def shared_data() -> Path:
 
 def data_folder() -> Path:
     return Path(os.environ.get("UNPOISON_DATA", ROOT.parent / "shared" / "data"))
-
-
-KNOWN_FAILURES = frozenset(
-    line.split(" ")[0] for line in (ROOT / "tests" / "known_failures.txt").read_text("utf-8").splitlines() if line
-)
-"""Tests that fail, each with its cause in that file: they run, are counted as expected failures, and leave the list
-when they pass."""
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        name = item.nodeid.removeprefix("tests/")
-        if name in KNOWN_FAILURES or name.partition("[")[0] in KNOWN_FAILURES:
-            item.add_marker(pytest.mark.xfail(reason="listed in tests/known_failures.txt", strict=False))

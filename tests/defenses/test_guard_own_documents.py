@@ -139,10 +139,12 @@ def test_passages_are_allowed_by_id_and_source(name: str):
 
 def test_what_alone_answers_is_kept_and_flagged():
     strangers = [Passage("Water boils at 100 degrees."), Passage("Leeds is a city in England.")]
-    screening = Guard().screen(QUESTION, [CRAFTED, *strangers])
+    crafted = CRAFTED.removeprefix(f"{QUESTION}. ")
+    screening = Guard().screen(QUESTION, [crafted, *strangers])
     assert screening.kept_indices == (0, 1, 2)
     assert "nothing else that was retrieved answers" in str(screening.verdicts[0].reason)
-    assert 0 in Guard().screen(QUESTION, [CRAFTED, *OTHERS]).dropped_indices
+    assert 0 in Guard().screen(QUESTION, [crafted, *OTHERS]).dropped_indices
+    assert 0 in Guard().screen(QUESTION, [CRAFTED, *strangers]).dropped_indices, "it repeats the question"
 
 
 def test_monitor_keeps_everything_and_says_what_would_go():

@@ -57,7 +57,7 @@ from unpoison.models.protocols import Encoder, NLIModel
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
 from unpoison.text.questions import read_question
-from unpoison.text.tokens import stems
+from unpoison.text.tokens import stems, words
 from unpoison.utils.checks import among, within
 
 __all__ = ["Guard"]
@@ -239,12 +239,17 @@ class Guard(Defense):
         statements: Mapping[int, Statement],
         decided: ByContent,
     ) -> int | None:
-        """The one passage that goes for its style alone, where no other that was retrieved answers the question."""
+        """The one passage that goes for its style alone, where no other that was retrieved answers the question.
+
+        What repeats the question word for word is not spared: that is how planted texts get themselves retrieved.
+        """
         suspects = [i for i in np.flatnonzero(probability > self.threshold).tolist() if i not in decided.dropped]
         if len(suspects) != 1 or look.worst[suspects[0]] != "crafted" or passages[suspects[0]].hidden:
             return None
         if look.crafted.probability[suspects[0]] < REMARKABLE:
             return None  # it goes for the threshold, and not for its style
+        if " ".join(words(query.reading)) in " ".join(words(passages[suspects[0]].reading)):
+            return None
         others = [i for i in range(len(passages)) if i != suspects[0]]
         if any(i in statements and statements[i].given for i in others):
             return None
