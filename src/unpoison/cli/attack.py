@@ -138,10 +138,11 @@ def _attack_rows(
 
     from unpoison.bench.evaluation.poisoned_data import plant
     from unpoison.bench.evaluation.workbench import Workbench
-    from unpoison.cli.common import count_noun, say
+    from unpoison.cli.common import say
     from unpoison.errors import InputError
     from unpoison.io.journal import Journal
     from unpoison.io.output import check_output, check_rows_name
+    from unpoison.utils.plain_text import count_noun
 
     with ExitStack() as stack:
         bench = Workbench(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unpoison-"))))
@@ -243,7 +244,7 @@ class _CraftedTexts:
 
     def summary(self) -> str:
         """Such as "planted 3 texts for 3 questions, 1 missed its goal; 2 model calls"."""
-        from unpoison.cli.common import count_noun
+        from unpoison.utils.plain_text import count_noun
 
         spent = {name.replace("_", " "): number for name, number in self.budget.to_dict().items() if number}
         return (

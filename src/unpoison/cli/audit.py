@@ -68,12 +68,13 @@ def audit(
     import sys
     import time
 
-    from unpoison.cli.common import RowCounts, count_noun, say
+    from unpoison.cli.common import RowCounts, say
     from unpoison.io.file_rows import json_line
     from unpoison.io.output import check_output
     from unpoison.scan.audit import Audit
     from unpoison.scan.audit import since as moment
     from unpoison.scan.audit_report import AlertRule, audit_page
+    from unpoison.utils.plain_text import count_noun
 
     rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:
@@ -135,9 +136,9 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
 
 def _show(report: AuditReport) -> None:
     """Print totals and tables; what a log holds is shown as text."""
-    from unpoison.cli.common import count_noun
     from unpoison.cli.display import show, text_table
     from unpoison.scan.audit_report import tables
+    from unpoison.utils.plain_text import count_noun
 
     show(
         f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "

@@ -151,7 +151,7 @@ def _show(result: CheckResult, code: str, policy: Path | None) -> None:
     from unpoison.bench.check.page import checked, headline, sections
     from unpoison.cli.display import report_table, show
 
-    show(checked(result), headline(result))
+    show(checked(result), *headline(result))
     for number, section in enumerate(sections(result, code), 1):
         show("", f"{number}. {section.title}" + (f": {section.text}" if section.text else ""), "")
         for table in section.tables:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.report.rendering import plain
+from unpoison.utils.plain_text import count_noun
 from unpoison.utils.threads import parallel_map
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "RowCounts",
     "RowOutcome",
     "cache_replies",
-    "count_noun",
     "learn_sources",
     "make_encoder",
     "outcomes",
@@ -88,8 +88,8 @@ def outcomes(
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. A row with more than `most` passages fails. Any exception that is not
-    among `failures` ends everything.
+    At most `2 * at_once` records are in memory. A row with more than `most` passages fails. An error of ours that is
+    not among `failures`, and a file or disk that fails, end everything; a bug fails its row.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
@@ -110,6 +110,10 @@ def outcomes(
             return RowOutcome(record, work(row))
         except failures as error:
             return RowOutcome(record, None, str(error))
+        except (UnpoisonError, OSError):
+            raise
+        except Exception as error:
+            return RowOutcome(record, None, f"{type(error).__name__}: {error}; this is a bug, please report it")
 
     yield from parallel_map(outcome, islice(source, limit), at_once, "unpoison-row")
 
@@ -227,11 +231,6 @@ class RowCounts:
     def exit_code(self) -> int:
         """0 when nothing failed, 1 when some rows did, 2 when all did."""
         return 0 if not self.failed else 1 if self.done else 2
-
-
-def count_noun(number: int, noun: str) -> str:
-    """Such as "1 row" or "1,000 rows"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(message: str) -> None:

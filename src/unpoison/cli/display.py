@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unpoison.cli.common import count_noun
 from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Call, Screening
+from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:
     from unpoison.report.document import Table as TableOfReport
@@ -69,7 +69,7 @@ def text_table(
 
 def report_table(table: TableOfReport) -> Table:
     """A table of a report, for the terminal."""
-    numbers = table.columns[1:]
+    numbers = [name for i, name in enumerate(table.columns) if i and not table.is_text(i)]
     looks = {"caption": Text(plain(table.note)), "caption_justify": "left"} if table.note else {}
     return text_table(table.columns, table.rows, title=table.title, right=numbers, box=None, padding=(0, 1), **looks)
 

@@ -115,10 +115,11 @@ def incident(
 
 def _show(result: Incident) -> None:
     """The result on a screen; what a system or a store says is shown as text."""
-    from unpoison.cli.common import count_noun, say
+    from unpoison.cli.common import say
     from unpoison.cli.display import show, text_table
     from unpoison.report.rendering import excerpt
     from unpoison.scan.incident import SENTENCES
+    from unpoison.utils.plain_text import count_noun
 
     show(excerpt(result.question, 200), SENTENCES[result.verdict])
     if result.proofs:

@@ -11,7 +11,7 @@ import typer
 
 from unpoison.cli.environment import environment_of_caller
 from unpoison.cli.options import SourcesFile, option
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, clip
 
 if TYPE_CHECKING:
     from unpoison.agents.lock_file import LockFile
@@ -65,6 +65,8 @@ def mcp_proxy(
 
     if bool(command) == bool(url):
         raise OptionError("give the server's command behind --, or its --url; one of them")
+    if url and not url.startswith(("http://", "https://")):
+        raise OptionError(f"--url must begin with http:// or https://, got {clip(url)}")
     if approve_anyway and not approve:
         raise OptionError("--approve-anyway says what --approve writes; give both")
     if approve and lock is None:
@@ -87,7 +89,8 @@ def mcp_proxy(
         return
     log_to_stderr()
     if approved is not None and not approved.knows(identity):
-        typer.echo(f"{lock} approves nothing of this server, but of {len(approved.servers)} others", err=True)
+        others = f", only of {len(approved.servers)} others" if approved.servers else ""
+        typer.echo(f"{lock} approves no tool of this server{others}; approve them with --approve", err=True)
     gate, bounds = Gate(identity, policy, approved), ProxyBounds(max_message, timeout)
     raise typer.Exit(asyncio.run(run_proxy(server, gate, bounds)))
 

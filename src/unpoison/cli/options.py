@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand
 
 from unpoison.core import registry
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, clip
 
 __all__ = [
     "AsJson",
@@ -76,6 +76,17 @@ class Command(TyperCommand):
     already says what it is.
     """
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a command line; an error about a value says which value was given."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            value = _value_of(error.param, given)
+            if value is not None and value not in error.message:
+                error.message += f", got {clip(value)}"
+            raise
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments, sections = list[tuple[str, str]](), dict[str, list[tuple[str, str]]]()
         for parameter in self.get_params(ctx):
@@ -92,6 +103,15 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _value_of(parameter: Any, args: list[str]) -> str | None:
+    """What a command line gives for an option."""
+    for i, argument in enumerate(args):
+        name, equals, value = argument.partition("=")
+        if name in getattr(parameter, "opts", ()):
+            return value if equals else next(iter(args[i + 1 :]), None)
+    return None
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:

@@ -39,10 +39,11 @@ def quarantine(
 
     A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
     """
-    from unpoison.cli.common import count_noun, say
+    from unpoison.cli.common import say
     from unpoison.errors import OptionError
     from unpoison.scan.quarantine import earlier_moves, move, read_decisions
     from unpoison.scan.stores import open_store
+    from unpoison.utils.plain_text import count_noun
 
     with open_store(store) as index, open_store(quarantine_store, new=not restore) as held:
         here, there = (held, index) if restore else (index, held)

@@ -220,7 +220,8 @@ def clean(
     """Take back exactly what a test has planted, and nothing else; may be interrupted and repeated."""
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam import clean as take_back
-    from unpoison.cli.common import count_noun, progress, say
+    from unpoison.cli.common import progress, say
+    from unpoison.utils.plain_text import count_noun
 
     given = None if config is None else Config.load(config)
     with progress() as advance:

@@ -28,7 +28,7 @@ from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.model import is_baseline
 from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import rows_left_out, summary_tables
-from unpoison.cli.common import count_noun, progress, say
+from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
 from unpoison.cli.gates import Checks
 from unpoison.errors import InputError, OptionError, clip
@@ -37,6 +37,7 @@ from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.files import check_suffix, write_text
 from unpoison.runtime.limits import Limits
+from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:
     from unpoison.scan.documents import Failure

@@ -135,7 +135,7 @@ def scan(
 
 
 def _unread(source: str, failures: Sequence[Failure]) -> str:
-    from unpoison.cli.common import count_noun
+    from unpoison.utils.plain_text import count_noun
 
     if not Path(source).is_dir():
         return f"{count_noun(len(failures), 'row')} could not be read"
@@ -198,7 +198,7 @@ def _table(title: str, findings: Sequence[Finding]) -> Any:
 
 
 def _summary(scan_result: Scan) -> str:
-    from unpoison.cli.common import count_noun
+    from unpoison.utils.plain_text import count_noun
 
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})

@@ -194,8 +194,9 @@ def _screen_parts(
 
 def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:
     """The threshold that drops at most a share of clean passages; no labels are needed."""
-    from unpoison.cli.common import count_noun, say
+    from unpoison.cli.common import say
     from unpoison.defenses.guard.calibration import calibrate_threshold
+    from unpoison.utils.plain_text import count_noun
 
     found = calibrate_threshold(screenings, damage)
     typer.echo(json.dumps(found._asdict()) if as_json else f"guard:threshold={found.threshold:g}")

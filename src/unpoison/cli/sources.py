@@ -121,11 +121,12 @@ def learn(
     policy: PolicyFile = None,
 ) -> None:
     """Remember who was retrieved: origins, counts and days, no text and no question."""
-    from unpoison.cli.common import RowCounts, count_noun, say
+    from unpoison.cli.common import RowCounts, say
     from unpoison.errors import OptionError
     from unpoison.io.rows import Row
     from unpoison.models.loading import load_generator
     from unpoison.sources.history import retrieval_of
+    from unpoison.utils.plain_text import count_noun
 
     if method is How.AGREEMENT and generator is None:
         raise OptionError("--method agreement reads passages: give what reads them, such as -g reader")
@@ -212,7 +213,7 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:
     """What a reader of the table should know."""
-    from unpoison.cli.common import count_noun
+    from unpoison.utils.plain_text import count_noun
 
     rows = tally.rows()
     named = [row for row in rows if row.origin]

@@ -209,6 +209,8 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
     Raises:
         OptionError: An option without a value, or given twice.
     """
+    if not isinstance(spec, str):
+        raise OptionError(f"a name with its options must be a string such as 'guard:damage=0.01', got {clip(spec)}")
     name, _, rest = spec.partition(":")
     name = name.strip()
     attribute = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]{0,99})\s*(?:[:,]|\Z)", rest)

@@ -8,10 +8,11 @@ knows blocked sources, bounds, streams, traces and learns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial, wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
 
 from unpoison.core.answers import Answer, Reply
@@ -19,7 +20,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Evidence
-from unpoison.errors import OptionError, nearest
+from unpoison.errors import OptionError, clip, nearest
 from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
@@ -88,6 +89,11 @@ def _option_names(kind: type[Defense]) -> frozenset[str]:
     return frozenset(registry.parameters(kind))
 
 
+def _takes_positional(init: Callable[..., Any]) -> bool:
+    _, *parameters = signature(init).parameters.values()
+    return any(one.kind in (one.POSITIONAL_OR_KEYWORD, one.VAR_POSITIONAL) for one in parameters)
+
+
 def _refuse_unknown(kind: type[Defense]) -> Any:
     """The constructor of a class, which says which option was meant by a name that it does not have."""
     init = kind.__init__
@@ -96,6 +102,9 @@ def _refuse_unknown(kind: type[Defense]) -> Any:
     @wraps(init)
     def checked(self: Defense, *arguments: Any, **options: Any) -> None:
         known = names()
+        if arguments and not _takes_positional(init):
+            example = f"{kind.__name__}({min(known)}=...)"
+            raise OptionError(f"{kind.__name__} takes options by name, as in {example}, got {clip(arguments[0])}")
         for name in options:
             if name not in known:
                 listed = ", ".join(sorted(known))

@@ -83,6 +83,9 @@ INJECTION_MODELS = {
     "onnx:FOLDER": "classifiers:onnx_injection_classifier",
 }
 
+METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}
+"""Kind of model -> the method that it must have."""
+
 
 def load_encoder(spec: str) -> Encoder:
     """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:FOLDER` or `openai:MODEL`.
@@ -186,6 +189,9 @@ def load_models(**given: Any) -> Models:
         name: loaders[name](value) if isinstance(value, str) and name in loaders else value
         for name, value in given.items()
     }
+    for name, method in METHODS.items():
+        if models.get(name) is not None and not callable(getattr(models[name], method, None)):
+            raise OptionError(f"{name} must be a string or an object with {method}, got {clip(models[name])}")
     language_model = models.get("language_model")
     if language_model is not None and not isinstance(language_model, LogProbabilities):
         raise OptionError(

@@ -5,6 +5,7 @@ Whatever stands in it may be hostile: the templates escape it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -13,6 +14,9 @@ from unpoison.report.charts import Lines
 from unpoison.report.pages import render
 
 __all__ = ["Section", "Table", "document"]
+
+
+_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,10 @@ class Table:
             rows = tuple(tuple(row[i] for i in chosen) for row in self.rows)
             title = f"{self.title}{' (continued)' if number else ''}"
             yield replace(self, title=title, columns=tuple(self.columns[i] for i in chosen), rows=rows)
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds words and not figures: those stand left, these right."""
+        return any(_WORD.search(row[column].partition(" [")[0]) for row in self.rows)
 
     def hint(self, column: int) -> str:
         """What a column means, "" where nothing is said."""

@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from unpoison.utils.extras import install_command
 from unpoison.utils.plain_text import excerpt, without_invisible
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _environment() -> Environment:
         finalize=_clean,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    environment.globals["install_command"] = install_command
     environment.globals["own_file"] = lambda name: Markup(resource(name))  # noqa: S704  ours, not a user's
     environment.filters |= {
         "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",

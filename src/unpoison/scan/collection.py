@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.errors import clip
 from unpoison.scan.documents import Document, Probe, Unit, documents_of, probe, units_of
 from unpoison.scan.neighbours import (
     NEAREST,
@@ -118,6 +119,10 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
         notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
     if empty:
         notes.append(f"{empty:,} documents are empty")
+    renamed = [document.id for document in documents if "another document has its id" in " ".join(document.notes)]
+    if renamed:
+        named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"
+        notes.append(f"ids stand twice; quarantine them by the names that they have here: {named}")
     return tuple(notes)
 
 

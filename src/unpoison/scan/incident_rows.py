@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from unpoison.core.passages import Passage, as_passages
-from unpoison.errors import InputError
+from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
@@ -94,7 +94,8 @@ def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> 
             )
         first = record
     if first is None:
-        raise InputError(f"no row fits {f'--row {row}' if row else 'the question'}; rows go by line, or by their id")
+        asked = f"is {clip(row)}" if row else f"asks {clip(question)}"
+        raise InputError(f"no row {asked}; give the number of its line or its id as --row")
     return first
 
 

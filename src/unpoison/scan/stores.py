@@ -238,7 +238,7 @@ def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) 
     prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
     address, mark, name = (source if "://" in prefix else source.removeprefix(prefix)).rpartition("#")
     if not mark or not address or not name:
-        raise OptionError(f"a store of this kind is written as {kind.form}; something is missing in it")
+        raise OptionError(f"a store of this kind is written as {kind.form}, got {clip(source)}")
     if "://" not in address:
         address = str(folder / address)
     opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)

@@ -143,6 +143,7 @@ def admit(
         notes = (*_too_long(given), *_not_read(selected, len(given)))
         return Admitted(replace(question, verbatim=True), whole, (question, given), notes, selected)
     notes = (
+        *_empty(question, given),
         *_hidden(question, given),
         *_too_long(given),
         *_cut(given, getattr(encoder, "longest", None)),
@@ -262,6 +263,16 @@ def _too_long(passages: tuple[Passage, ...]) -> tuple[str, ...]:
 def _list_positions(positions: list[int]) -> str:
     more = len(positions) - MAX_NOTES
     return ", ".join(map(str, positions[:MAX_NOTES])) + (f" and {more} more" if more > 0 else "")
+
+
+def _empty(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
+    """Which texts say nothing; the passages beyond the tenth are counted."""
+    notes = [] if query.text.strip() else ["the question is empty"]
+    empty = [i for i, passage in enumerate(passages) if not passage.text.strip()]
+    notes += [f"passage {i} is empty" for i in empty[:MAX_NOTES]]
+    if len(empty) > MAX_NOTES:
+        notes.append(f"{len(empty) - MAX_NOTES} more passages are empty")
+    return tuple(notes)
 
 
 def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:

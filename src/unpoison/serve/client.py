@@ -91,12 +91,12 @@ class Client(Closing):
             try:
                 response = self._http.post(path, json=body)
             except self._sdk.ConnectError as error:
-                failure: UnpoisonError = _unreachable(error)
+                failure: UnpoisonError = _unreachable(error, self._http.base_url)
             except self._sdk.TimeoutException:
                 message = "the service did not reply in time; raise timeout, or send fewer passages"
                 raise DeadlineError(message, retryable=True) from None
             except self._sdk.TransportError as error:
-                raise _unreachable(error) from None
+                raise _unreachable(error, self._http.base_url) from None
             else:
                 if response.status_code == 200:
                     return _json(response)
@@ -159,8 +159,11 @@ def _failure(response: Any) -> UnpoisonError:
     return ModelError(message, retryable=status in (*AGAIN, 500, 502), retry_after=after)
 
 
-def _unreachable(error: Exception) -> ModelError:
-    return ModelError(f"the service cannot be reached ({type(error).__name__}); check its address", retryable=True)
+def _unreachable(error: Exception, url: object) -> ModelError:
+    why = type(error).__name__
+    return ModelError(
+        f"the service at {clip(str(url), 200)} cannot be reached ({why}); see whether it runs there", retryable=True
+    )
 
 
 def _unreadable(error: Exception) -> ModelError:

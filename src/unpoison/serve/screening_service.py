@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import OptionError, UnknownNameError
+from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.streaming import Event
@@ -48,6 +48,10 @@ class Choices(Mapping[str, Defense]):
     """
 
     def __init__(self, defenses: Mapping[str, Defense]) -> None:
+        if not isinstance(defenses, Mapping):
+            raise OptionError(
+                f"defenses must be a mapping from names to defenses, such as {{'guard': Guard()}}, got {clip(defenses)}"
+            )
         if not defenses:
             raise OptionError("the service needs at least one defense; configure guard")
         self._defenses = dict(defenses)

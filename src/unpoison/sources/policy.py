@@ -256,6 +256,8 @@ class Policy:
             return cls()
         if isinstance(value, Mapping):
             return cls._of(value, "the policy", None)
+        if not isinstance(value, (str, Path)):
+            raise OptionError(f"sources must be a file or a mapping such as {{'known': [...]}}, got {clip(value)}")
         path = Path(value)
         return cls._of(_load_yaml(path), f"the policy {clip(str(path), 200)}", path.parent)
 

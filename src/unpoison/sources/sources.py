@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from unpoison.errors import InputError, OptionError, UnpoisonError, clip
+from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
@@ -130,8 +130,6 @@ class Sources:
         """
         if value is None or isinstance(value, Sources):
             return value
-        if not isinstance(value, (str, Path, Mapping, Policy)):
-            raise OptionError(f"sources must be a file or a mapping such as {{'known': [...]}}, got {clip(value)}")
         found = cls(history=value) if isinstance(value, (str, Path)) and _is_database(value) else cls(value)
         if found.history.path is not None:
             bool(found.history)  # a file that was named is there to be used; what goes wrong later stops nothing

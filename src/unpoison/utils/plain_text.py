@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["excerpt", "plain", "without_invisible"]
+__all__ = ["count_noun", "excerpt", "plain", "without_invisible"]
 
 # Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
 _ESCAPES = re.compile(
@@ -40,3 +40,8 @@ def excerpt(text: str, limit: int = 80) -> str:
     """The first `limit` characters of `plain(text)`, with an ellipsis where something follows."""
     line = plain(text[: 20 * limit])  # a passage may be megabytes long
     return line if len(line) <= limit and len(text) <= 20 * limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Such as "1 row" or "1,000 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.check.cases import ATTACKS, OWNERS
 from unpoison.bench.check.check import CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
+from unpoison.utils.extras import install_command
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["check_page", "code_lines", "headline", "sections"]
 
@@ -30,21 +32,26 @@ def code_lines(policy: str, *, reader: bool) -> str:
     )
 
 
-def headline(result: CheckResult) -> str:
-    """The worst case behind the recommendation, of anybody and of who cannot write into the user's own sources."""
-    worst, outside = _worst(result.outcomes), _worst([one for one in result.outcomes if one.owner != "own"])
+def headline(result: CheckResult) -> list[str]:
+    """The worst case behind the recommendation, of all writers and of those who cannot write into the user's sources.
+
+    In answers of the reader where there is one, else in texts that reach the model.
+    """
+    read = result.reader and any(one.answered_guard is not None for one in result.outcomes)
+    worst = _worst(result.outcomes, answered=read)
+    outside = _worst([one for one in result.outcomes if one.owner != "own"], answered=read)
     if worst is None:
-        return "No attack was measured."
-    text = f"Worst case behind the recommendation: {_sentence(worst)}."
+        return ["No attack was measured."]
+    lines = [f"Worst case behind the recommendation: {_sentence(worst, answered=read)}."]
     if outside is not None and outside != worst:
-        text += f" Of those who cannot write into your own sources: {_sentence(outside)}."
-    return text
+        lines.append(f"Without access to your own sources: {_sentence(outside, answered=read)}.")
+    return lines
 
 
 def check_page(result: CheckResult, code: str) -> str:
     """One page that needs nothing else; what documents hold is hostile and escaped."""
     title = "Check of your documents" if result.live is None else "Check of your system"
-    lead = [checked(result), headline(result), "Counts have 95 % intervals."]
+    lead = [checked(result), *headline(result), "Counts have 95 % intervals."]
     return document(title, sections(result, code), lead=lead)
 
 
@@ -52,7 +59,7 @@ def checked(result: CheckResult) -> str:
     """What was checked, in one sentence."""
     unread = f", {result.unread:,} could not be read" if result.unread else ""
     if result.live is None:
-        return f"Checked {result.source}: {result.documents:,} documents{unread}."
+        return f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}."
     count = result.live.planted
     planted = "nothing" if count is None else f"{count:,} documents, all removed again"
     asked = result.live.asked
@@ -70,7 +77,7 @@ def sections(result: CheckResult, code: str) -> list[Section]:
     if live or result.reader:
         who = "your system" if live else "the small reader"
         tables.append(_table(result, f"{who} answers with the lie", "answered_plain", "answered_guard"))
-    found = f"{len(result.flagged):,} of {result.documents:,} documents look planted."
+    found = f"Of {count_noun(result.documents, 'document')} {_look(len(result.flagged))} planted."
     measured = f"On {result.questions} questions made from them; {before} → behind the recommendation."
     return [
         Section(
@@ -82,7 +89,7 @@ def sections(result: CheckResult, code: str) -> list[Section]:
         Section(
             "sources",
             "Who is in it",
-            f"{len(origins):,} sources.",
+            f"{count_noun(len(origins), 'source')}.",
             tables=[Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))],
         ),
         Section("attacks", "What an attacker reaches", measured, tables=tables if result.outcomes else ()),
@@ -104,16 +111,27 @@ def _table(result: CheckResult, title: str, plain: str, guard: str) -> Table:
     return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), rows)
 
 
-def _worst(outcomes: list[Outcome] | tuple[Outcome, ...]) -> Outcome | None:
-    return max((one for one in outcomes if one.guard.defined), key=lambda one: one.guard.value, default=None)
+def _behind(one: Outcome, *, answered: bool) -> Estimate:
+    """What is left behind the recommendation: wrong answers, or lies that are read."""
+    return one.answered_guard if answered and one.answered_guard is not None else one.guard
 
 
-def _sentence(worst: Outcome) -> str:
+def _worst(outcomes: Sequence[Outcome], *, answered: bool) -> Outcome | None:
+    defined = [one for one in outcomes if _behind(one, answered=answered).defined]
+    return max(defined, key=lambda one: _behind(one, answered=answered).value, default=None)
+
+
+def _sentence(worst: Outcome, *, answered: bool) -> str:
     words = f"{ATTACKS[worst.attack][0]}, {OWNERS[worst.owner][1]}"
-    return (
-        f"{words}, still reaches the model for {_of(worst.guard, 'questions')}; without a defense for "
-        f"{worst.plain.hits:,} of {worst.plain.count:,}"
-    )
+    share = _of(_behind(worst, answered=answered), "questions")
+    reached = f"reaches the model for {worst.plain.hits:,} of {worst.plain.count:,} without a defense"
+    if answered:
+        return f"{words}, is the reader's answer to {share}; the text {reached}"
+    return f"{words}, still reaches the model for {share}; it {reached}"
+
+
+def _look(number: int) -> str:
+    return f"{number:,} {'looks' if number == 1 else 'look'}"
 
 
 def _of(share: Estimate, what: str) -> str:
@@ -132,7 +150,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     elif lost.defined:
         yield f"Where nobody attacks, {_of(lost, 'passages')} are dropped."
     if result.flagged:
-        yield f"{len(result.flagged):,} documents look planted and were left in place; see unpoison scan."
+        yield f"{_look(len(result.flagged))} planted and stay in place; see unpoison scan."
     if not result.questions:
         yield "No question could be made, so nothing was attacked: no sentence states a number, a name or a definition."
     elif result.questions < FEW:
@@ -143,7 +161,8 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     elif len(result.origins) == 1 and result.documents > 1:
         yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
     if not result.reader:
-        yield "Nobody read what the passages claim; with the extra reader sources decide on plain lies."
+        how = install_command("reader")
+        yield f"The reader is not used, so no answers are measured here, and Guard cannot weigh claims by source: {how}"
     if result.live is None:
         yield "Your own retriever and model were not asked: BM25 retrieved. unpoison check URL asks a running system."
         return

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.trees import Trees, evaluate
 from unpoison.defenses.guard.records import words_of_form
-from unpoison.errors import OptionError
 from unpoison.text.analysis import MARK, STOP, Words, each, words_of
 from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges
+from unpoison.utils.checks import within
 
 __all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap", "products"]
 
@@ -157,11 +157,7 @@ class Crafted:
         Raises:
             OptionError: A share for which no threshold was fitted.
         """
-        if not self.damage[0] <= damage <= self.damage[-1]:
-            raise OptionError(
-                f"damage must lie between {self.damage[0]} and {self.damage[-1]}, for which thresholds were fitted, "
-                f"got {damage}; or set threshold yourself"
-            )
+        within("damage", damage, self.damage[0], self.damage[-1])
         return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
     def judge(

@@ -1,0 +1,117 @@
+"""What users get wrong, in Python and on the command line: the error names what was given, and is of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from unpoison import Grada, Guard, Sources, UnpoisonError, load_defense
+from unpoison.cli import app
+from unpoison.core import registry
+from unpoison.defenses.base import Defense
+from unpoison.models.requests import Flow
+from unpoison.types import Passage, Query, Screening
+
+TEXTS = ["The bridge was built in 1902.", "The bridge is 300 metres long."]
+
+IN_PYTHON: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Guard("reader"), "got 'reader'"),  # type: ignore[call-arg]
+    (lambda: Guard(genrator="reader"), "did you mean 'generator'"),  # type: ignore[call-arg]
+    (lambda: Guard(damage="low"), "got 'low'"),  # type: ignore[arg-type]
+    (lambda: Guard(sources=["a.example"]), r"got \['a.example'\]"),  # type: ignore[arg-type]
+    (lambda: Guard(generator=lambda: "x"), "one argument"),  # type: ignore[arg-type, misc]
+    (lambda: Grada(encoder=5), "got 5"),  # type: ignore[arg-type]
+    (lambda: Sources(["a.example"]), r"got \['a.example'\]"),  # type: ignore[arg-type]
+    (lambda: load_defense(None), "got None"),  # type: ignore[arg-type]
+    (lambda: Guard().screen("q", "one text"), "got 'one text'"),
+    (lambda: Guard().screen(TEXTS, "q"), "query must be a string"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("tried", "said"), IN_PYTHON)
+def test_a_mistake_in_python_is_named(tried: Callable[[], Any], said: str):
+    with pytest.raises(UnpoisonError, match=said):
+        tried()
+
+
+@pytest.mark.needs("fastapi", "httpx")
+def test_the_service_and_its_client_name_what_is_wrong():
+    from unpoison.serve import Client, create_app
+
+    with pytest.raises(UnpoisonError, match="got 'guard'"):
+        create_app("guard")  # type: ignore[arg-type]
+    with pytest.raises(UnpoisonError, match=r"http://127\.0\.0\.1:9"):
+        Client("http://127.0.0.1:9", retries=0).screen("q", TEXTS)
+
+
+def test_texts_that_say_nothing_are_noted():
+    assert Guard().screen(" ", ["", "x"]).evidence.notes == ("the question is empty", "passage 0 is empty")
+
+
+def told(*line: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [str(word) for word in line])
+    return done.exit_code, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("screen --workers 0 rows.jsonl", "got '0'"),
+        ("screen --calibrate=3 rows.jsonl", "got '3'"),
+        ("serve --port 99999999", "got '99999999'"),
+        ("mcp-proxy --url localhost:1", "got 'localhost:1'"),
+        ("scan chroma:x", "got 'chroma:x'"),
+        ("incident --question q --answer a --passages rows.jsonl", "no row asks 'q'"),
+        ("scren rows.jsonl", "'screen'"),
+        ("screen nofile.jsonl", "nofile.jsonl: No such file"),
+        ("ask -g gpt-4o rows.jsonl", "no generator 'gpt-4o'"),
+        ("evaluate --fail-if asrr>0.1", "did you mean 'asr'"),
+        ("redteam run nofile.yaml", "nofile.yaml cannot be read"),
+        ("check nodir", "nodir: No such file"),
+        ("check emptydir", "holds no documents"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "emptydir").mkdir()
+    (tmp_path / "rows.jsonl").write_text('{"query": "where", "passages": ["a b", "c d"]}\n')
+    status, stderr = told(*line.split())
+    assert status == 2
+    assert said in stderr
+
+
+class Fragile(Defense):
+    """Has a bug that one row meets."""
+
+    name = "fragile"
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        if query.text == "bad":
+            raise IndexError("list index out of range")
+        k = len(passages)
+        return Screening.decided(self.name, query, passages, kept=range(k), scores=[1.0] * k, reasons=["fine"] * k)
+        yield ()
+
+
+@pytest.mark.parametrize("command", [["screen"], ["ask", "-g", "extractive"]])
+def test_a_bug_fails_its_row_and_no_other(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(registry.BUILT_IN["defenses"], "fragile", f"{__name__}:Fragile")
+    rows = [{"query": query, "passages": TEXTS} for query in ("good", "bad", "good")]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = CliRunner().invoke(app, [*command, "-d", "fragile", "--json", str(tmp_path / "rows.jsonl")])
+    assert done.exit_code == 1
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert "IndexError" in second["error"]
+    assert "screening" in first
+    assert "screening" in third
+
+
+def test_ids_that_stand_twice_are_told(tmp_path: Path):
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps({"id": "a", "text": text}) + "\n" for text in TEXTS))
+    assert "'a#2'" in told("scan", path)[1]
