@@ -91,6 +91,7 @@ def test_named_systems_of_the_list_exist() -> None:
         assert named <= set(names(kind))
 
 
+@pytest.mark.needs("sklearn", "nltk")
 @pytest.mark.seeded
 def test_the_sample_table_is_what_the_docs_say() -> None:
     assert sample_table.measured() == sample_table.shown()

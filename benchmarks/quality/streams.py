@@ -29,7 +29,7 @@ METHODS = {
     "radar, history": Method("radar", "answer"),
     "radar, dynamic": Method("radar", "beliefs"),
     "radar, dynamic, fallback=abstain": Method("radar:fallback=abstain", "beliefs"),
-    "radar, dynamic, reference": Method("radar:mode=reference,fallback=all", "beliefs"),
+    "radar, dynamic, reference": Method("radar:mode=reference", "beliefs"),
 }
 
 DRAWN = ("vanilla, each step", "vanilla, history", "radar, static", "radar, history", "radar, dynamic")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unpoison import Grada, Guard, TrustRag
+from unpoison import Grada, Guard, RagDefender
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.screener.admission import LONG
 from unpoison.serve import Bounds
@@ -22,7 +22,7 @@ SHORT = [
 LONG_ONE = "The harbour is old. " * 7_500 + "The museum of the Vasa is in Gothenburg."
 
 
-@pytest.mark.parametrize("defense", [Guard(), Grada(), TrustRag(stages=1, mode="reference")], ids=lambda d: d.name)
+@pytest.mark.parametrize("defense", [Guard(), Grada(), RagDefender(mode="reference")], ids=lambda d: d.name)
 def test_the_notes_name_what_was_judged_as_one_text(defense: Any) -> None:
     notes = defense.screen(QUERY, [*SHORT, LONG_ONE]).evidence.notes
     (note,) = [note for note in notes if "judged as one text" in note]

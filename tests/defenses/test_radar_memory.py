@@ -26,7 +26,7 @@ def reader(**options):
     def reply(prompt):
         if prompt.task == "atomic":
             return prompt.passages[0][0].replace("-", "I don't know")
-        letters = [text[0] for text in prompt.passages]
+        letters = [text[0] for text in prompt.passages] or ["from memory"]
         return max(dict.fromkeys(letters), key=letters.count)
 
     return ScriptedGenerator(reply, **options)
@@ -233,18 +233,42 @@ class TestSteps:
 
 class TestReferenceMode:
     def test_atomic_answers_at_every_step(self):
-        radar = make(mode="reference", fallback="all")
-        radar.answer(QUESTION, ["A one", "A two", "B", "B"])
-        assert radar.models.generator.prompts[-1].task in ("synthesize", "answer")
-        radar.answer(QUESTION, ["A one", "A two", "B", "B"])
-        assert radar.models.generator.prompts[-1].passages[0] in ("A", "A one")
+        radar = make(mode="reference")
+        for _ in range(2):
+            radar.answer(QUESTION, ["A one", "A two", "B", "B"])
+            assert radar.models.generator.prompts[-1].task == "synthesize"
+
+    def test_nothing_selected_synthesizes_from_the_passages_and_remembers_it(self):
+        store = MemoryBeliefs()
+        store.put(KEY, Belief("A", 0.99, 0.01))
+        radar = Radar(reader(), FakeNLI(lambda *_: (0.1, 0.9, 0.0)), store, mode="reference", encoder=encoder())
+        answer = radar.answer(QUESTION, ["B one", "-"])
+        final = radar.models.generator.prompts[-1]
+        assert (answer.screening.kept, answer.text) == ((), "B")
+        assert (final.task, final.passages) == ("synthesize", ("B one", "Previous reliable conclusion: A"))
+        assert (store.get(KEY).answer, answer.belief.saved) == ("B", True)
+        assert store.get(KEY).weights == pytest.approx((0.1, 0.0))
+
+    def test_no_informative_passage_answers_from_all_and_keeps_the_priors(self):
+        store = MemoryBeliefs()
+        radar = make(store, mode="reference")
+        answer = radar.answer(QUESTION, ["-", "- two"])
+        assert (radar.models.generator.prompts[-1].task, answer.text) == ("answer", "-")
+        assert store.get(KEY) == Belief("-", 1.0, 0.0)
+
+    def test_alone_it_answers_as_the_released_code_where_nothing_is_selected(self):
+        for passages, task, shown in ((["-", "-"], "answer", 2), (["A", "A", "A"], "answer-alone", 0)):
+            radar = Radar(reader(), judge(), mode="reference", encoder=encoder())
+            assert radar.answer(QUESTION, passages).screening.kept == ()
+            final = radar.models.generator.prompts[-1]
+            assert (final.task, len(final.passages)) == (task, shown)
 
     def test_the_previous_answer_takes_part_in_its_successors_priors(self):
         store = MemoryBeliefs()
         store.put(KEY, Belief("A", 0.9, 0.05))
         answer = make(store, mode="reference", contradiction_cut=1.0).answer(QUESTION, ["A", "A", "B"])
         assert answer.text == "A"
-        assert store.get(KEY).support == pytest.approx((1 + 1 + 0.05 + 1) / 4)
+        assert store.get(KEY).support == pytest.approx((0.9 + 0.9 + 0.05 + 0.9) / 4)  # equal answers are judged too
 
     def test_no_evidence_counts_as_full_support(self):
         store = MemoryBeliefs()

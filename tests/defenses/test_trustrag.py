@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from unpoison import Passage, TrustRag
 from unpoison.bench.ablations import TrustRagAblation
-from unpoison.defenses.trustrag import group_filter, reference_filter
-from unpoison.errors import OptionError
+from unpoison.defenses.trustrag_reference import group_filter, reference_filter
+from unpoison.errors import MissingExtraError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
@@ -17,6 +19,8 @@ ALIKE = [
     "Every home game the Sharks play is at Levi's Stadium in Santa Clara.",
     "At Levi's Stadium in Santa Clara the Sharks play every home game.",
 ]
+RELEASED = pytest.mark.needs("sklearn", "nltk")
+MODES = pytest.mark.parametrize("mode", ["paper", pytest.param("reference", marks=RELEASED)])
 UNLIKE = ["Bread rises overnight.", "Copper conducts electricity.", "Rivers carry silt to the sea."]
 
 
@@ -24,11 +28,12 @@ def passages(texts: list[str], vectors: np.ndarray) -> list[Passage]:
     return [Passage(text, embedding=vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
-@pytest.mark.parametrize("mode", ["paper", "reference"])
+@MODES
 def test_the_worked_example_drops_the_dense_cluster(mode: str) -> None:
     screening = TrustRag(mode=mode).screen("q", passages([*ALIKE, *UNLIKE[:2]], WORKED))
     assert screening.kept_indices == (3, 4)
-    assert screening.evidence["clusters"].tolist() == [0, 0, 0, 1, 1]
+    clusters = screening.evidence["clusters"]
+    assert (clusters == clusters[0]).tolist() == [True, True, True, False, False]
     assert screening.evidence["crowding"][:3].mean() == pytest.approx(0.993190, abs=1e-5)
 
 
@@ -73,37 +78,50 @@ def test_too_few_to_cluster(count: int) -> None:
     assert TrustRag().screen("q", passages(ALIKE[:count], WORKED[:count])).dropped == ()
 
 
+@RELEASED
 def test_the_released_code_clusters_two_passages_already() -> None:
     given = passages(ALIKE[:2], WORKED[[0, 3]])
     assert TrustRag(mode="reference").screen("q", given).kept_indices == (1,)
     assert TrustRag(mode="reference").screen("q", given[:1]).kept_indices == (0,)
 
 
+@RELEASED
 def test_all_equal_embeddings() -> None:
     given = passages(ALIKE, np.ones((3, 2)))
     assert TrustRag().screen("q", given).dropped == ()
     assert TrustRag(mode="reference").screen("q", given).kept == ()
 
 
-@pytest.mark.parametrize("mode", ["paper", "reference"])
+def test_without_the_extra_the_reference_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    with pytest.raises(MissingExtraError):
+        TrustRag(mode="reference")
+
+
 class TestWithoutRouge:
     """The ablation "w/o ROUGE": the denser cluster goes, whatever the threshold; the other one only if it is dense."""
 
-    def test_the_denser_of_two_loose_clusters_goes_whatever_it_says(self, mode: str) -> None:
+    def test_the_denser_of_two_loose_clusters_goes_whatever_it_says(self) -> None:
         loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
-        screening = TrustRagAblation(mode=mode, ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
+        screening = TrustRagAblation(ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
         assert screening.kept_indices == (3, 4)
         assert "the denser cluster" in screening.verdicts[0].reason
 
-    def test_a_lone_passage_is_no_denser_cluster(self, mode: str) -> None:
+    def test_a_lone_passage_is_no_denser_cluster(self) -> None:
         vectors = np.array([[1, 0, 0, 0], [0, 1, 0.5, 0.5], [0, 0.5, 1, 0.5], [0, 0.5, 0.5, 1], [0, 0.8, 0.8, 0.1]])
         given = passages([ALIKE[0], *UNLIKE, "Clouds form."], vectors)
-        assert TrustRagAblation(mode=mode, ngram=False).screen("q", given).kept_indices == (0,)
+        assert TrustRagAblation(ngram=False).screen("q", given).kept_indices == (0,)
 
     @pytest.mark.parametrize("apart", [0.01, 0.1])  # as dense as the other one, or less
-    def test_two_dense_clusters_leave_nothing(self, mode: str, apart: float) -> None:
+    def test_two_dense_clusters_leave_nothing(self, apart: float) -> None:
         vectors = np.array([[1, 0.01, 0], [1, -0.01, 0], [0, 1, apart], [0, 1, -apart]])
-        assert TrustRagAblation(mode=mode, ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
+        assert TrustRagAblation(ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
+
+    @RELEASED
+    def test_the_released_code_without_its_gate_still_deletes_by_rouge(self) -> None:
+        loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0, 1, -1], [0, -1, 1]])
+        given = passages([*ALIKE[:2], *UNLIKE[:2]], loose)
+        assert TrustRagAblation(mode="reference", ngram=False).screen("q", given).kept_indices == (2, 3)
 
 
 class TestReference:
@@ -161,19 +179,9 @@ class TestReference:
         assert group_filter([0, 1], at, 0.25) == [0, 1]
         assert group_filter([0, 1], above, 0.25) == []
 
-    def test_of_two_passages_the_better_ranked_is_dropped(self) -> None:
-        assert reference_filter(np.array([0, 1]), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == [1]
-
-    @pytest.mark.needs("sklearn")
-    def test_scikit_learn_numbers_two_passages_so(self) -> None:
-        """The cluster that the released code calls the first is the second passage's, whatever the vectors."""
-        from sklearn import cluster
-
-        for seed in range(20):
-            row = np.random.default_rng(seed).normal(size=(1, 8))
-            rows = np.vstack([row, -row]) / np.linalg.norm(row)  # two standardised rows are opposite
-            labels = cluster.KMeans(n_clusters=2, n_init=10, max_iter=500, random_state=0).fit(rows).labels_
-            assert labels.tolist() == [1, 0]
+    def test_of_two_passages_cluster_0_stays(self) -> None:
+        for labels, kept in (([0, 1], [0]), ([1, 0], [1])):
+            assert reference_filter(np.array(labels), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == kept
 
     def test_two_dense_clusters_leave_nothing(self) -> None:
         assert reference_filter(np.array([0, 0, 1, 1]), np.full((4, 4), 0.95), self.overlaps, 0.88, 0.25)[0] == []
@@ -272,6 +280,7 @@ class TestAnswer:
         assert answer.details["unfinished"] == {"consolidation": finish}
         assert any(message in note and "consolidation" in note for note in answer.screening.evidence.notes)
 
+    @RELEASED
     def test_the_papers_prompts_hold_no_attack_template(self) -> None:
         def seen(mode: str) -> Prompt:
             generator = ScriptedGenerator(lambda prompt: "text")

@@ -26,7 +26,7 @@ from unpoison.models import FakeNLI, ScriptedGenerator
 
 SILENT = ScriptedGenerator(lambda prompt: "I don't know")
 
-PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+PUBLISHED: list[Any] = [
     # GRADA, Section 4.1: M = 10 passages to n = 5, penalty 0.4, damping 0.85.
     ("grada", {}, {"variant": "hrsim", "alpha": 0.4, "damping": 0.85, "keep": 5, "start": "uniform",
                    "merge": None}),
@@ -35,7 +35,8 @@ PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
                          "rule": "reference", "hops": "single", "eps": 0.5, "min_samples": 5, "keep_at_least": 0}),
     # TrustRAG, implementation details: cosine 0.85 and ROUGE-L 0.25; its released code has 0.88.
     ("trustrag", {}, {"threshold": 0.85, "overlap": 0.25, "stages": 2}),
-    ("trustrag", {"mode": "reference"}, {"threshold": 0.88, "overlap": 0.25}),
+    pytest.param("trustrag", {"mode": "reference"}, {"threshold": 0.88, "overlap": 0.25},
+                 marks=pytest.mark.needs("sklearn", "nltk")),
     # RADAR: answers below a mean cosine of 0.3 are outliers; its code cuts agreement at a contradiction of 0.8.
     ("radar", {"generator": SILENT}, {"outlier": 0.3, "contradiction_cut": 1.0, "fallback": "previous",
                                       "lenient_below": 0}),
@@ -97,6 +98,7 @@ def dense(cosine: float, count: int = 3) -> list[Passage]:
     return [Passage(text, embedding=vector) for text, vector in zip([*texts, *others], vectors, strict=True)]
 
 
+@pytest.mark.needs("sklearn", "nltk")
 @pytest.mark.parametrize(("cosine", "paper", "reference"), [(0.84, 0, 0), (0.865, 3, 0), (0.9, 3, 3)])
 def test_trustrags_two_thresholds_are_not_swapped(cosine: float, paper: int, reference: int) -> None:
     passages = dense(cosine)

@@ -141,24 +141,24 @@ def _check_points(points: ArrayLike) -> NDArray[np.float64]:
     return vectors
 
 
-def kmeans(points: ArrayLike, seed: int = 0) -> NDArray[np.intp]:
-    """Two clusters by scikit-learn's K-means (10 starts).
+def kmeans(points: ArrayLike, *, steps: int = 300) -> NDArray[np.intp]:
+    """Two clusters by scikit-learn's K-means (10 starts, seed 0).
 
     Args:
         points: Shape (k, d).
-        seed: The random state.
+        steps: The most iterations of a start.
 
     Returns:
-        Shape (k,), labels 0 and 1; fewer than 2 points are all 0.
+        Shape (k,), labels 0 and 1; fewer than 2 different points are all 0.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
     cluster = require("sklearn.cluster", "the K-means of the reference")
-    vectors = np.asarray(points, np.float64)
+    vectors = np.asarray(points)
     if len(np.unique(vectors, axis=0)) < 2:
         return np.zeros(len(vectors), np.intp)
-    labels = cluster.KMeans(n_clusters=2, n_init=10, random_state=seed).fit(vectors).labels_
+    labels = cluster.KMeans(n_clusters=2, n_init=10, max_iter=steps, random_state=0).fit(vectors).labels_
     return np.asarray(labels, np.intp)
 
 

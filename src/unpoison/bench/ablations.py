@@ -19,7 +19,8 @@ from unpoison.core.screenings import Screening
 from unpoison.defenses.base import make_answer, note_unfinished
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.ragdefender import Grouping, RagDefender
-from unpoison.defenses.trustrag import Cluster, TrustRag, density
+from unpoison.defenses.trustrag import Cluster, TrustRag
+from unpoison.defenses.trustrag_reference import density, reference_filter, reference_overlaps
 from unpoison.models.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.requests import Flow, generate, together
 from unpoison.utils.checks import among, at_least, flag
@@ -86,8 +87,9 @@ class TrustRagAblation(TrustRag):
     Args:
         generator: For `answer`.
         clustering: False leaves stage 1 out ("w/o K-means").
-        ngram: False decides without ROUGE ("w/o ROUGE"), in both modes: the denser cluster goes, whatever the
-            threshold, and the other one if it is dense as well.
+        ngram: False decides without ROUGE ("w/o ROUGE"): the denser cluster goes, whatever the threshold, and the
+            other one if it is dense as well. In `reference` mode it is the code's `removal_method=kmeans`, which drops
+            its first test by ROUGE-L and still deletes passages by it.
         conflict_resolution: False leaves consolidation out.
         internal_knowledge: False does not ask what the model knows.
         self_assessment: False answers without judging how reliable the external information is.
@@ -131,6 +133,9 @@ class TrustRagAblation(TrustRag):
         """
         if self.ngram:
             return super().preserve(labels, similarity, texts)
+        if self.mode == "reference":
+            overlaps = reference_overlaps(texts)
+            return reference_filter(labels, similarity, overlaps, self.threshold, self.overlap, gate=False)
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         densities = [density(group, similarity) for group in groups]
         highest = np.nanmax(densities) if not np.isnan(densities).all() else np.inf

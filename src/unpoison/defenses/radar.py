@@ -30,12 +30,12 @@ from unpoison.core.answers import Answer, Belief, BeliefUpdate, Weights
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import ShellOptions, make_answer
-from unpoison.defenses.isolation import MAX_ANSWER_CHARS, statements
-from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS
+from unpoison.defenses.radar_static import RELEASED, AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
 from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
-from unpoison.models.prompts import informative
+from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.runtime.driver import arun, run
@@ -73,29 +73,51 @@ class RememberingRadar(StaticRadar):
         Returns:
             The answer; its `belief` holds the new belief, which is the given one where nothing new is remembered.
         """
+        if self.mode == "reference":
+            return (yield from self._released_step(reading, belief))
         if belief is None:
-            first = "documents" if self.final == "documents" and self.mode == "paper" else "answers"
-            answer = yield from self._answer(reading, first)
-            change = BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
-            trusted, others = bool(answer.screening.kept), reading.informative
+            answer = yield from self._answer(reading, self.final)
+            change, trusted = _first_step(), bool(answer.screening.kept)
         else:
             recalled = yield from self._recall(reading, belief)
             answer = yield from self._synthesize(reading, belief, recalled)
-            change = BeliefUpdate(
-                belief.answer,
-                belief.weights,
-                recalled.likelihood,
-                recalled.posterior,
-                recalled.kept,
-                recalled.reason,
-                belief,
-            )
-            trusted = bool(recalled.trusted)
-            others = [*reading.informative, belief.answer] if self.mode == "reference" else reading.informative
-        if trusted and others and informative(answer.text):
-            weights = yield from self._weights(reading.query.reading, answer.text[:MAX_ANSWER_CHARS], others)
+            change, trusted = _later_step(belief, recalled), bool(recalled.trusted)
+        if trusted and reading.informative and informative(answer.text):
+            weights = yield from self._weights(reading.query.reading, answer.text, reading.informative)
             change = replace(change, belief=Belief(answer.text, *weights, reading.query.reading))
         return replace(answer, belief=change)
+
+    def _released_step(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
+        """One time step of the released code (`Dynamic/src/defense.py`, `dynamic_query`).
+
+        Unlike Algorithm 1 it always synthesizes; where nothing is selected it synthesizes from the passages themselves
+        and remembers that answer too. An uninformative answer is remembered, and takes no part in the next step.
+        """
+        question, pool = reading.query.reading, reading.informative
+        change, screening, kept = _first_step(), None, list[int]()
+        if belief is not None and belief.answer and self._informs(belief.answer):
+            recalled = yield from self._recall(reading, belief)
+            change, screening, kept = _later_step(belief, recalled), recalled.screening, recalled.trusted
+            pool = [*pool, belief.answer]
+        else:
+            screening = yield from self.select(reading, reading.places + bool(belief and belief.answer))
+            kept = [m for m, i in enumerate(reading.speaking) if screening.verdicts[i].kept]
+        if not pool:
+            prompt = answer_prompt(question, [passage.reading for passage in reading.passages])
+        elif kept:
+            prompt = self._synthesis(question, [pool[i] for i in kept])
+        else:
+            texts = [reading.passages[i].reading for i in reading.speaking]
+            remembered = [f"Previous reliable conclusion: {answer}" for answer in pool[len(texts) :]]
+            prompt = self._synthesis(question, [*texts, *remembered])
+        (reply,) = yield from generate([prompt], "final answer", screening)
+        answer = make_answer(reply, screening, {"atomic_answers": reading.answers})
+        weights = Weights(1.0, 0.0) if belief is None else belief.weights
+        if pool and self._informs(answer.text):
+            weights = yield from self._weights(question, answer.text, pool)
+        elif pool:
+            weights = Weights(0.0, 0.0)
+        return replace(answer, belief=replace(change, belief=Belief(answer.text, *weights, question)))
 
     def _recall(self, reading: AtomicAnswers, belief: Belief) -> Flow[Recollection]:
         """The cut with the memory node, which comes last (lines 6 to 13)."""
@@ -155,13 +177,23 @@ class RememberingRadar(StaticRadar):
 
     def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
         """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
-        distinct, positions = statements(question, [answer, *others])
+        distinct, positions = self._statements(question, [answer[:MAX_ANSWER_CHARS], *others])
         own, rest = distinct[0], distinct[1:]
         judged = yield from judge([pair for another in rest for pair in ((own, another), (another, own))])
         means = np.sqrt(judged[0::2] * judged[1::2])
         conflict = np.append(0.0, means[:, 2])
         agreement = np.where(conflict > self.contradiction_cut, 0.0, np.append(1.0, means[:, 0]))
         return Weights(float(agreement[positions[1:]].mean()), float(conflict[positions[1:]].mean()))
+
+
+def _first_step() -> BeliefUpdate:
+    return BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
+
+
+def _later_step(belief: Belief, recalled: Recollection) -> BeliefUpdate:
+    return BeliefUpdate(
+        belief.answer, belief.weights, recalled.likelihood, recalled.posterior, recalled.kept, recalled.reason, belief
+    )
 
 
 def posterior(prior: float, likelihood: float) -> float:
@@ -212,20 +244,22 @@ class Radar(RememberingRadar):
         nli: Judges pairs of answers; by default the reader's own judge with a reader, else the built-in lexical one.
         beliefs: Where answers are remembered: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
         mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
-            conflict switching agreement off, short-answer prompt. It keeps nothing in most unanimous sets. With
-            beliefs, the previous answer takes part in centrality and rescaling and in its own successor's priors.
+            conflict switching agreement off, equal answers judged like others, its prompts and its fallback. It keeps
+            nothing in most unanimous sets. With beliefs, the previous answer takes part in centrality and rescaling
+            and in its own successor's priors, and every answer is remembered.
         outlier: Mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
             [-1, 1].
         contradiction_cut: Above this mean conflict a pair's agreement counts as 0, in [0, 1]; None for the mode's own
             (`paper`: never, `reference`: 0.8).
         final: What the final answer is made from while nothing is remembered: the trusted `documents` (Section 4.2)
-            or their atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. Once something is
-            remembered it is always made from the atomic answers, in `reference` mode from the beginning.
+            or their atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. With beliefs, later
+            steps use the atomic answers, and `reference` mode uses them at every step.
         lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
-            trusted, as the released code does with 3; 0 never.
+            trusted; 0 never. None for the mode's own (`paper`: 0, `reference`: 3).
         fallback: When nothing is trusted: repeat the `previous` answer, where one is remembered, and else abstain;
-            always `abstain`; answer from `all` passages, as the released code does; or answer from the model's
-            `memory` alone. Nothing of it is remembered, and the belief stays as it was.
+            always `abstain`; answer from `all` passages; or answer from the model's `memory` alone. In `paper` mode
+            the belief stays as it was. None for the mode's own: `paper` takes `previous`. `reference` answers from all
+            passages if none is informative and else from memory; with beliefs, from the informative passages.
         on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
@@ -251,8 +285,8 @@ class Radar(RememberingRadar):
         outlier: float = 0.3,
         contradiction_cut: float | None = None,
         final: Literal["documents", "answers"] = "documents",
-        lenient_below: int = 0,
-        fallback: Literal["previous", "abstain", "all", "memory"] = "previous",
+        lenient_below: int | None = None,
+        fallback: Literal["previous", "abstain", "all", "memory"] | None = None,
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         **shell: Unpack[ShellOptions],
@@ -271,8 +305,12 @@ class Radar(RememberingRadar):
             default if contradiction_cut is None else within("contradiction_cut", contradiction_cut, 0.0, 1.0)
         )
         self.final = among("final", final, ("documents", "answers"))
-        self.lenient_below = at_least("lenient_below", lenient_below, 0)
-        self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
+        default_below = 0 if mode == "paper" else 3
+        self.lenient_below = default_below if lenient_below is None else at_least("lenient_below", lenient_below, 0)
+        if fallback is None:
+            self.fallback = "previous" if mode == "paper" else RELEASED
+        else:
+            self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
         self.on_store_error = among("on_store_error", on_store_error, ("raise", "static"))
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:

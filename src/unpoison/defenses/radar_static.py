@@ -50,6 +50,10 @@ UNANIMOUS = 1e-6
 every answer is fully central instead, unless some contradict: then nothing is known of either side, and 0 says so."""
 
 
+RELEASED = "released"
+"""The fallback of the released code: with no informative answer it shows all passages, else none."""
+
+
 class AtomicAnswers(NamedTuple):
     """What the passages say, each read alone.
 
@@ -128,7 +132,7 @@ class StaticRadar(Defense):
         """The atomic answer of every passage, one call each."""
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
-        speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
+        speaking = np.array([i for i, answer in enumerate(answers) if self._informs(answer)], dtype=int)
         if self.sources is None:
             return AtomicAnswers(query, passages, answers, speaking)
         voices = voices_of(self.sources, query.text, passages)
@@ -137,11 +141,14 @@ class StaticRadar(Defense):
         own = np.array([i for i in speaking if i not in repeated], dtype=int)
         return AtomicAnswers(query, passages, answers, own, voices, repeated)
 
-    def select(self, reading: AtomicAnswers) -> Flow[Screening]:
-        """The cut over what was read, then the outlier filter."""
+    def _informs(self, reply: str) -> bool:
+        return informative(reply) if self.mode == "paper" else "I don't know" not in reply
+
+    def select(self, reading: AtomicAnswers, places: int | None = None) -> Flow[Screening]:
+        """The cut over what was read, then the outlier filter; `places` is k of the rank decay."""
         agreement, conflict = yield from self._entailment(reading.query.reading, reading.informative)
         agreement = one_voice_agreement(agreement, [reading.voices[i] for i in reading.speaking if reading.voices])
-        graph = self._graph(agreement, conflict, reading.ranks, reading.places)
+        graph = self._graph(agreement, conflict, reading.ranks, reading.places if places is None else places)
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
         closeness = yield from self._closeness([reading.informative[i] for i in trusted])
         return self._build_screening(reading, graph, trusted, trusted[self._coherent(closeness)])
@@ -150,7 +157,7 @@ class StaticRadar(Defense):
         screening = yield from self.select(reading)
         trusted = [i for i in screening.kept_indices if i not in reading.repeated]
         details = {"atomic_answers": reading.answers}
-        if reading.passages and not trusted and self.fallback not in ("all", "memory"):
+        if reading.passages and not trusted and self.fallback in ("previous", "abstain"):
             return Answer.abstention(screening, details)
         if trusted and final == "answers":
             prompt = self._synthesis(reading.query.reading, [reading.answers[i] for i in trusted])
@@ -166,15 +173,22 @@ class StaticRadar(Defense):
 
     def _fallback_prompt(self, reading: AtomicAnswers) -> Prompt:
         """What is asked when nothing is trusted and the caller does not want to abstain."""
-        texts = [passage.reading for passage in reading.passages] if self.fallback == "all" else []
+        show_all = self.fallback == "all" or (self.fallback == RELEASED and not reading.informative)
+        texts = [passage.reading for passage in reading.passages] if show_all else []
         return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
+
+    def _statements(self, question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+        """The answers as NLI statements. The released code judges equal answers like others."""
+        if self.mode == "paper":
+            return statements(question, answers)
+        return [f"Question: {question} Answer: {answer}" for answer in answers], np.arange(len(answers))
 
     def _entailment(self, question: str, answers: list[str]) -> Flow[tuple[Matrix, Matrix]]:
         """M and C, Eq. 29 and 30: the geometric mean of both directions, shape (m, m).
 
-        Only distinct ordered pairs of distinct answers are judged: equal answers agree and do not conflict.
+        In `paper` mode only distinct answers are judged: equal answers agree and do not conflict.
         """
-        distinct, positions = statements(question, answers)
+        distinct, positions = self._statements(question, answers)
         n = len(distinct)
         left, right = np.nonzero(~np.eye(n, dtype=bool))
         judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)])

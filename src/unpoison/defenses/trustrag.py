@@ -24,13 +24,15 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
+from unpoison.defenses.trustrag_reference import density, reference_clusters, reference_filter, reference_overlaps
 from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.text.rouge import rouge_l
 from unpoison.utils.checks import among, at_least, within
+from unpoison.utils.extras import require
 
-__all__ = ["Cluster", "Matrix", "TrustRag", "density"]
+__all__ = ["Cluster", "Matrix", "TrustRag"]
 
 Matrix = NDArray[np.float64]
 
@@ -52,9 +54,9 @@ class TrustRag(Defense):
     Args:
         generator: For `answer`.
         stages: 2 for the whole method, 1 to answer from the screened passages with the plain RAG prompt.
-        mode: `paper`, or `reference` for the released code's stage 1 (0.88, gate and group filter, may return
-            nothing, may drop an innocent singleton) and its prompts: no fence around passages, no abstention offered,
-            and a consolidation that names the attack's template. For reproduction, not for users.
+        mode: `paper`, or `reference` for the released code's stage 1 (`trustrag_reference.py`, extra `[reference]`)
+            and its prompts: no fence around passages, no abstention offered, and a consolidation that names the
+            attack's template. For reproduction, not for users.
         threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
             or 0.88), which were set for SimCSE: another encoder may want another value.
         overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
@@ -64,6 +66,7 @@ class TrustRag(Defense):
 
     Raises:
         OptionError: An option out of its range.
+        MissingExtraError: `mode` is `reference` and the extra `[reference]` is not installed.
     """
 
     name = "trustrag"
@@ -86,6 +89,8 @@ class TrustRag(Defense):
         self.stages = at_least("stages", stages, 1, 2)
         self.mode = among("mode", mode, ("paper", "reference"))
         if mode == "reference":
+            for package in ("sklearn", "nltk"):
+                require(package, "mode=reference of TrustRAG")
             self.models = replace(self.models, style=Style(safe=False, abstain=False))
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
@@ -101,7 +106,8 @@ class TrustRag(Defense):
         vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
             return self._keep_all(query, passages, EQUAL)
-        labels, similarity = two_means(_standardise(vectors)), cosine(vectors)
+        labels = reference_clusters(vectors) if self.mode == "reference" else two_means(_standardise(vectors))
+        similarity = cosine(vectors)
         kept, why = self.preserve(labels, similarity, [p.reading for p in passages])
         return self._build_screening(query, passages, labels, similarity, kept, why)
 
@@ -110,7 +116,7 @@ class TrustRag(Defense):
     ) -> tuple[list[int], list[Reason]]:
         """N-gram preservation: which positions are kept, and why, for every passage."""
         if self.mode == "reference":
-            return reference_filter(labels, similarity, rouge_l(texts), self.threshold, self.overlap)
+            return reference_filter(labels, similarity, reference_overlaps(texts), self.threshold, self.overlap)
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         return self.drop_clusters([self._judge_cluster(group, similarity, texts) for group in groups], similarity)
 
@@ -213,96 +219,3 @@ def _standardise(vectors: NDArray[np.float32]) -> Matrix:
     scaled = centred / np.where(deviation > 0, deviation, 1)
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.asarray(scaled / np.where(length > 0, length, 1))
-
-
-def density(members: NDArray[np.intp], similarity: Matrix) -> float:
-    """The mean over all pairs of different members; NaN without a pair."""
-    n, inner = len(members), similarity[np.ix_(members, members)]
-    return float((inner.sum() - np.trace(inner)) / (n * (n - 1))) if n > 1 else float("nan")
-
-
-def reference_filter(
-    labels: NDArray[np.int64], similarity: Matrix, overlaps: Matrix, threshold: float, overlap: float
-) -> tuple[list[int], list[Reason]]:
-    """Which passages the released code keeps, and why, case by case, so that the published numbers can be reproduced.
-
-    It differs from the paper's purpose: it may drop a singleton that is like nothing else, may return nothing, and
-    removes near-duplicates entirely. The order of the input is kept, which the released code does not do.
-
-    Args:
-        labels: Cluster of each passage, 0 or 1, shape (k,).
-        similarity: Cosine of the raw embeddings, shape (k, k).
-        overlaps: ROUGE-L F1 of each pair, shape (k, k).
-        threshold: Cosine above which a cluster is dense (0.88 there).
-        overlap: ROUGE-L above which two passages share wording (0.25).
-
-    Returns:
-        Kept positions in input order, and a reason for every passage.
-    """
-    k = len(labels)
-    first, second = (np.flatnonzero(labels == label) for label in (0, 1))
-    if not (np.triu(overlaps, 1) > overlap).any():
-        return list(range(k)), [Reason.of("trustrag.no_shared_wording", overlap=overlap)] * k
-    if len(second) == 0:  # one cluster: all embeddings are equal
-        return [], [Reason.of("trustrag.one_cluster")] * k
-    if len(first) == 1 or len(second) == 1:
-        kept, note = _with_a_singleton(first, second, similarity, threshold)
-        return _add_reasons(kept, note, k)
-    return _with_two_groups(first, second, similarity, overlaps, threshold, overlap)
-
-
-def _with_a_singleton(
-    first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
-) -> tuple[list[int], Reason]:
-    """The lone passage survives only beside a dense group that it is not like.
-
-    Two lone passages are no dense group. Then the cluster that K-means numbers first stays, which with the seed of the
-    released code is the second passage's, whatever the vectors: the better ranked one is dropped.
-    """
-    alone, group = (first, second) if len(first) == 1 else (second, first)
-    if len(group) == 1 or not density(group, similarity) > threshold:
-        return group.tolist(), Reason.of("trustrag.lone_dropped")
-    if similarity[group[0], alone[0]] > threshold:
-        return [], Reason.of("trustrag.lone_like_dense")
-    return alone.tolist(), Reason.of("trustrag.lone_unlike_dense")
-
-
-def _with_two_groups(
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
-    similarity: Matrix,
-    overlaps: Matrix,
-    threshold: float,
-    overlap: float,
-) -> tuple[list[int], list[Reason]]:
-    k = len(similarity)
-    looser, denser = sorted((second, first), key=lambda group: density(group, similarity))
-    if density(looser, similarity) > threshold:
-        return [], [Reason.of("trustrag.both_dense")] * k
-    surviving = [looser] if density(denser, similarity) >= threshold else [first, second]
-    kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
-    note = Reason.of("trustrag.dense_or_shared")
-    return _add_reasons(kept, note, k)
-
-
-def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[int]:
-    """Remove, inside one cluster, every passage that shares wording with another: both, not just the copy.
-
-    Scanning stops at the first match of each passage, so that a chain 0-1-2 whose ends differ keeps 2.
-    """
-    deleted: set[int] = set()
-    anchor: int | None = None
-    for position, i in enumerate(members):
-        if i in deleted:
-            continue
-        match = next((j for j in members[position + 1 :] if overlaps[i, j] > overlap), None)
-        if match is not None:
-            deleted.update((i, match))
-            anchor = i if anchor is None else anchor
-        if anchor is not None and overlaps[i, anchor] > overlap:
-            deleted.add(i)
-    return [i for i in members if i not in deleted]
-
-
-def _add_reasons(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:
-    return sorted(kept), [Reason.of("trustrag.passed") if i in kept else note for i in range(k)]

@@ -10,7 +10,9 @@ import re
 
 import Stemmer
 
-__all__ = ["ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "stems", "words"]
+from unpoison.utils.extras import require
+
+__all__ = ["ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "nltk_stems", "stems", "words"]
 
 ENGLISH_33 = frozenset(
     """
@@ -94,6 +96,16 @@ def stems(text: str) -> list[str]:
     # A stemmer has state and is cheap to make: one per call needs no lock, and no cache that hostile text could fill.
     stem = Stemmer.Stemmer("porter", 0).stemWord
     return [stem(word) if len(word) > 3 else word for word in words]
+
+
+def nltk_stems(text: str) -> list[str]:
+    """The tokens of the `rouge-score` package with its stemmer: only ASCII letters and digits, NLTK's Porter stems.
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    stem = require("nltk.stem.porter", "mode=reference of TrustRAG").PorterStemmer().stem
+    return [stem(word) if len(word) > 3 else word for word in ASCII_WORD.findall(text.lower())]
 
 
 def _rouge_words(text: str) -> list[str]:

@@ -26,6 +26,7 @@ EXTRAS = {
     "openai": "openai",
     "anthropic": "anthropic",
     "sklearn": "reference",
+    "nltk": "reference",
     "pyarrow": "parquet",
     "openpyxl": "files",
     "pypdf": "files",

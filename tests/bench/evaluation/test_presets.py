@@ -224,7 +224,7 @@ def test_variants_of_a_defense() -> None:
         "paper": "trustrag:stages=1",
         "reference": "trustrag:stages=1,mode=reference",
     }
-    assert variants("radar")["reference"] == "radar:mode=reference,fallback=memory"
+    assert variants("radar")["reference"] == "radar:mode=reference"
     assert variants("ragdefender:hops=multi")["paper"] == "ragdefender:hops=multi,rule=paper"
     assert variants("trustrag:mode=reference") == {"": "trustrag:mode=reference"}
     assert variants("grada") == {"": "grada"}

@@ -41,52 +41,30 @@ PAPER, REFERENCE = "paper", "reference"
 # produced it, and they keep different passages; so every such row is measured in both variants. GRADA has one variant:
 # where its text is silent its code is followed, and nowhere else do they differ in what is kept.
 
-_REFERENCE: Mapping[str, Mapping[str, str]] = {
-    "trustrag": {"mode": "reference"},
-    "radar": {"mode": "reference", "fallback": "memory"},
-    "ragdefender": {"mode": "reference"},
-}
-"""What makes a defense do as its released code does."""
-
-SHORT_OF_CODE = {
-    False: "variant: where no passage answers, theirs reads all of them",
-    True: "variant: the year of a question is not told, theirs tells it",
-}
-"""In what RADAR's reference is not the released code, alone and over time."""
-
-_OVER_TIME = {"fallback": "all", "lenient_below": "3"}
-"""What RADAR's released code does otherwise over time."""
+_HAS_REFERENCE = ("trustrag", "radar", "ragdefender")
+"""Methods whose `mode=reference` follows the released code."""
 
 
-def variants(spec: str, *, over_time: bool = False) -> dict[str, str]:
+def variants(spec: str) -> dict[str, str]:
     """The option strings to measure for a row that does not say which variant it has, by variant.
-
-    Args:
-        spec: Of the row.
-        over_time: Whether it is a row of RADAR's tables over time, whose code is another.
 
     Returns:
         `paper` and `reference`; only "" for a defense that has no variants, or where the option string names one.
     """
     name, options = parse(spec)
     method = _method(spec)
-    if method not in _REFERENCE or {"mode", "rule"} & set(options):
+    if method not in _HAS_REFERENCE or {"mode", "rule"} & set(options):
         return {"": spec}
     as_printed = {"rule": "paper"} if method == "ragdefender" and options.get("hops") == "multi" else {}
     return {
         PAPER: format_spec(name, {**options, **as_printed}),
-        REFERENCE: format_spec(name, {**options, **_REFERENCE[method], **(_OVER_TIME if over_time else {})}),
+        REFERENCE: format_spec(name, {**options, "mode": "reference"}),
     }
 
 
 def _method(spec: str) -> str:
     """The name of a defense, or of the method that is ablated: `trustrag` of `trustrag-ablation:ngram=false`."""
     return parse(spec)[0].removesuffix("-ablation")
-
-
-def shortfalls(variant: str, spec: str, *, over_time: bool = False) -> tuple[str, ...]:
-    """In what a variant is not what it is named after."""
-    return (SHORT_OF_CODE[over_time],) if variant == REFERENCE and parse(spec)[0] == "radar" else ()
 
 
 _SAME = {
@@ -249,8 +227,7 @@ class Differences:
             yield row
             return
         for variant, spec in variants(row["defense"]).items():
-            differs = [*row.get("differs", ()), *shortfalls(variant, spec)]
-            yield {**row, "variant": variant, "defense": spec, "differs": differs}
+            yield {**row, "variant": variant, "defense": spec}
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""

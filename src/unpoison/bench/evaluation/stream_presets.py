@@ -18,13 +18,14 @@ from unpoison.bench.evaluation.differences import (
     injection_difference,
     measurable,
     same_model,
-    shortfalls,
     variants,
 )
 from unpoison.bench.evaluation.preset_data import preset_file, preset_files
 
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
+
+YEAR = "variant: the year of a question is not told, theirs tells it"
 
 Counted = Literal["accuracy", "attack_success"]
 _COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")
@@ -118,7 +119,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         (label, variant): Method(spec, method.carries)
         for label, method in theirs.items()
         if not reasons[label]
-        for variant, spec in variants(method.defense, over_time=True).items()
+        for variant, spec in variants(method.defense).items()
     }
     return StreamPreset(
         name=name,
@@ -132,8 +133,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         lacking={label: why for label, why in reasons.items() if why},
         differs=tuple(_differs(raw, generator, nli)),
         method_differs={
-            _variant_name(label, variant): shortfalls(variant, method.defense, over_time=True)
-            for (label, variant), method in named.items()
+            _variant_name(label, variant): (YEAR,) if variant == REFERENCE else () for label, variant in named
         },
         attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
     )
