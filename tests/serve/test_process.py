@@ -113,7 +113,7 @@ def running(*arguments: str, **environment: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with running("-d", "guard", "-d", "trustrag:stages=1,mode=reference", "--limit", "body=200000") as found:
+    with running("-d", "guard", "-d", "trustrag:stages=1", "--limit", "body=200000") as found:
         yield found
 
 
