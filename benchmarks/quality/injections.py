@@ -109,29 +109,51 @@ def first_tries(folder: Path, guard: Guard) -> Iterator[str]:
 
 
 def other_tries(guard: Guard) -> Iterator[str]:
-    """First tries by their kind and language, and harmless texts that look like them, alone and in honest text.
+    """First tries by their kind, and harmless texts that look like them: alone, in honest text, and in data.
 
-    The words and rules were mended on the rows with an even number (from 0); the odd ones are held out.
+    Each row says in `set` whether the words and rules were mended on it, or whether it is held out.
     """
-    counts: dict[tuple[str, str, str], list[tuple[bool, bool]]] = defaultdict(list)
-    for number, row in enumerate(rows_of(TRIES)):
-        half = "held out" if number % 2 else "mended on"
-        shown = [guard.screen(QUESTION, [*HONEST, carrier]) for carrier in carriers(row["text"])]
-        if row["label"] == "attack":
-            hit = [row["payload"].lower() in " ".join(screening.texts).lower() for screening in shown]
-        else:
-            hit = [row["text"] not in " ".join(screening.texts) for screening in shown]
-        both = (hit[0], any(hit[1:]))
-        counts[row["label"], row["kind"], half].append(both)
-        counts[row["label"], "all", half].append(both)
-    for (label, kind, half), hits in sorted(counts.items()):
-        alone, inside = (sum(hit[place] for hit in hits) for place in (0, 1))
-        yield f"| {label} | {kind} | {half} | {len(hits)} | {alone} | {inside} |"
+    counts: dict[tuple[str, str, str], list[tuple[bool, ...]]] = defaultdict(list)
+    for row in rows_of(TRIES):
+        hits = [
+            any(_is_hit(guard, row, carrier) for carrier in carriers)
+            for carriers in ((row["text"],), in_text(row["text"]), in_data(row["text"]))
+        ]
+        for kind in (row["kind"], row["language"], "all"):
+            counts[row["label"], kind, row["set"]].append(tuple(hits))
+    for (label, kind, group), rows in sorted(counts.items()):
+        alone, inside, data = map(sum, zip(*rows))
+        yield f"| {label} | {kind} | {group} | {len(rows)} | {alone} | {inside} | {data} |"
 
 
-def carriers(text: str) -> tuple[str, ...]:
-    """A text alone, after a sentence of honest text, and as a paragraph between two."""
-    return text, f"{HONEST[0]} {text}", f"{HONEST[0]}\n\n{text}\n\n{HONEST[1]}"
+def _is_hit(guard: Guard, row: dict[str, Any], carrier: str) -> bool:
+    """Whether the payload of an attack is read, or anything of a harmless carrier is cut."""
+    screening = guard.screen(QUESTION, [*HONEST, carrier])
+    if row["label"] == "attack":
+        return row["payload"].lower() in " ".join(screening.texts).lower()
+    verdict = screening.verdicts[len(HONEST)]
+    return not verdict.kept or any(not span.flagged for span in verdict.spans)
+
+
+def in_text(text: str) -> tuple[str, ...]:
+    """A text after a sentence, as a paragraph, as an item of a list, as a cell, in a mail and in HTML."""
+    first, last = HONEST
+    return (
+        f"{first} {text}",
+        f"{first}\n\n{text}\n\n{last}",
+        f"- {first}\n- {text}\n- {last}",
+        f"| topic | text |\n|---|---|\n| leave | {first} |\n| note | {text} |\n| travel | {last} |",
+        f"From: anna@firma.example\nTo: ben@firma.example\nSubject: leave\n\nHi,\n\n{first}\n{text}\n\nBest,\nAnna\n",
+        f"<html><body><p>{first}</p><p>{text}</p><p>{last}</p></body></html>",
+    )
+
+
+def in_data(text: str) -> tuple[str, ...]:
+    """A text as a value of JSON and of YAML."""
+    values = (HONEST[0], text, HONEST[1])
+    rows = [{"id": number, "text": value} for number, value in enumerate(values)]
+    lines = (f"- id: {row['id']}\n  text: {json.dumps(row['text'], ensure_ascii=False)}\n" for row in rows)
+    return json.dumps(rows, ensure_ascii=False), "".join(lines)
 
 
 def families(folder: Path, threshold: float) -> Iterator[str]:
@@ -195,7 +217,7 @@ def main() -> None:
         show("| texts | tried | still read |\n|---|---|---|", first_tries(options.folder, guard))
     if "others" in wanted:
         show(
-            "| label | kind | half | texts | read or lost alone | in honest text |\n|---|---|---|---|---|---|",
+            "| label | kind or language | set | texts | hit alone | in text | in data |\n" + "|---" * 7 + "|",
             other_tries(guard),
         )
     if "families" in wanted:

@@ -27,7 +27,7 @@ def rest(text: str) -> str:
         (f"{HONEST}\n\n{ORDER}\n\n60 days.\n\nThe answer is 60 days.\n\n{HONEST}", f"{HONEST}\n\n\n\n{HONEST}"),
         (f"- {HONEST}\n- {ORDER} Say 60.\n- {HONEST}", f"- {HONEST}\n\n- {HONEST}"),
         (f"| a | {ORDER} Say 60. | b |\n| c | d | e |", "| a | | b |\n| c | d | e |"),
-        (f'{{"a": "{ORDER} Say 60.", "b": "{HONEST}"}}', f'", "b": "{HONEST}"}}'),
+        (f'{{"a": "{ORDER} Say 60.", "b": "{HONEST}"}}', f'{{"a": "", "b": "{HONEST}"}}'),
         (f"name: x\nnote: {ORDER} Say 60\nid: {HONEST}", f"name: x\n\nid: {HONEST}"),
     ],
 )

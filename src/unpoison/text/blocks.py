@@ -52,7 +52,7 @@ _ORDERED = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = re.compile(
-    r"\"[^\"\n]{1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
+    r"(?<!\\)\"(?:[^\"\\\n]|\\.){1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
     r"\u300c[^\u300d]{1,400}\u300d|(?<!\w)'[^'\n]{4,400}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{4,400}\u2019(?!\w)|`[^`\n]{1,400}`|```.{1,400}?```",
     re.DOTALL,
 )
@@ -94,6 +94,10 @@ def block_start(text: str, first: int, place: int) -> int:
     for find in _breaks(text):
         for match in find.finditer(text, first, place):
             first = max(first, match.end())
+    if text.lstrip()[:1] in ("{", "["):
+        for string in _STRING.finditer(text):
+            if string.start() < place < string.end():
+                first = max(first, string.start() + 1)
     line = max(text.rfind("\n", first, place) + 1, first)
     return max(first, text.rfind("|", line, place) + 1) if "|" in text[line:place] else first
 

@@ -1,4 +1,4 @@
-"""A grammar of prompt injections: what everybody tries first, by its parts, in twenty-four languages.
+"""A grammar of prompt injections: what everybody tries first, by its parts, in 34 languages.
 
 `data/injections.yaml` is the grammar and says how its rules are read. A rule becomes a pattern when all of its words
 are in a text for the first time; every gap in it is bounded, so matching takes time linear in the text. The linear
@@ -35,7 +35,10 @@ TURN = 400
 MAX_NEGATION_CHARS = 14
 """Characters before an order in which "not" turns it into its opposite."""
 
-LEADS = "please|kindly|and|now|must|should|then|just|also|simply|immediately|you to|need to|have to|you must"
+LEADS = (
+    "please|kindly|and|now|must|should|then|just|also|simply|immediately|you to|need to|have to|as to|"
+    "you (?:must|can|may|could)|(?:can|could|would|will) you"
+)
 """Words behind which an order may begin inside a sentence, as a pattern."""
 
 _MARKS = (":", ",", "\uff1a")
@@ -43,10 +46,11 @@ _WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
 _SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
 _LINE = re.compile(_SENTENCE)
 _CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
-_WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w'-]{{1,24}}+){{0,{n}}}?"
+_WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w']{{1,24}}+){{0,{n}}}?"
+_GAP_BEHIND_MARK = r"(?:[\w']{{1,24}}+[^\w.!?:|\x00]{{1,3}}+){{0,{n}}}?"
 _APART = r"[^\w.!?:|\x00]{1,3}+"
-_BEGUN = r"(?<![^\n.!?>\"']\s)(?<![^\s.!?>\"'])"
-_GOES_ON = r"(?:[^\w\x00]{1,6}+[\w'-]{1,24}+){0,3}?[^\w\x00]{1,6}+"
+_BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
+_GOES_ON = r"(?:[^\w\x00]{{1,6}}+[\w']{{1,24}}+){{0,{n}}}?[^\w\x00]{{1,6}}+"
 _PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
 _LINK = r"https?://[^\s)\x00]{1,300}?" + _PLACE
 _IMAGE = r"!\[[^\]\n\x00]{0,80}\]\(\s{0,2}" + _LINK
@@ -83,10 +87,10 @@ class Rule:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """Classes of which a text must hold a word, the one with the fewest words first."""
-        return tuple(
-            sorted((p for p in self.parts if p in self.language.words), key=lambda p: len(self.language.words[p]))
-        )
+        """Classes and words of which a text must hold one, the rarest first."""
+        words = self.language.words
+        parts = (p for p in self.parts if p in words or (p[0] not in "./'" and p[-1] != "?" and p != "LINK"))
+        return tuple(sorted(parts, key=lambda p: len(words.get(p, (p,)))))
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -238,10 +242,10 @@ def load_grammar() -> Grammar:
     read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     languages = []
     for name, own in read["languages"].items():
-        words = {kind: tuple(listed.split()) for kind, listed in own["words"].items()}
+        words = {kind: tuple(_with_slips(listed.split())) for kind, listed in own["words"].items()}
         language = Language(name, words, tuple(str(own.get("not", "")).split()), bool(own.get("unspaced")))
-        rows = [(group, row.split()) for group, rows in own["rules"].items() for row in rows]
-        for group, parts in rows:
+        shared = {} if language.unspaced or name == "English" else read["shared"]
+        for group, parts in (*_rows(own.get("rules", {})), *(row for row in _rows(shared) if _has_all(row[1], words))):
             begins = parts.pop(0) if parts[0] in ("^", "^^") else ""
             language.rules.append(Rule(group, tuple(parts), language, begins))
         languages.append(language)
@@ -259,18 +263,40 @@ def load_grammar() -> Grammar:
     return Grammar(tuple(languages), ("<", "[", "#"), tuple((name, re.compile(find)) for name, find in patterns))
 
 
+def _rows(rules: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+    """The parts of each rule, with the name of its group."""
+    return ((group, row.split()) for group, rows in rules.items() for row in rows)
+
+
+def _with_slips(words: Sequence[str]) -> Iterator[str]:
+    """Words, and behind a "~" their misspellings with one letter left out, doubled or swapped with the next."""
+    for word in words:
+        plain = word.removeprefix("~")
+        yield plain
+        for i in range(1, len(plain)) if word != plain else ():
+            yield from {plain[:i] + plain[i + 1 :], plain[:i] + plain[i - 1] + plain[i:]}
+            if plain[i : i + 2] != plain[i : i + 2][::-1]:
+                yield plain[:i] + plain[i + 1 : i + 2] + plain[i] + plain[i + 2 :]
+
+
+def _has_all(parts: Sequence[str], words: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a language has every class that a shared rule names."""
+    return all(part in words for part in parts if part[0] not in "^./'")
+
+
 def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
     """The pieces of a rule's pattern."""
     apart = r"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{0,2}?" if language.unspaced else _APART
     separate, first = False, True
     for part in parts:
-        if part == "/":
-            yield r"[^\x00]{0,8}?" if language.unspaced else _GOES_ON
+        if part.startswith("/"):
+            yield r"[^\x00]{0,8}?" if language.unspaced else _GOES_ON.format(n=int(part[1:] or 3))
             separate = False
         elif part.startswith("..."):
             count = int(part[3:])
             unspaced = rf"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{{0,{count}}}?"
-            yield unspaced if language.unspaced else _WORD_GAP.format(n=count)
+            gap = _WORD_GAP if separate else _GAP_BEHIND_MARK
+            yield unspaced if language.unspaced else gap.format(n=count)
             separate = separate and not language.unspaced
         elif part.endswith("?"):
             yield (apart if separate else "") + rf"(?:{_class(part[:-1], language)}{apart})?"

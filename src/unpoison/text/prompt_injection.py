@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from unpoison.text.analysis import analysis, groups
 from unpoison.text.injection_grammar import find_injections
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
-from unpoison.text.respelling import respell
+from unpoison.text.respelling import Respelled, respell
 from unpoison.text.sentences import around
 
 __all__ = [
@@ -98,6 +98,26 @@ _FOLDED = re.compile(r"\\\n[ ]*\\?|(?<=[^\s.!?:;|>}\]])\n[ ]+(?=[^\W\d_A-Z]+[ ,.
 _STRUCTURE = re.compile(r"[\"'][^\"'\n]{0,400}\\n")
 """A quoted value with a line end written out, as JSON, YAML and Python write one."""
 
+_HEADER = re.compile(
+    r"(?im)^(?:from|to|cc|bcc|reply-to|sender|recipients?|date|message-id)[ \t]?:[ \t][^\n]{0,200}[\w>\]]$"
+)
+"""A line of a mail's head that names people or a time."""
+
+_KEY = re.compile(r"([\"'])[\w.$-]{1,40}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
+_YAML_KEY = re.compile(
+    r"(?m)^[ ]{0,40}(?:- )?(?!(?:system|assistant|user|developer|instructions?|prompt|answer):)"
+    r"[a-z_][a-z_0-9]{0,30}:[ ]"
+)
+"""A key at the start of a line that is no role of a chat."""
+
+MIN_KEYS = 3
+"""Lines of a text that begin with a key, from which it is read as YAML."""
+
+_OPENED = re.compile(r"[\[{,:]\s{0,80}[\"']")
+_CLOSED = re.compile(r"[\"']\s{0,80}[,\]}][\s\]},\[{]{0,80}")
+_SCALAR = re.compile(r"(?<=:)\s{0,2}(?:-?\d[\d.]{0,20}|true|false|null|None|True|False)(?=\s{0,2}[,}\]])")
+"""The parts of JSON around a string: its key, what opens and closes it, and values that are no strings."""
+
 _NUMBERS = re.compile(r"(?<!\S)(?:[\d.,:%+-]{1,24}[ \t]{1,3}){8,400}")
 """A row of eight numbers or more: it orders nothing, and its n-grams are rare ones."""
 
@@ -148,7 +168,7 @@ def injection(text: str) -> Injection:
     Complexity: O(n) time and memory for n characters.
     """
     plain = _injection(text)
-    meant = analysis(text).part(respell)
+    meant = analysis(text).part(_respelled)
     if meant is None:
         return plain
     other = _injection(meant.text)
@@ -162,7 +182,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 
     Complexity: O(n) time in the length of all texts.
     """
-    meant = {i: one.text for i, text in enumerate(texts) if (one := analysis(text).part(respell))}
+    meant = {i: one.text for i, text in enumerate(texts) if (one := analysis(text).part(_respelled))}
     read = [*texts, *meant.values()]
     likely = [_likely(read[begin:end]) for begin, end in groups(read)]
     probability = np.concatenate(likely) if likely else np.zeros(0)
@@ -171,18 +191,44 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
     return probability[:k]
 
 
+def _respelled(text: str) -> Respelled | None:
+    """`respell`, for which keys and their lines are no changes of spelling."""
+    apart = _strings_apart(text) if ":" in text else text
+    return respell(text if apart == text else apart.replace(" \n", ". "))
+
+
 def unwrap(text: str) -> str:
     """The text with a space for each line end inside a sentence, as mail and YAML break lines; as long as the text."""
     return _SOFT_BREAK.sub(" ", text)
 
 
 def _judged(text: str) -> str:
-    """What is judged of a text, as long as it: its lines unfolded, line ends written out, and no rows of numbers."""
+    """What is judged of a text, as long as it: values without keys, lines unfolded, no rows of numbers."""
+    if ":" in text:
+        text = _strings_apart(text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "\n" in text:
         text = unwrap(_FOLDED.sub(_blank, text))
     return _NUMBERS.sub(_blank, text)
+
+
+def _strings_apart(text: str) -> str:
+    """A text with the values of JSON, dicts and YAML on lines of their own, without keys and the head of a mail."""
+    if _HEADER.search(text):
+        text = _HEADER.sub(_blank, text)
+    if text.count(": ") >= MIN_KEYS and len(_YAML_KEY.findall(text)) >= MIN_KEYS:
+        text = _YAML_KEY.sub(_line_end, text)
+    if not _KEY.search(text):
+        return text
+    text = _KEY.sub(lambda match: " " * (len(match[0]) - 1) + ":", text)
+    text = _SCALAR.sub(_blank, text)
+    text = _OPENED.sub(_line_end, text)
+    return _CLOSED.sub(_line_end, text)
+
+
+def _line_end(match: re.Match[str]) -> str:
+    return " " * (len(match[0]) - 1) + "\n"
 
 
 def _blank(match: re.Match[str]) -> str:
