@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beliefs.conftest import KINDS
-from unpoison.beliefs import Belief, BeliefStore, belief_key, open_beliefs, update
+from unpoison.beliefs import Belief, BeliefStore, SqliteBeliefs, belief_key, open_beliefs, update
 from unpoison.errors import InputError, OptionError, StoreError
 
 A, B = Belief("Ada", 0.8, 0.1, "Who?"), Belief("Bea", 0.5, 0.25)
@@ -196,3 +198,14 @@ def test_a_server_that_goes_and_comes_back(kind, request):
         store.close()
     finally:
         servers.close()
+
+
+def test_a_full_disk_loses_no_belief_and_is_told(tmp_path: Path) -> None:
+    with closing(SqliteBeliefs(tmp_path / "beliefs.db")) as store:
+        with store._open_connection():
+            store._connection.execute("PRAGMA max_page_count = 12")
+        written = 0
+        with pytest.raises(StoreError, match="free some space"):
+            for written in range(1000):
+                store.put(f"key-{written}", Belief("x" * 500, 0.5, 0.5))
+        assert len(list(store.items())) == written > 5

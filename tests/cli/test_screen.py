@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 
 from cli.conftest import ROWS, lines
+from unpoison.defenses.base import Defense
 
 HOSTILE = "<script>alert(1)</script> [bold red]x[/] \x1b[2J\x1b]0;owned\x07 \u202eabc"
 
@@ -174,3 +175,19 @@ def test_calibrate_says_which_threshold_loses_a_stated_share(run, tmp_path):
     assert json.loads(found.stdout)["passages"] == 120
     assert "drops" in found.stderr
     assert run("screen", "--calibrate", 0.02, file).stdout.startswith("guard:threshold=")
+
+
+@pytest.mark.parametrize("command", [("screen",), ("ask", "-g", "extractive")])
+def test_an_exception_of_a_defense_fails_its_row_alone(run, rows_file, monkeypatch, command):
+    def breaking(self, query, passages, **_):
+        if "2" in query.text:
+            raise IndexError("no such window")
+        return original(self, query, passages)
+
+    name = "screen" if command[0] == "screen" else "answer"
+    original = getattr(Defense, name)
+    monkeypatch.setattr(Defense, name, breaking)
+    result = run(*command, "-d", "simple", "--json", rows_file)
+    assert result.exit_code == 1
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert ["IndexError" in row.get("error", "") for row in rows] == [i == 2 for i in range(6)]

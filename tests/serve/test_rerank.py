@@ -69,6 +69,8 @@ def test_voyage(client: TestClient) -> None:
     assert reply["object"] == "list"
     assert pairs(reply["data"]) == EVERY
     (first,) = client.post("/v1/rerank", json={**request, "top_k": 1, "return_documents": True}).json()["data"]
+    gateway = {"model": "rerank-2.5", "top_k": 1, "return_documents": True, **DOCUMENTS}  # as litellm writes it
+    assert client.post("/v1/rerank", json=gateway).json()["data"] == [first]
     assert first == {"index": 2, "document": "clean gamma", "relevance_score": 1.0}
 
 

@@ -101,6 +101,7 @@ def test_every_status_that_is_answered_is_described(client: TestClient) -> None:
         statuses = set(described[path]["post"]["responses"])
         assert statuses >= {"200", "400", "401", "408", "413", "415", "421", "422", "500", "502", "503", "504"}, path
     assert "501" in described["/v1/answer"]["post"]["responses"]
+    assert set(described["/metrics"]["get"]["responses"]) >= {"200", "400", "401", "421"}
 
 
 def test_what_gateways_ask_before_they_route(client: TestClient) -> None:

@@ -1,11 +1,13 @@
-"""Five dialects of `/rerank`, so that whatever has a place for a reranker can have a defense without code.
+"""Five dialects of `/rerank`, so that a defense can take the place of a reranker without code.
 
-Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; Voyage there too, told by `truncation` in the body; vLLM at all three
-addresses; text-embeddings-inference (TEI) at `/rerank`, told from vLLM by `texts` in the body. A client that asks for
-fewer documents than it sent gets those that are kept. One that asks for all of them pairs scores with positions: there
-a document that the defense drops is last with score 0, and listed under `unpoison`. So is one that it redacts, for
-who goes by positions would read the whole of it; only who asks for the documents (`return_documents` or `return_text`
-true) gets it, redacted. The scores say the order and nothing else: the first of k gets 1, each next 1 / k less.
+- `/v2/rerank`: Cohere v2; vLLM, if the body has fields that only vLLM knows.
+- `/v1/rerank`: Jina and vLLM; Voyage, if the body has `top_k` or `truncation`.
+- `/rerank`: vLLM, if the body has `documents`; text-embeddings-inference (TEI), if it has `texts`.
+
+A request for fewer documents than it sends gets the kept ones. A request for all of them pairs scores with positions:
+there a dropped document comes last with score 0 and is listed under `unpoison`. So does a redacted document, because
+such a client reads its own copy; only a request for the texts (`return_documents` or `return_text`) gets it, redacted.
+Scores encode the order and nothing else: the first of k documents gets 1, each further one 1 / k less.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ __all__ = ["PATHS", "rank_documents", "router"]
 VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
 """Fields by which a request at /v2/rerank shows that it was written for vLLM."""
 
-VOYAGE_ONLY = "truncation"
-"""The field by which a request shows that it was written for Voyage, whose clients read `data`, not `results`."""
+VOYAGE_ONLY = {"top_k", "truncation"}
+"""Fields of Voyage's API alone; its clients read `data`, not `results`."""
 
 NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
 """Screening bills no tokens; the field is required."""
@@ -113,7 +115,7 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
 async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
     found = await _rerank(request, body, service)
-    if VOYAGE_ONLY in (body.model_extra or {}):
+    if VOYAGE_ONLY & body.model_fields_set:
         rows = found.results(with_documents=body.return_documents is True)
         data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
         return Json({"object": "list", "data": data, "model": found.model, "usage": NO_USAGE, "unpoison": found.rest})
@@ -170,7 +172,7 @@ async def _rerank(request: Request, body: DocumentsRequest, service: ScreeningSe
         screening = await service.rerank(request, defense, Query(body.query), documents)
     texts = list(map(_text, documents))
     wanted = body.return_documents is True
-    ranking = rank_documents(texts, screening, service.on_poison, body.top_n, with_texts=wanted)
+    ranking = rank_documents(texts, screening, service.on_poison, body.top_n or body.top_k, with_texts=wanted)
     for index, text in _cut(screening, service.on_poison).items():
         texts[index] = text
     read = {index for index, score in ranking if score}

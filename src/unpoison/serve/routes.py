@@ -49,7 +49,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 NO_MODEL = {"model": Failure, "description": "The service was started without a model to answer."}
 
-router = APIRouter()
+router = APIRouter(responses={status: REFUSALS[status] for status in (400, 401, 421, 500)})
+"""Before any route a request may be refused for its form, its key and its name."""
 
 
 @router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})

@@ -127,12 +127,8 @@ class DocumentsRequest(BaseModel):
     query: str
     documents: list[PassageOrText]
     model: str | None = Field(None, description="The name of a configured defense; any other name is the default's.")
-    top_n: int | None = Field(
-        None,
-        ge=0,
-        validation_alias=AliasChoices("top_n", "top_k"),
-        description="0 and null mean all. Voyage's `top_k` is read too.",
-    )
+    top_n: int | None = Field(None, ge=0, description="0 and null mean all.")
+    top_k: int | None = Field(None, ge=0, description="Voyage's name of `top_n`.")
     return_documents: bool | None = None
     rank_fields: list[str] | None = Field(None, description="The fields of the documents that are read, as one text.")
 

@@ -221,9 +221,8 @@ def explain_errors(name: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreError(
-            f"{name} cannot be used ({error}); give a path in a folder that can be written, and see whether another "
-            "process holds it locked"
-        ) from error
+        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        other = "give a path in a folder that can be written, and see whether another process holds it locked"
+        raise StoreError(f"{name} cannot be used ({error}); {'free some space' if full else other}") from error
     except sqlite3.Error as error:  # of which a damaged file is the only one left
         raise InputError(f"{name} is damaged or no SQLite file ({error}); give another path, or restore it") from error
