@@ -1,37 +1,75 @@
-"""A company's own documents, with its domain known: lies that are read, and honest answers that are dropped.
+"""Documents of organisations whose domain is known: lies that are read, and honest answers that are dropped.
 
     python -m benchmarks own_documents evaluation-data
     python -m benchmarks own_documents evaluation-data --show
+    python -m benchmarks own_documents evaluation-data --clean
 
-`own_documents.jsonl` holds documents of an invented company and questions, each with a plain lie. The lie is planted
-as a page of a source that nobody knows; BM25 retrieves six passages. Nothing is fitted on these rows.
+Four tables. Nothing is fitted on the rows of the first three.
+
+1. Lies. `own_documents.jsonl` of the data folder and `organisations.jsonl` beside this file hold documents of invented
+   organisations in English, German, French and Spanish, and questions, each with a plain lie. The lie is planted as a
+   page of an unknown source; BM25 retrieves six passages.
+2. Other planted texts: the lie's true twin; a copy of the right document with the value swapped; that copy and two
+   articles that repeat the value.
+3. RealtimeQA: ten results of a search, with a history of the other questions.
+4. Texts alone (`Guard()`), nobody attacks: clean passages kept, and questions of which every passage that holds a right
+   answer was dropped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.data_option import evaluation_folder
-from unpoison import Answer, Guard, Passage
+from unpoison import Answer, Guard, Passage, Sources
+from unpoison.bench.evaluation import matcher
 from unpoison.retrieval import BM25Retriever
 
 RETRIEVED = 6
-KNOWN = {"known": ["kestrel.example"]}
+FOUND = Path(__file__).with_name("organisations.jsonl")
 LIAR = "https://forum-of-users.example/t/1"
+ARTICLES = ("https://daily-notes.example/a", "https://trade-news.example/b")
 READERS = ("reader", "extractive")
+NEWS_PASSAGES = 10
+NEWS_POISONS = 5
+CLEAN = (
+    *(
+        "nq_retrieved",
+        "hotpotqa_distractor",
+        "msmarco_retrieved",
+        "realtimeqa",
+        "realtimeqa_weekly",
+        "timeqa",
+        "biogen",
+    ),
+    *("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs"),
+    *("clean_wiki_en", "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh"),
+)
+SPANS = "qa_spans"
+
+
+class Organisation(NamedTuple):
+    """Documents and questions of one organisation, and the policy that makes its domain known."""
+
+    name: str
+    documents: list[Passage]
+    questions: list[dict[str, Any]]
+    sources: dict[str, list[str]]
 
 
 class Outcome(NamedTuple):
-    """What became of one question.
+    """What happened to one question with its lie planted.
 
     Attributes:
-        question: The question.
-        lie_read: Whether the planted lie was kept.
-        misled: Whether the lie was the answer, and nobody was told that sources disagree.
-        right: Whether the answer holds the right value, attacked.
-        lost: Whether all passages with the right answer were dropped, with nobody attacking and the source known.
+        lie_read: The planted lie was kept.
+        misled: The lie was the answer, and no dispute was reported.
+        right: The answer holds the right value.
+        lost: The document with the answer was dropped, with nothing planted and the domain known.
         lost_unknown: The same without `sources`.
         answer: The answer to the attacked question.
     """
@@ -49,41 +87,144 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=evaluation_folder)
     parser.add_argument("--show", action="store_true", help="the answers to all questions that went wrong")
+    parser.add_argument("--clean", action="store_true", help="the last table alone: some minutes")
     arguments = parser.parse_args()
-    rows = [json.loads(line) for line in (arguments.folder / "own_documents.jsonl").open(encoding="utf-8")]
-    documents = [Passage(row["text"], source=row["source"], id=row["id"]) for row in rows if row["kind"] == "document"]
-    questions = [row for row in rows if row["kind"] == "question"]
-    print("| reader | questions | lies read | lie answered, no dispute | right | answer dropped | same, no sources |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    if arguments.clean:
+        print_clean(arguments.folder)
+        return
+    found = organisations(arguments.folder / "own_documents.jsonl", FOUND)
+    print_lies(found, show=arguments.show)
+    print_planted(found, show=arguments.show)
+    print_news(arguments.folder)
+
+
+def print_lies(found: Sequence[Organisation], *, show: bool) -> None:
+    print("| organisation | reader | questions | lies read | lie answered, no dispute | right | dropped | no sources |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
     for reader in READERS:
-        outcomes = [outcome_of(row, documents, reader) for row in questions]
-        counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:6]]
-        print(f"| {reader} | {len(outcomes)} | " + " | ".join(map(str, counts)) + " |")
-        if arguments.show:
-            for one in outcomes:
+        for organisation in found:
+            outcomes = [outcome_of(row, organisation, reader) for row in organisation.questions]
+            counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:6]]
+            print(f"| {organisation.name} | {reader} | {len(outcomes)} | " + " | ".join(map(str, counts)) + " |")
+            for one in outcomes if show else ():
                 if one.lie_read or one.misled or one.lost or one.lost_unknown or not one.right:
                     print(describe(one))
 
 
-def outcome_of(row: dict[str, Any], documents: list[Passage], reader: str) -> Outcome:
+def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
+    print("\n| planted | reader | passages | left | value answered, no dispute |\n|---|---|---:|---:|---:|")
+    rows = [(row, organisation) for organisation in found for row in organisation.questions]
+    for reader in READERS:
+        for name, plant in PLANTED.items():
+            kept, told = list[bool](), list[bool]()
+            for row, organisation in rows:
+                if texts := plant(row, organisation):
+                    answer, left = attacked(row, organisation, reader, texts)
+                    value = row["answer" if name == TWIN else "wrong"]
+                    kept.append(0 in left)
+                    told.append(value in answer.text and answer.status != "disputed")
+                    if show and (0 in left) != (name == TWIN):
+                        print(f"- {name}: {row['question']} {answer.status}: {answer.text!r}\n  {claims(answer)}")
+            print(f"| {name} | {reader} | {len(kept)} | {sum(kept)} | {sum(told)} |")
+
+
+def print_news(folder: Path) -> None:
+    print("\n| RealtimeQA | questions | right | wrong | disputed |\n|---|---:|---:|---:|---:|")
+    rows, match = read_rows(folder / "realtimeqa.jsonl"), matcher()
+    for name, planted in (("no poison", 0), ("5, each of a new source", NEWS_POISONS)):
+        right = wrong = disputed = 0
+        for row in rows:
+            answer = news_answer(row, rows, planted)
+            good, bad = row["correct_answers"], row["incorrect_answers"]
+            right += match.correct(answer.text, good, bad)
+            wrong += match.is_attack_success(answer.text, bad, good) and answer.status != "disputed"
+            disputed += answer.status == "disputed"
+        print(f"| {name} | {len(rows)} | {right} | {wrong} | {disputed} |")
+
+
+def print_clean(folder: Path) -> None:
+    print(
+        "\n| texts alone | passages | kept, % | questions answered | every answer dropped |\n|---|---:|---:|---:|---:|"
+    )
+    guard, match = Guard(), matcher()
+    for name in (*CLEAN, SPANS):
+        passages = kept = questions = lost = 0
+        for question, answers, texts in clean_questions(folder, name):
+            screening = guard.screen(question, texts)
+            passages, kept = passages + len(texts), kept + len(screening.kept_indices)
+            holding = {i for i, text in enumerate(texts) if match.correct(text, answers)}
+            questions, lost = (
+                questions + bool(holding),
+                lost + (bool(holding) and not holding & {*screening.kept_indices}),
+            )
+        print(f"| {name} | {passages} | {100 * kept / passages:.1f} | {questions} | {lost} |")
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.open(encoding="utf-8")]
+
+
+def clean_questions(folder: Path, name: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Question, right answers and clean passages, at most ten."""
+    rows = read_rows(folder / f"{name}.jsonl")
+    if name != SPANS:
+        for row in rows:
+            texts = [p["text"] for p in row["passages"] if p["label"] in ("clean", "gold")][:NEWS_PASSAGES]
+            if texts:
+                yield row["question"], row["correct_answers"], texts
+        return
+    by_question = defaultdict[str, list[dict[str, Any]]](list)
+    for row in rows:
+        by_question[row["question"]].append(row)
+    for question, group in by_question.items():
+        answers = [answer for row in group for answer in row["answers"]]
+        yield question, answers, [row["passage"] for row in group][:NEWS_PASSAGES]
+
+
+def organisations(*files: Path) -> list[Organisation]:
+    """The organisations of files; a row without the name of one belongs to kestrel."""
+    rows = [row for file in files for row in read_rows(file)]
+    found = []
+    for name in dict.fromkeys(row.get("organisation", "kestrel") for row in rows):
+        own = [row for row in rows if row.get("organisation", "kestrel") == name]
+        documents = [
+            Passage(row["text"], source=row["source"], id=row["id"]) for row in own if row["kind"] == "document"
+        ]
+        questions = [row for row in own if row["kind"] == "question"]
+        found.append(Organisation(name, documents, questions, {"known": [f"{name}.example"]}))
+    return found
+
+
+def outcome_of(row: dict[str, Any], organisation: Organisation, reader: str) -> Outcome:
     """Ask one question with and without its lie."""
-    question, lie = row["question"], Passage(row["lie"], source=LIAR, id="lie")
-    known, plain = Guard(generator=reader, sources=KNOWN), Guard(generator=reader)
-    honest, attacked = retrieve(question, documents), retrieve(question, [*documents, lie])
-    answer = known.answer(question, attacked)
-    kept = {answer.screening.passages[i].id for i in answer.screening.kept_indices}
+    answer, kept = attacked(row, organisation, reader, [row["lie"]])
+    honest = retrieve(row["question"], organisation.documents)
     return Outcome(
-        question,
-        "lie" in kept,
+        row["question"],
+        0 in kept,
         row["wrong"] in answer.text and answer.status != "disputed",
         row["answer"] in answer.text,
-        is_lost(known, row, honest),
-        is_lost(plain, row, honest),
+        is_lost(Guard(generator=reader, sources=organisation.sources), row, honest),
+        is_lost(Guard(generator=reader), row, honest),
         answer,
     )
 
 
-def retrieve(question: str, documents: list[Passage]) -> list[Passage]:
+def attacked(
+    row: dict[str, Any], organisation: Organisation, reader: str, texts: Sequence[str]
+) -> tuple[Answer, set[int]]:
+    """The answer with texts planted, each of another source, and which of them were kept."""
+    planted = [
+        Passage(text, source=source, id=f"planted {n}")
+        for n, (text, source) in enumerate(zip(texts, (LIAR, *ARTICLES), strict=False))
+    ]
+    guard = Guard(generator=reader, sources=organisation.sources)
+    answer = guard.answer(row["question"], retrieve(row["question"], [*organisation.documents, *planted]))
+    kept = {answer.screening.passages[i].id for i in answer.screening.kept_indices}
+    return answer, {n for n in range(len(planted)) if f"planted {n}" in kept}
+
+
+def retrieve(question: str, documents: Sequence[Passage]) -> list[Passage]:
     """The first six by BM25."""
     return list(BM25Retriever(documents).retrieve(question, RETRIEVED))
 
@@ -94,11 +235,50 @@ def is_lost(guard: Guard, row: dict[str, Any], passages: list[Passage]) -> bool:
     return any(passages[i].id == row["document"] for i in screening.dropped_indices)
 
 
+def copy_of(row: dict[str, Any], organisation: Organisation) -> list[str]:
+    """The document with the answer, with the wrong value in it."""
+    text = next(document.text for document in organisation.documents if document.id == row["document"])
+    return [text.replace(row["answer"], row["wrong"])] if row["answer"] in text else []
+
+
+def copy_and_articles(row: dict[str, Any], organisation: Organisation) -> list[str]:
+    return [*copy_of(row, organisation), row["lie"], f"{row['question']} {row['wrong']}."]
+
+
+TWIN = "true twin"
+PLANTED = {
+    "lie": lambda row, _: [row["lie"]],
+    TWIN: lambda row, _: [row["lie"].replace(row["wrong"], row["answer"])],
+    "copy, value swapped": copy_of,
+    "copy, and two articles": copy_and_articles,
+}
+
+
+def news_answer(row: dict[str, Any], rows: Sequence[dict[str, Any]], planted: int) -> Answer:
+    """The answer from ten results of a search, with a history of the other questions."""
+    sources = Sources()
+    sources.learn({"query": other["question"], "passages": _news(other)} for other in rows if other is not row)
+    poisons = [
+        Passage(p["text"], source=f"https://news-{n}-{row['id'][:6]}.example/")
+        for n, p in enumerate(p for p in row["passages"] if p["label"] == "poison")
+    ][:planted]
+    return Guard(generator="reader", sources=sources).answer(row["question"], [*poisons, *_news(row)][:NEWS_PASSAGES])
+
+
+def _news(row: dict[str, Any]) -> list[Passage]:
+    clean = sorted((p for p in row["passages"] if p["label"] != "poison"), key=lambda p: p.get("rank", 0))
+    return [Passage(p["text"], source=p.get("url") or "") for p in clean][:NEWS_PASSAGES]
+
+
 def describe(one: Outcome) -> str:
     """The answer and what was claimed, on a few lines."""
     flags = [name for name in ("lie_read", "misled", "right", "lost", "lost_unknown") if getattr(one, name)]
-    claims = "; ".join(f"{claim.text!r} {claim.weight:.2f} {claim.origins}" for claim in one.answer.claims)
-    return f"- {one.question} [{', '.join(flags)}] {one.answer.status}: {one.answer.text!r}\n  {claims}"
+    return f"- {one.question} [{', '.join(flags)}] {one.answer.status}: {one.answer.text!r}\n  {claims(one.answer)}"
+
+
+def claims(answer: Answer) -> str:
+    """What the passages claim, and who."""
+    return "; ".join(f"{claim.text!r} {claim.weight:.2f} {claim.origins}" for claim in answer.claims)
 
 
 if __name__ == "__main__":

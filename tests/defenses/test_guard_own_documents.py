@@ -173,3 +173,49 @@ def test_a_notebook_shows_a_table_and_a_prompt_one_line():
         assert shown.count("<tr>") == 3
     assert "36 months" in answer._repr_html_().partition("<table>")[0]
     assert len(repr(answer)) < 400 and "kept" in repr(answer.screening)
+
+
+PHARMACY = (
+    "Q: When is the pharmacy open? A: Weekdays from 7:45 to 18:15. Q: Who signs for controlled substances? A: The "
+    "pharmacist on duty. Q: How long are returned medicines kept? A: They are destroyed after 14 days."
+)
+
+
+@pytest.mark.parametrize("articles", [(), ("Returned medicines: six months.", "I was told six months, too.")])
+def test_a_copy_of_a_known_page_with_another_value_goes_whoever_repeats_it(articles: tuple[str, ...]):
+    question = "How long are returned medicines kept?"
+    copy = Passage(PHARMACY.replace("14 days", "six months"), source="https://mirror.example/faq")
+    fresh = [Passage(text, source=f"https://news-{n}.example/") for n, text in enumerate(articles)]
+    known = Passage(PHARMACY, source="https://kestrel.example/faq")
+    for given in (guard(), Guard(sources=KNOWN)):
+        screening = given.screen(question, [copy, *fresh, known])
+        assert 0 in screening.dropped_indices
+        assert screening.verdicts[0].reason.code == "sources.contradicted"
+        assert len(articles) + 1 in screening.kept_indices
+
+
+def test_a_copy_about_the_subject_that_the_question_names_stays():
+    text = "The population of {} was counted in the census of 2020 and came to {} in all districts."
+    known = Passage(text.format("Bergen", "291,000"), source="https://kestrel.example/bergen")
+    other = Passage(text.format("Tromsø", "77,000"), source="https://other.example/tromso")
+    screening = Guard(sources=KNOWN).screen("What is the population of Tromsø?", [other, known])
+    assert screening.dropped_indices == ()
+
+
+def test_a_value_of_another_known_page_answers_no_question_of_this_one():
+    question = "How long are returned medicines kept by the pharmacy?"
+    archive = Passage("Consent forms are kept for ten years.", source="https://kestrel.example/archive")
+    known = Passage(PHARMACY, source="https://kestrel.example/faq")
+    answer = guard().answer(question, [archive, known])
+    assert (answer.status, "14 days" in answer.text) == ("single", True)
+
+
+def test_one_value_of_several_that_a_known_page_names_is_no_contradiction():
+    question = "How many API requests a minute are allowed on Pro?"
+    known = Passage(
+        "API requests a minute: 60 are allowed on Free, 600 on Pro and 6,000 on Enterprise.",
+        source="https://kestrel.example/limits",
+    )
+    for value, kept in (("600", True), ("900", False)):
+        other = Passage(f"On Pro {value} API requests a minute are allowed.", source="https://other.example/")
+        assert (0 in guard().screen(question, [other, known]).kept_indices) is kept

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text.sentences import sentences
-from unpoison.text.values import Wanted, agree, answers_kind, find_value, values, wanted
+from unpoison.text.values import Wanted, agree, answers_kind, find_value, question_coverage, values, wanted
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,12 @@ from unpoison.text.values import Wanted, agree, answers_kind, find_value, values
         ("Quanto tempo dura la garanzia?", "duration", ""),
         ("Quanto costa?", "money", ""),
         ("Who wrote it?", "", ""),
+        ("Within what time must a lost badge be reported?", "duration", ""),
+        ("How fast are Gold customers answered?", "duration", ""),
+        ("What is the rate limit?", "number", ""),
+        ("Wie hoch ist ein Geschäftsanteil?", "number", ""),
+        ("Wer ist verantwortlich?", "person", ""),
+        ("Où se trouve l'entrée ?", "place", ""),
     ],
 )
 def test_the_kind_that_a_question_asks_for(question: str, kind: str, unit: str):
@@ -44,6 +50,11 @@ def test_the_kind_that_a_question_asks_for(question: str, kind: str, unit: str):
         ("+49 40 123456-7", ["phone"]),
         ("at 14:30", ["clock"]),
         ("dans trois mois", ["duration"]),
+        ("gardés une semaine", ["duration"]),
+        ("within an hour", ["duration"]),
+        ("120 requests a minute", ["number"]),
+        ("siehe § 12", []),
+        ("the SI-8", []),
         ("nothing", []),
     ],
 )
@@ -58,6 +69,9 @@ def test_values_agree_across_languages_and_units():
     assert agree("1. September", "1. November", "date") is False
     assert agree("49 EUR", "57 EUR", "money") is False
     assert agree("forever", "36 months", "duration") is None
+    assert agree("600", "60 on the free tier, 600 on Pro", "number")
+    assert agree("700", "60 on the free tier, 600 on Pro", "number") is False
+    assert agree("3.2 % for 2025", "7.5 % for 2025", "number", "How high is the dividend for 2025?") is False
 
 
 def test_an_answer_of_another_kind_is_none():
@@ -72,6 +86,28 @@ def test_the_value_beside_the_question_s_words_is_found():
     found = find_value("Wie lange werden Sicherungen aufbewahrt?", text, Wanted("duration"))
     assert found is not None and found[0] == "35 Tage"
     assert find_value("Wie lange?", "Nichts.", Wanted("duration")) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "value"),
+    [
+        ("Wann liegt das Blutbild vor?", "Das Blutbild liegt nach 25 Minuten vor.", "25 Minuten"),
+        ("Wie hoch ist ein Anteil?", "§ 3 Ein Anteil beträgt 250 Euro. Der Rat hat fünf Mitglieder.", "250 Euro"),
+        ("What is the minimum Android version of App 5.2?", "App 5.2: the minimum Android version is 11.", "11"),
+        ("Wer ist für Hygiene verantwortlich?", "SOP HY-02. Verantwortlich: Dr. Miriam Ahlbeck, Hygiene.",
+         "Dr. Miriam Ahlbeck"),
+        ("Où se trouve l'entrée ?", "L'entrée du Lindenhof se trouve rue des Tilleuls.", "rue des Tilleuls"),
+    ],
+)  # fmt: skip
+def test_values_are_found_by_kind_and_by_what_fits(question: str, text: str, value: str):
+    found = find_value(question, text, wanted(question))
+    assert found is not None and found[0] == value
+
+
+def test_the_share_of_a_question_s_words_that_a_text_holds():
+    assert question_coverage("How long are returned medicines kept?", "Returned medicines are kept cool.") == 1
+    assert question_coverage("How long are returned medicines kept?", "Consent forms are kept.") == 1 / 3
+    assert question_coverage("Why?", "Anything.") == 1
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,22 @@ from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, read, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
+from unpoison.text.answers import COMPATIBLE, Relation, relation
 from unpoison.text.answers import RIVAL as VALUE_RIVAL
 from unpoison.text.answers import SAME as VALUE_SAME
-from unpoison.text.answers import Relation, relation
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import sentence_of
-from unpoison.text.values import Kind, Wanted, agree, answers_kind, find_value, values, wanted
+from unpoison.text.values import (
+    Kind,
+    Wanted,
+    agree,
+    answers_kind,
+    find_value,
+    question_coverage,
+    several,
+    values,
+    wanted,
+)
 
 __all__ = ["SHARE", "Findings", "Statement", "answer_from_claims", "claims_of", "read_statements", "sort_by_preference"]
 
@@ -76,6 +86,12 @@ SAME = 0.5
 
 ROUNDING = 1e-9
 """What sums of weights may be off by."""
+
+ON_SUBJECT = 1 / 2
+"""Share of the words of a question, of those that the best passage of a known source holds, that others need.
+
+Where a value is asked for: one of another subject is found too easily.
+"""
 
 MAX_QUOTES = 3
 MAX_TEXT_CHARS = 200
@@ -151,29 +167,38 @@ def read_statements(
             if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
         }
         refused = [i for i, reading in enumerate(readings) if reading.language]
-        return _of_kind(question, said, asked) | _read_words(question, texts, refused, asked)
+        return _of_kind(question, texts, said, asked) | _read_words(question, texts, refused, asked)
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     said = {
         i: Statement(answer, sentence_of(answer, texts[i], max(texts[i].find(answer), 0)))
         for i, answer in enumerate(answers)
         if informative(answer)
     }
-    said = _of_kind(question, said, asked)
+    said = _of_kind(question, texts, said, asked)
     if isinstance(generator, ExtractiveReader) and asked.kind:
         typed = {i: statement for i, statement in said.items() if answers_kind(statement.answer, asked.kind)}
         return said | _read_words(question, texts, range(len(texts)), asked) | typed
     return said
 
 
-def _of_kind(question: str, said: Mapping[int, Statement], asked: Wanted) -> dict[int, Statement]:
+def _of_kind(question: str, texts: Sequence[str], said: Mapping[int, Statement], asked: Wanted) -> dict[int, Statement]:
     """The statements that are of the kind that is asked for; of another one the value beside it, where there is one."""
     found = dict[int, Statement]()
     for i, statement in said.items():
-        if answers_kind(statement.answer, asked.kind) is not False:
-            found[i] = statement
-        elif (value := find_value(question, statement.sentence, asked)) is not None:
+        fits = answers_kind(statement.answer, asked.kind)
+        if fits is False and (value := find_value(question, statement.sentence, asked)) is not None:
             found[i] = statement._replace(answer=value[0])
+        elif _is_bare(statement.answer, asked.kind) and (value := find_value(question, texts[i], asked)) is not None:
+            found[i] = statement._replace(answer=value[0], sentence=value[1])
+        elif fits is not False:
+            found[i] = statement
     return found
+
+
+def _is_bare(answer: str, kind: Kind) -> bool:
+    """Whether an answer has only numbers without a unit, where money or a duration is asked for."""
+    found = values(answer)
+    return kind in ("money", "duration") and bool(found) and all(value.kind == "number" for value in found)
 
 
 def _read_words(question: str, texts: Sequence[str], unread: Sequence[int], asked: Wanted) -> dict[int, Statement]:
@@ -271,11 +296,16 @@ def _on_subject(
 ) -> dict[int, Statement]:
     """The statements that answer this question, where known sources show which do; they only leave out their own.
 
-    Where a known source answers with the kind of value that is asked for, in the unit that is asked for, or in a
-    passage that holds the numbers that the question names, the others of known sources answer another question.
+    Where a known source answers in a passage that holds more of the question's words, with the kind of value that is
+    asked for, in the unit that is asked for, or beside the numbers that the question names, the others of known
+    sources answer another question.
     """
     asked, named = wanted(question), set(_NAMED.findall(question))
     known = [i for i in heard if voices[i].level in COUNTING]
+    if texts and known and asked.kind:
+        covered = {i: question_coverage(question, texts[i]) for i in known}
+        best = ON_SUBJECT * max(covered.values())
+        known = [i for i in known if covered[i] >= best]
     if asked.kind:
         known = [i for i in known if answers_kind(heard[i].answer, asked.kind)] or known
     if asked.unit:
@@ -361,15 +391,19 @@ def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow
         compared = yield from relate(question, worded)
     else:
         compared = [relation(question, *pair) for pair in worded]
-    kind = wanted(question).kind
-    compared = [_by_value(kind, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
+    compared = [_by_value(question, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
     return dict(zip(map(frozenset, pairs), compared, strict=True))
 
 
-def _by_value(kind: Kind, left: str, right: str, guess: Relation) -> Relation:
-    """How two answers relate by their values, where no rule of words is sure."""
-    same = None if guess.sure else agree(left, right, kind)
-    return guess if same is None else VALUE_SAME if same else VALUE_RIVAL
+def _by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
+    """How two answers relate by their values: one value among several of the other's is no contradiction."""
+    kind = wanted(question).kind
+    same = agree(left, right, kind, question)
+    if same and (several(left, kind, question) or several(right, kind, question) or guess.sure):
+        return guess if guess.same >= SAME or guess == VALUE_RIVAL else COMPATIBLE
+    if guess.sure or same is None:
+        return guess
+    return VALUE_SAME if same else VALUE_RIVAL
 
 
 def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -> dict[str, list[str]]:

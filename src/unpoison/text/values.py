@@ -1,8 +1,9 @@
-"""Values that have a form: durations, dates, sums of money, account and phone numbers, in eight languages.
+"""Values that have a form: durations, dates, sums of money, account and phone numbers, names, in eight languages.
 
 A question says which kind it asks for ("how long", "Wann", "IBAN"), and a text holds values of some kinds. Only values
 of one kind can contradict each other. Digits are read everywhere; number words and units in English, German, Spanish,
-French, Italian, Dutch, Portuguese and Polish. Rules only, linear time.
+French, Italian, Dutch, Portuguese and Polish; names only where a question in another language than English asks for
+a person or a place, for the readers know English names. Rules only, linear time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,22 @@ from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
 from unpoison.text.units import Count, near, to_count
 
-__all__ = ["Kind", "Value", "Wanted", "agree", "answers_kind", "find_value", "values", "wanted"]
+__all__ = [
+    "Kind",
+    "Value",
+    "Wanted",
+    "agree",
+    "answers_kind",
+    "find_value",
+    "question_coverage",
+    "several",
+    "values",
+    "wanted",
+]
 
-Kind: TypeAlias = Literal["iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", ""]
+Kind: TypeAlias = Literal[
+    "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
+]
 """`code` is an identifier of letters and digits, such as a VAT number; `number` has no unit that is known."""
 
 MAX_CHARS = 20_000
@@ -35,6 +49,25 @@ FITTING: dict[str, frozenset[str]] = {
 }
 """Which kinds answer a question for a kind, where that is not only itself."""
 
+_ALSO_FOUND: dict[str, frozenset[str]] = {
+    "date": frozenset(("clock", "duration")),
+    "number": FITTING["number"],
+}
+"""Of these what is looked for in a passage that holds no value of the kind itself."""
+
+_NAMES = {
+    "person": re.compile(
+        r"(?:\b(?:Dr|Prof|Mr|Mrs|Ms|Mme|Sra?|Dott|Dhr)\.?\s|\bHerr\s|\bFrau\s){0,3}"
+        r"\b[A-ZÀ-Ý][a-zß-ÿ][\w'-]{0,30}\s(?:(?:von|van|de|der|di|da|del)\s){0,2}[A-ZÀ-Ý][a-zß-ÿ][\w'-]{0,30}"
+    ),
+    "place": re.compile(
+        r"\b(?:rue|avenue|boulevard|place|quai|calle|avenida|plaza|via|viale|piazza|rua|praça|ulica|ul\.)"
+        r"\s(?:[\w']{1,4}\s){0,3}[A-ZÀ-Ý][\w'-]{1,30}"
+        r"|\b[A-ZÀ-Ý]\w{0,30}(?:straße|strasse|weg|platz|allee|gasse|straat|laan|plein)\b(?:\s\d{1,4})?"
+    ),
+}
+"""Names of people and streets, where a question in another language than English asks for one."""
+
 _NUMBER_WORDS = {
     word: value
     for names in (
@@ -47,7 +80,7 @@ _NUMBER_WORDS = {
         "jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć",
     )
     for value, word in enumerate(names.split(), 1)
-} | {"einem": 1, "eines": 1, "duas": 2, "dwóch": 2, "trzech": 3, "thirty": 30, "sixty": 60, "ninety": 90}  # fmt: skip
+} | {"duas": 2, "dwóch": 2, "trzech": 3, "thirty": 30, "sixty": 60, "ninety": 90}  # fmt: skip
 
 _UNITS = {
     "ms": r"ms|milliseconds?|millisekunden?",
@@ -77,6 +110,11 @@ _MONTH_WORD = (
     r"diciembre|dicembre|grudnia"
 )
 _NUMBER = rf"(?:\d[\d,.\u202f']{{0,20}}\d|\d|\b(?:{'|'.join(sorted(_NUMBER_WORDS, key=len, reverse=True))})\b)"
+_ONE = (
+    r"\b(?:(?:(?<=within\s)|(?<=after\s)|(?<=for\s)|(?<=about\s)|(?<=only\s)|(?<=until\s))an?"
+    r"|eine[mnrs]?|ein|une?|una|um|uma|een|jedn[aąe]j?)\b"
+)
+"""An article that counts one before a unit; in English only behind some words, for "a year" is also a rate."""
 _CURRENCY = r"€|\$|£|¥|eur(?:os?)?|usd|dollars?|gbp|pounds?|chf|franken|francs?|yen|jpy|pln|zł(?:otych)?"
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, flags))  # type: ignore[misc]
@@ -95,11 +133,11 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
          re.IGNORECASE),
         ("clock", r"\b(?P<hour>[01]?\d|2[0-4])(?::(?P<minute>[0-5]\d)\b|\.(?=[0-5]\d\s?(?:uhr|h\b|[ap]\.?m)))",
          re.IGNORECASE),
-        ("duration", rf"(?P<n>{_NUMBER})[\s-](?:(?:working|business|calendar|full|whole|volle)\s)?"
+        ("duration", rf"(?P<n>{_NUMBER}|{_ONE})[\s-](?:(?:working|business|calendar|full|whole|volle)\s)?"
                      rf"(?P<unit>{'|'.join(_UNITS.values())})(?!\w)", re.IGNORECASE),
         ("phone", r"(?<![\w.])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,2}\d[\d\s/()-]{4,16}\d\b", 0),
         ("code", r"\b(?=[A-Z0-9-]{0,30}\d{3})(?=[A-Z0-9-]{0,30}[A-Z])[A-Z0-9][A-Z0-9-]{4,30}[A-Z0-9]\b", 0),
-        ("number", _NUMBER, re.IGNORECASE),
+        ("number", rf"(?<![§\d])(?<!§\s)(?<![A-Za-z]-){_NUMBER}", re.IGNORECASE),
     )
 )  # fmt: skip
 
@@ -178,6 +216,8 @@ def _number(text: str) -> Fraction:
     """`1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
     if text.lower() in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[text.lower()])
+    if not any(map(str.isdigit, text)):
+        return Fraction(1)  # an article
     plain = re.sub(r"[.,\u202f'](?=\d{3}(?:\D|$))", "", text.strip(".,"))
     parts = re.split(r"[.,\u202f']", plain)
     return Fraction(".".join(parts) if len(parts) == 2 else "".join(parts))
@@ -194,12 +234,16 @@ _ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
                 r"\w*(?:steuer|auftrags)nummer",
         "phone": r"(?:tele)?phone number|phone|telefonnummer|rufnummer|hotline|téléphone|teléfono|telefono|telefoon\w*|"
                  r"telefone|telefonu?|fax number",
-        "duration": r"how long|timeout|notice period|(?:response|processing|delivery|lead|waiting) time|wie lange"
+        "duration": r"how (?:long|soon|quickly|fast)|(?:within|in) what time|timeout|notice period|retention|wie lange"
+                    r"|(?:response|processing|delivery|lead|waiting|lease|recovery|repair) time|wie schnell"
                     r"|\w*frist|reaktionszeit|combien de temps|délai|préavis|cuánto tiempo|plazo|quanto tempo|hoe lang"
                     r"|\w*termijn|prazo|jak długo|okres",
         "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
                  r"|costano|prijs|kost|preço|custa|cena|kosztuje",
         "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha",
+        "number": r"limit|maximum|minimum|percentage|capacity|voltage|wie hoch|wie groß|wie schwer",
+        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto",
+        "place": r"wo|où|dónde|dove|waar|onde|gdzie",
     }.items()
 )  # fmt: skip
 
@@ -226,7 +270,7 @@ def _wanted(question: str) -> Wanted:
 
 def answers_kind(answer: str, kind: Kind) -> bool | None:
     """Whether an answer holds a value of a kind; None where its words leave that open ("for ever", "free")."""
-    if not kind:
+    if not kind or kind in _NAMES:
         return None
     found = {value.kind for value in values(answer)}
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
@@ -234,15 +278,35 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
     return False if found or kind in ("iban", "phone", "code") else None
 
 
-def agree(left: str, right: str, kind: Kind) -> bool | None:
-    """Whether two answers give the same value of a kind; None unless each gives exactly one."""
-    pair = [[value for value in values(answer) if value.kind == kind] for answer in (left, right)]
-    if not kind or any(len(found) != 1 for found in pair):
+def agree(left: str, right: str, kind: Kind, question: str = "") -> bool | None:
+    """Whether two answers give the same value of a kind, or one of them one that is among the other's.
+
+    None where one holds no such value, or both hold several. What the question names is none.
+    """
+    few, many = sorted((_fitting(left, kind, question), _fitting(right, kind, question)), key=len)
+    if not kind or len(few) != 1:
         return None
-    first, second = pair[0][0].key, pair[1][0].key
+    return any(_same(few[0], value) for value in many)
+
+
+def several(answer: str, kind: Kind, question: str = "") -> bool:
+    """Whether an answer holds more than one value of a kind that the question does not name."""
+    return len(_fitting(answer, kind, question)) > 1
+
+
+def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
+    """The values of a kind, where there are none those that fit it."""
+    named = {question[value.start : value.end] for value in values(question)}
+    found = [value for value in values(answer) if answer[value.start : value.end] not in named]
+    exact = [value for value in found if value.kind == kind and kind != "number"]
+    return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
+
+
+def _same(left: Value, right: Value) -> bool:
+    first, second = left.key, right.key
     if isinstance(first, Count) and isinstance(second, Count):
         return near(first, second)
-    if kind == "date" and isinstance(first, tuple) and isinstance(second, tuple):
+    if left.kind == right.kind == "date" and isinstance(first, tuple) and isinstance(second, tuple):
         return all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)
     return first == second
 
@@ -257,26 +321,49 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
 
     Returns:
         The value, its sentence, and the share of the question's words that the passage holds, in (0, 1]; None where
-        it holds no such value or none of these words.
+        it holds no such value or none of these words. A value that the question names is no answer. A value of another
+        kind that fits ("Wann?" "um 9:30") is found where there is none of the kind itself.
     """
-    function_words = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(question) or "", "").split())
-    asking = (word for word in READ_WORD.findall(question) if word.lower() not in function_words)
-    question_words = set(map(_root, asking)) - STOP_WORDS
-    present = set(map(_root, READ_WORD.findall(text[:MAX_CHARS]))) & question_words
-    best: tuple[float, int, str, str] | None = None
-    for start, end in sentences(text[:MAX_CHARS]) if present else ():
+    text = text[:MAX_CHARS]
+    question_words = _question_words(question)
+    present = set(map(_root, READ_WORD.findall(text))) & question_words
+    fitting, named = _ALSO_FOUND.get(asked.kind, frozenset()), {question[v.start : v.end] for v in values(question)}
+    best: tuple[bool, float, int, str, str] | None = None
+    for start, end in sentences(text) if present else ():
         sentence = text[start:end]
         places = [match.span() for match in READ_WORD.finditer(sentence) if _root(match[0]) in present]
         own = {_root(sentence[begin:stop]) for begin, stop in places}
-        for value in values(sentence):
-            if value.kind != asked.kind or (asked.unit and value.unit != asked.unit):
+        for kind, first, last, unit in _candidates(sentence, asked.kind):
+            if (kind != asked.kind and kind not in fitting) or (asked.unit and unit != asked.unit):
                 continue
-            gaps = (max(value.start - stop, begin - value.end, 0) for begin, stop in places)
-            distance = min(gaps, default=len(sentence))
+            if sentence[first:last] in named:
+                continue
+            distance = min((max(first - stop, begin - last, 0) for begin, stop in places), default=len(sentence))
             score = len(own) + 0.5 * (len(present) - len(own)) + 1 / (2 + distance)
-            if best is None or score > best[0]:
-                best = (score, value.start, sentence[value.start : value.end], sentence)
-    return None if best is None else (best[2], best[3], len(present) / len(question_words))
+            exact = kind == asked.kind or asked.kind == "number"
+            if best is None or (exact, score) > best[:2]:
+                best = (exact, score, first, sentence[first:last], sentence)
+    return None if best is None else (best[3], best[4], len(present) / len(question_words))
+
+
+def question_coverage(question: str, text: str) -> float:
+    """The share of a question's words, without function words, that a text holds in some form, in [0, 1]."""
+    words = _question_words(question)
+    return len(words.intersection(map(_root, READ_WORD.findall(text[:MAX_CHARS])))) / len(words) if words else 1.0
+
+
+@lru_cache(maxsize=256)
+def _question_words(question: str) -> frozenset[str]:
+    function_words = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(question) or "", "").split())
+    asking = (word for word in READ_WORD.findall(question) if word.lower() not in function_words)
+    return frozenset(map(_root, asking)) - STOP_WORDS - {"long", "many", "much"}
+
+
+def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, int, int, str]]:
+    """Kind, place and unit of what may answer a question for a kind."""
+    if kind in _NAMES:
+        return [(kind, *match.span(), "") for match in _NAMES[kind].finditer(sentence)]
+    return [(value.kind, value.start, value.end, value.unit) for value in values(sentence)]
 
 
 def _root(word: str) -> str:

@@ -25,7 +25,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
+from unpoison.core.verdicts import ACTIONS, Action, Evidence, without
 from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.defenses.claims import (
     MAX_READ,
@@ -211,7 +211,7 @@ class Guard(Defense):
         contested = yield from contests(
             query.reading, texts, read_answers, one_voice(shared, voices), asks=self._has("relations")
         )
-        decided = self._content_verdicts(findings, statements, contested, voices, cut.passages)
+        decided = self._content_verdicts(query.reading, findings, statements, voices, cut.passages)
         for i, reason in decided.restored.items():
             if look.worst[i] == "crafted" or i in look.spared:
                 probability[i], why[i] = 0.0 if probability[i] > self.threshold else probability[i], reason
@@ -343,19 +343,21 @@ class Guard(Defense):
 
     def _content_verdicts(
         self,
+        question: str,
         findings: Findings | None,
         statements: Mapping[int, Statement],
-        contested: Sequence[Contest],
         voices: Sequence[Voice],
         passages: Sequence[Passage],
     ) -> ByContent:
         """What goes or stays for what it says and who says it; nothing where no source is known from another."""
         if not self._informed:
             return ByContent({})
-        if findings is not None and findings.counted:
-            return verdicts_by_claims(findings, statements, voices, passages)
-        copies, flood = verdicts_by_copies(contested, voices), verdicts_by_origin(voices, passages)
-        return ByContent({**flood.dropped, **copies.dropped})
+        copies = verdicts_by_copies(question, [passage.reading for passage in passages], voices).dropped
+        if findings is None or not findings.counted:
+            return ByContent({**verdicts_by_origin(voices, passages).dropped, **copies})
+        by_claims = verdicts_by_claims(findings, statements, voices, passages)
+        restored = {i: reason for i, reason in by_claims.restored.items() if i not in copies}
+        return ByContent({**copies, **by_claims.dropped}, restored)
 
     def _source_notes(self, passages: Sequence[Passage]) -> tuple[str, ...]:
         """What screening went on without."""

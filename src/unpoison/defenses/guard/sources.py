@@ -21,6 +21,8 @@ from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
 from unpoison.defenses.voices import Voice
+from unpoison.text.analysis import analysis
+from unpoison.text.near_duplicates import FoldedText, differ, near_copies, split_words
 from unpoison.text.questions import read_question
 
 __all__ = [
@@ -75,18 +77,23 @@ def verdicts_by_claims(
     return ByContent(dropped, restored)
 
 
-def verdicts_by_copies(contested: Sequence[Contest], voices: Sequence[Voice]) -> ByContent:
-    """Of near-copies that differ, those go that only sources make which do not count, against some that do."""
+def verdicts_by_copies(question: str, texts: Sequence[str], voices: Sequence[Voice]) -> ByContent:
+    """Near-copies of what sources that count say go where another name or number stands in them.
+
+    Unless the question names what stands there: then the copy is about the subject, and the others are not.
+    """
+    named = set(split_words(question))
     dropped: dict[int, Reason] = {}
-    for contest in contested:
-        counting = [rival for rival in contest.rivals if any(voices[i].counts for i in rival.passages)]
-        if len(counting) != 1:
-            continue
-        lead = Claim(counting[0].answer, 0.0, (), counting[0].passages)
-        for rival in contest.rivals:
-            if rival is not counting[0]:
-                claim = Claim(rival.answer, 0.0, (), rival.passages)
-                dropped |= dict.fromkeys(rival.passages, _contradiction_reason(claim, lead, voices))
+    for frame in near_copies(texts, lambda text: analysis(text).part(FoldedText)):
+        counting = {i: filling for i, filling in frame.fillings.items() if voices[i].counts}
+        fillings = set(counting.values())
+        for i, filling in frame.fillings.items():
+            asked_for = not named.isdisjoint(set(split_words(filling)).difference(*map(split_words, fillings)))
+            if voices[i].counts or not counting or asked_for or not all(differ(filling, own) for own in fillings):
+                continue
+            first = min(counting)
+            lead = Claim(counting[first], 0.0, (), tuple(j for j in counting if counting[j] == counting[first]))
+            dropped[i] = _contradiction_reason(Claim(filling, 0.0, (), (i,)), lead, voices)
     return ByContent(dropped)
 
 
