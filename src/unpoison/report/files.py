@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
@@ -85,9 +86,13 @@ def csv_cells(estimate: Estimate) -> list[object]:
     return [*(f"{value:.6g}" if isfinite(value) else "" for value in ends), estimate.count]
 
 
+_FORMULA = re.compile(r"[\t\r]|\s*[=+@\uff1d\uff0b\uff0d\uff20-]")
+"""How a formula begins, also in fullwidth characters."""
+
+
 def spreadsheet_value(value: float | str) -> float | str:
     """A text that can be written and that no spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value
     text = value.encode("utf-8", "replace").decode()
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return f"'{text}" if _FORMULA.match(text) else text

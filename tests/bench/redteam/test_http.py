@@ -56,6 +56,12 @@ def test_what_is_filled_in_is_data_whatever_it_holds(rag: Rag) -> None:
     assert "/x/..%2Fdocuments%3Fa%3Db%23c?q=" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_an_id_leads_to_no_other_address(rag: Rag, name: str) -> None:
+    with pytest.raises(TargetError, match="cannot be the id"):
+        target(rag).remove([name])
+
+
 @pytest.mark.parametrize(
     ("path", "text", "kind", "said"),
     [
