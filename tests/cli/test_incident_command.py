@@ -60,11 +60,18 @@ def test_the_screen_and_the_exit_status(run: Any, world: list[str]) -> None:
     assert "This answer is not given now" in result.stdout
 
 
+def test_what_a_system_shows_is_ranked_without_its_store(run: Any, world: list[str]) -> None:
+    result = run(*world[:3], "--question", QUESTION, "--answer", WRONG)
+    assert result.exit_code == 0, result.stderr
+    assert "These documents state the answer" in result.stdout
+    assert "nothing was moved" in result.stderr
+
+
 def test_what_is_missing_is_said_before_anything_is_asked(run: Any, world: list[str], tmp_path: Path) -> None:
     for arguments, problem in (
         (["incident"], "give --passages for what was read, or --target"),
         (world, "what was wrong? give --question"),
-        ([*world[:3], "--question", "q", "--answer", "a"], "needs --store"),
+        ([*world[:5], "--question", "q", "--answer", "a"], "--store and --quarantine go together"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -12,6 +12,7 @@ from unpoison.cli.options import option
 
 if TYPE_CHECKING:
     from unpoison.scan.incident import Incident
+    from unpoison.scan.incident_rows import Case
 
 __all__ = ["EXAMPLES", "incident"]
 
@@ -19,6 +20,7 @@ EXAMPLES = """\b
 Examples:
   unpoison incident --passages answered.jsonl --row 17
   unpoison incident --passages documents.jsonl --question 'who built the Vasa' --answer 'Gustav' -g reader
+  unpoison incident --target redteam.yaml --question 'who built the Vasa' --answer Gustav
   unpoison incident --target redteam.yaml --store docs.jsonl --quarantine held.jsonl --question Q --answer A --right B
 
 The journal holds what is withheld; unpoison quarantine STORE QUARANTINE --journal FILE --restore puts it back.
@@ -71,30 +73,36 @@ def incident(
     """Find the documents behind a wrong answer: among the passages that were read, or in the store of a running system.
 
     With --passages they are ranked by what they state; with a generator too, it is asked again without some of them.
-    With --target the system is asked again while documents of its store are withheld, fewest first; the guilty stay in
-    quarantine. What states a --right answer is never moved.
+    With --target alone the system is asked once, and what it shows is ranked. With --store and --quarantine as well,
+    it is asked again while documents of the store are withheld, fewest first; the responsible ones stay in quarantine.
+    What states a --right answer is never moved.
     """
+    from unpoison.cli.common import say
     from unpoison.errors import OptionError
     from unpoison.scan.incident import trace
     from unpoison.scan.incident_rows import Case, read_case
 
     if passages is None and target is None:
-        raise OptionError("give --passages for what was read, or --target, --store and --quarantine for a system")
+        raise OptionError("give --passages for what was read, or --target for a running system")
+    if target is not None and (store is None) != (quarantine is None):
+        raise OptionError(
+            "--store and --quarantine go together: what the system reads, and where documents are withheld"
+        )
     case = Case(None, None, (), ())
     if passages is not None:
         case = read_case(passages, row, question, k or 10)
+    elif store is None and target is not None and question is not None:
+        case = _ask_once(target, question, may_test or [])
     asked, said = question or case.question, answer or case.answer
     for name, value in (("question", asked), ("answer", said)):
         if value is None:
             raise OptionError(f"what was wrong? give --{name}; {passages or 'the command line'} does not say it")
     known = tuple(right or ()) or case.right
-    if target is None:
+    if target is None or store is None or quarantine is None:
         if not case.passages:
-            raise OptionError(f"{passages} has no passages in this row; give --target to ask the system")
+            raise OptionError(f"{passages or target} shows no passages; give --store and --quarantine to find them")
         result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
     else:
-        if store is None or quarantine is None:
-            raise OptionError("a running system needs --store, which it reads, and --quarantine")
         from unpoison.bench.incident import investigate
         from unpoison.bench.incident.target import open_target
 
@@ -107,10 +115,24 @@ def incident(
         sys.stdout.write(result.to_json())
     else:
         _show(result)
+    if target is not None and store is None and result.guilty:
+        say("nothing was moved: remove these documents in your system, or give --store and --quarantine")
     from unpoison.scan.incident import Verdict
 
     good = (Verdict.REPAIRED, Verdict.NAMED, Verdict.PROVEN)
     raise typer.Exit(0 if result.verdict in good else 1)
+
+
+def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
+    """The system's answer now, and the passages that it shows with it."""
+    from unpoison.bench.incident.target import open_target
+    from unpoison.core.passages import Passage
+    from unpoison.scan.incident_rows import Case
+
+    reply = open_target(target, may_test).target.ask(question)
+    texts, names = reply.passages or (), reply.ids or ()
+    ids = names if len(names) == len(texts) else [str(position) for position in range(len(texts))]
+    return Case(question, reply.answer, (), tuple(Passage(text, id=name) for text, name in zip(texts, ids)))
 
 
 def _show(result: Incident) -> None:

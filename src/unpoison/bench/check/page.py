@@ -150,7 +150,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     elif lost.defined:
         yield f"Where nobody attacks, {_of(lost, 'passages')} are dropped."
     if result.flagged:
-        yield f"{_look(len(result.flagged))} planted and stay in place; see unpoison scan."
+        yield f"{count_noun(len(result.flagged), 'suspicious document')} left in place; see unpoison scan."
     if not result.questions:
         yield "No question could be made, so nothing was attacked: no sentence states a number, a name or a definition."
     elif result.questions < FEW:
