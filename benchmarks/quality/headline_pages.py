@@ -29,11 +29,11 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
 ELSEWHERE = (
-    ("**lies, with a history of sources**: three published lies from new domains, the attacker's answer",
+    ("**Lies, with a source history**: attack success rate of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**injections**: first tries still read; AgentDojo v1 behind tool output, missed", "0 of 30; 0 of 629", "659",
+    ("**Prompt injections** missed: textbook wordings; AgentDojo v1 appended to tool results", "0 of 30; 0 of 629", "659",
      "`python -m benchmarks injections evaluation-data`"),
-    ("**latency**: ten passages of 100 words, ms of processor time, median and 99th percentile", "23 / 59", "",
+    ("**Latency**: CPU ms for ten passages of 100 words, median and 99th percentile", "23 / 59", "",
      "`python -m benchmarks speed`"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
@@ -79,18 +79,18 @@ def front(found: Headlines) -> str:
     worst, best, name = _span(found, "kept")
     least, most, _ = _span(found, "touched")
     harm = (
-        f"{_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} ({name}); questions that lose one: "
+        f"{_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} ({name}); questions that lose a passage: "
         f"{_short(least)} to {_short(most)}"
     )
-    stopped = f"{_cell(found, 'plain')}; {_cell(found, 'front')} with the question in front"
+    stopped = f"{_cell(found, 'plain')}; {_cell(found, 'front')} with the question prepended"
     rows = (
-        (f"**harm**: nobody attacks, passages lost, by kind of text ({sets})", harm, asked, f"kept-{name}"),
-        ("**others' poison**: one published text among ten passages, still read in",
+        (f"**Harm**: clean passages dropped without an attack, by data set ({sets})", harm, asked, f"kept-{name}"),
+        ("**Published poison**: one text among ten passages, not dropped",
          stopped, found["plain"]["n"], "plain"),
-        ("**natural lies**: our own prose about the built-in sample, still read in",
+        ("**Natural lies**: our own prose on the built-in sample, not dropped",
          _cell(found, "sample-plain-1"), found["sample-plain-1"]["n"], "sample-plain-1"),
     )  # fmt: skip
-    lines = ["", "", "| `Guard()`, which needs no encoder | % | questions | measured by |", "|---|---|---|---|"]
+    lines = ["", "", "| `Guard()`, without an encoder | % | questions | command |", "|---|---|---|---|"]
     lines += [f"| {says} | {share} | {n:,} | `{found[claim]['command']}` |" for says, share, n, claim in rows]
     lines += [f"| {says} | {share} | {n} | {command} |" for says, share, n, command in ELSEWHERE]
     return "\n".join([*lines, "", ""])
@@ -108,13 +108,13 @@ def clean_sets(found: Headlines) -> str:
 def lost(found: Headlines) -> str:
     """What clean retrievals lose by kind of text."""
     worst, best, _ = _span(found, "kept")
-    return f"loses {_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} % of the passages, by kind of text"
+    return f"drops {_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} % of the passages, by data set"
 
 
 def ragdefender(found: Headlines) -> str:
     """In how many questions of clean retrievals RAGDefender drops something."""
     low, high, _ = _span(found, "ragdefender")
-    return f"drops something in {low:.0f} to {high:.0f} % of the questions"
+    return f"drops a passage in {low:.0f} to {high:.0f} % of the questions"
 
 
 def demo(found: Headlines) -> str:
@@ -122,8 +122,8 @@ def demo(found: Headlines) -> str:
     one, three = (found[f"sample-front-{count}"]["value"] for count in (1, 3))
     plain_one, plain_three = (found[f"sample-plain-{count}"]["value"] for count in (1, 3))
     return (
-        f"with the question in front {one:.0f} % of single poisons and {three:.0f} % of three are read, as they are "
-        f"written (`-a published`) {plain_one:.0f} and {plain_three:.0f} %"
+        f"with the question prepended {one:.0f} % of single poisons and {three:.0f} % of three are kept; without it "
+        f"(`-a published`) {plain_one:.0f} and {plain_three:.0f} %"
     )
 
 
