@@ -195,7 +195,7 @@ def test_tools_for_agents(spec: str) -> None:
             async with mcp.Client(create_server(service)) as client:
                 return [await client.call_tool("screen", {**row, "defense": spec}) for row in ROWS.values()]
         finally:
-            await service.work.close()
+            service.work.close()
 
     replies = [json.loads(result.content[0].text) for result in asyncio.run(called())]
     assert replies == [summary(spec, name) for name in ROWS]

@@ -31,7 +31,7 @@ async def talking(defense: Any, **bounds: Any) -> AsyncIterator[Any]:
         async with mcp.Client(create_server(service)) as client:
             yield client
     finally:
-        await service.work.close()
+        service.work.close()
 
 
 def called(name: str, arguments: Any, defense: Any = None, **bounds: Any) -> Any:

@@ -85,7 +85,7 @@ def create_app(
                 yield
         finally:
             service.stopping = True
-            await service.work.close()
+            service.work.close()
 
     app = FastAPI(
         title="unpoison",

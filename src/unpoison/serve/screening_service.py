@@ -173,7 +173,7 @@ class ScreeningService:
     ) -> Answer:
         """Read, bound, answer, count; as `screen`."""
         read, shown = self._read(query, passages)
-        return await self._record_answer(request, await self.work.answer(defense, query, shown), read)
+        return await self._record_answer(request, await defense.aanswer(query, shown), read)
 
     async def preview(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn], *, answers: bool
@@ -185,9 +185,9 @@ class ScreeningService:
         """
         if answers:
             read, shown = self._read(query, passages)
-            answer = self._of_all(await self.work.answer(defense, query, shown), read)
+            answer = self._of_all(await defense.aanswer(query, shown), read)
             bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
-            preview = Preview(answer.screening, answer, await self.work.answer(bare, query, shown))
+            preview = Preview(answer.screening, answer, await bare.aanswer(query, shown))
             calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
         else:
             screening, calls = await self._run_defense(defense, query, passages)
@@ -201,7 +201,7 @@ class ScreeningService:
     ) -> AsyncIterator[Event]:
         """`answer` as it comes."""
         read, shown = self._read(query, passages)
-        async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
+        async with aclosing(cast(Any, defense.aanswer_stream(query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
                     await _remember(defense, event)
