@@ -205,7 +205,7 @@ def test_k_bounds_what_is_read_and_candidates_what_is_screened(index):
     assert [best.verdicts[i].reason for i in whole.dropped_indices] == [
         whole.verdicts[i].reason for i in whole.dropped_indices
     ]
-    assert all(best.verdicts[i].reason.endswith("past the 2 best that are kept") for i in whole.kept_indices[2:])
+    assert all(best.verdicts[i].reason.code == "past_best" for i in whole.kept_indices[2:])
     assert best.evidence["probability"].shape == (7,)
     answer = rag.ask(QUESTION)
     assert generator.prompts[-1].passages == tuple(p.text for p in best.kept)

@@ -12,6 +12,7 @@ from model_doubles import FakeInjectionClassifier
 from unpoison import Defense, Guard, Passage, RagDefender, Screening
 from unpoison.core import registry
 from unpoison.core.passages import as_passages
+from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import ACTIONS
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Models
@@ -32,8 +33,8 @@ def defense(request: pytest.FixtureRequest) -> Defense:
     return product
 
 
-def without_positions(reason: str) -> str:
-    return re.sub(r"passage [\d, ]*\d", "passage", reason)
+def without_positions(reason: Reason) -> str:
+    return re.sub(r"passage [\d, ]*\d", "passage", str(reason))
 
 
 def test_it_is_dropped_and_changes_nothing_else(defense: Defense) -> None:
@@ -42,7 +43,7 @@ def test_it_is_dropped_and_changes_nothing_else(defense: Defense) -> None:
     assert sorted(planted.kept_indices + planted.dropped_indices) == list(range(len(GIVEN)))
     verdict = planted.verdicts[PLACE]
     assert not verdict.kept
-    assert verdict.reason == f"prompt injection: {INJECTION!r}"
+    assert (verdict.reason.code, verdict.reason.parameters["quote"]) == ("prompt_injection", INJECTION)
     assert verdict.score <= min(v.score for v in planted.verdicts)
     others = [planted.verdicts[i] for i in READ]
     assert [(v.kept, v.score, v.rank) for v in others] == [(v.kept, v.score, v.rank) for v in alone.verdicts]
@@ -92,7 +93,7 @@ def test_redact_reads_the_rest_as_if_nothing_else_stood_there(defense: Defense) 
     assert [v.score for v in cut.verdicts] == [v.score for v in rest.verdicts]
     verdict = cut.verdicts[PLACE]
     assert verdict.reason.code == "prompt_injection.cut"
-    assert INJECTION in verdict.reason
+    assert INJECTION in str(verdict.reason)
     (span,) = (span for span in verdict.spans if "prompt injection" in span.reason)
     assert GIVEN[PLACE][span.start : span.end].strip() == INJECTION
     assert not any(INJECTION in text for text in cut.texts)
@@ -116,7 +117,7 @@ def test_flag_reads_it_and_says_so(defense: Defense) -> None:
     assert flagged.texts == kept.texts
     verdict = flagged.verdicts[PLACE]
     assert verdict.reason.code == "prompt_injection.flagged"
-    assert kept.verdicts[PLACE].reason in verdict.reason
+    assert str(kept.verdicts[PLACE].reason) in str(verdict.reason)
     (span,) = (span for span in verdict.spans if span.flagged)
     assert GIVEN[PLACE][span.start : span.end].strip() == INJECTION
     assert not [span for span in verdict.cuts if span.flagged]
@@ -145,7 +146,7 @@ def test_reference_modes_know_none() -> None:
 def test_a_hidden_one_is_read() -> None:
     hidden = "".join(f"{c}\u200b" for c in GIVEN[PLACE])
     screening = Guard(prompt_injection="drop").screen(QUERY, [*GIVEN[:PLACE], hidden, *GIVEN[PLACE + 1 :]])
-    assert screening.verdicts[PLACE].reason.startswith("prompt injection: ")
+    assert screening.verdicts[PLACE].reason.code == "prompt_injection"
 
 
 def test_a_moved_threshold_does_not_bring_it_back() -> None:
@@ -156,8 +157,8 @@ def test_reasons_name_neighbours_by_the_callers_positions() -> None:
     guard = Guard(prompt_injection="drop")
     alone, planted = guard.screen(QUERY, SHARKS), guard.screen(QUERY, GIVEN)
     for i, verdict in enumerate(alone.verdicts):
-        named = [int(n) for n in re.findall(r"passage (\d+)", verdict.reason)]
-        moved = [int(n) for n in re.findall(r"passage (\d+)", planted.verdicts[READ[i]].reason)]
+        named = [int(n) for n in re.findall(r"passage (\d+)", str(verdict.reason))]
+        moved = [int(n) for n in re.findall(r"passage (\d+)", str(planted.verdicts[READ[i]].reason))]
         assert moved == [READ[n] for n in named]
 
 
@@ -196,7 +197,7 @@ def test_guard_says_of_which_script_it_judged_nothing(script: str) -> None:
     passages = ["The town has 10,000 people.", UNJUDGED[script], "It lies on a river, which a bridge crosses."]
     screening = Guard().screen("how many people live in the town", passages)
     assert f"not judged for prompt injection: {script}, in passage 1" in screening.evidence.notes
-    assert "is not judged in this script" in screening.verdicts[1].reason
+    assert screening.verdicts[1].reason.code == "guard.unjudged"
     assert not any("not judged" in note for note in Guard().screen("the town", passages[::2]).evidence.notes)
 
 

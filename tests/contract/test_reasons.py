@@ -1,4 +1,4 @@
-"""Every built-in defense gives reasons with a known code, and plain words that no passage chooses."""
+"""Every built-in defense gives reasons with a known code; what a model is shown of them, no passage chooses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from contract.test_promises import INPUTS, QUERY, SHARKS, make
-from core.test_reasons import JARGON
 from unpoison import Defense, Screening
 from unpoison.cli.demo_cases import plant
 from unpoison.core import registry
-from unpoison.core.reason_words import WORDS
+from unpoison.core.reason_words import SENTENCES
 from unpoison.core.verdicts import ACTIONS, Action
 from unpoison.io.rows import load_sample
 
@@ -38,12 +37,10 @@ def defense(request: pytest.FixtureRequest) -> Defense:
 def check(screening: Screening) -> None:
     for verdict in screening.verdicts:
         reason = verdict.reason
-        assert set(reason.codes) <= WORDS.keys(), reason
+        assert set(reason.codes) <= SENTENCES.keys(), reason
         assert reason.codes, reason
         assert type(reason).of(reason.code, **reason.parameters) == reason
-        assert reason.plain
-        assert not JARGON.search(reason.plain), reason.plain
-        assert MARK not in reason.plain
+        assert MARK not in reason.unquoted
 
 
 def check_answered(defense: Defense, query: Any, passages: Sequence[Any]) -> None:
@@ -62,7 +59,7 @@ def test_reasons_on_the_sample_under_attack(defense: Defense, count: int) -> Non
 
 @pytest.mark.parametrize("policy", ACTIONS)
 @pytest.mark.parametrize("given", [SHARKS, *(INPUTS[name] for name in ("one", "two", "all equal", "emoji"))])
-def test_no_passage_chooses_the_words(defense: Defense, given: list[str], policy: Action) -> None:
+def test_no_passage_chooses_what_a_model_is_shown(defense: Defense, given: list[str], policy: Action) -> None:
     defense.prompt_injection = policy
     check(defense.screen(QUERY, [*given, *HOSTILE]))
     check(defense.screen(QUERY, HOSTILE))
@@ -77,7 +74,7 @@ def test_every_word_of_a_published_method_is_used() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     given = set(
         re.findall(
-            r'"([a-z_]+\.[a-z_]+|exempt|past_best|prompt_injection|hidden|gibberish|crafted|contradicted)"', text
+            r'"([a-z_]+\.[a-z_]+|exempt|past_best|prompt_injection|hidden|allow|gibberish|crafted|contradicted)"', text
         )
     )
     built = {f"{stem}{past}" for stem in ("grada.near_duplicate", "grada.central", "grada.untied")
@@ -85,4 +82,4 @@ def test_every_word_of_a_published_method_is_used() -> None:
     built |= {"trustrag.alone_like_malicious", "trustrag.alone_unlike_malicious", "perplexity.above",
               "perplexity.within", "discern.classified_perturbed", "discern.classified_unperturbed"}  # fmt: skip
     after_a_threshold_moved = {"guard.rest"}
-    assert WORDS.keys() - given - built == after_a_threshold_moved
+    assert SENTENCES.keys() - given - built == after_a_threshold_moved

@@ -56,10 +56,10 @@ def test_what_is_blocked_or_repeated_changes_nothing_else(defense: Defense) -> N
     assert planted.passages == tuple(GIVEN)
     assert sorted(planted.kept_indices + planted.dropped_indices) == list(range(len(GIVEN)))
     verdict = planted.verdicts[BLOCKED]
-    assert (verdict.kept, verdict.reason) == (False, "its source is blocked")
+    assert (verdict.kept, str(verdict.reason)) == (False, "its source is blocked")
     assert verdict.score <= min(v.score for v in planted.verdicts)
     copy, first = planted.verdicts[COPY], planted.verdicts[1]
-    assert (copy.kept, copy.score, copy.reason) == (first.kept, first.score, "a copy of passage 1")
+    assert (copy.kept, copy.score, str(copy.reason)) == (first.kept, first.score, "a copy of passage 1")
     others = [planted.verdicts[i] for i in READ]
     assert [(v.kept, v.score) for v in others] == [(v.kept, v.score) for v in alone.verdicts]
     assert [without_positions(v.reason) for v in others] == [without_positions(v.reason) for v in alone.verdicts]

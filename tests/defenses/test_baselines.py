@@ -18,7 +18,7 @@ def test_vanilla_keeps_the_best_in_retrieval_order() -> None:
     assert Vanilla().screen("q", TEXTS).kept_indices == (0, 1, 2)
     screening = Vanilla(2).screen("q", TEXTS)
     assert screening.kept_indices == (0, 1)
-    assert screening.verdicts[2].reason == "retrieval rank 3, past the 2 kept"
+    assert str(screening.verdicts[2].reason) == "retrieval rank 3, past the 2 kept"
 
 
 def test_vanilla_answers_from_what_it_kept() -> None:

@@ -40,7 +40,7 @@ def test_one_call_finds_and_answers() -> None:
     answer = Discern(generator).answer("q", FIVE)
     assert (answer.text, len(answer.calls)) == ("Paris", 1)
     assert answer.screening.dropped_indices == (1, 3)
-    assert answer.screening.verdicts[1].reason == "the model says that it is perturbed"
+    assert str(answer.screening.verdicts[1].reason) == "the model says that it is perturbed"
     assert generator.prompts[0].messages()[1]["content"].endswith("perturbed:")
     assert Discern(generator).screen("q", FIVE).kept_indices == (0, 2, 4)
 

@@ -62,7 +62,7 @@ def test_a_graph_without_edges_keeps_retrieval_order_and_says_so(start: str) -> 
 
 def test_a_reason_says_who_is_past_the_kept() -> None:
     reasons = [verdict.reason for verdict in Grada("bm25", keep=2).screen(QUERY, PASSAGES).verdicts]
-    assert ["past the 2 kept" in reason for reason in reasons] == [False, False, True, True]
+    assert [reason.code.endswith("_past") for reason in reasons] == [False, False, True, True]
 
 
 def test_aliases_of_the_paper() -> None:
@@ -146,7 +146,7 @@ def test_merging_gives_several_copies_of_one_poison_one_vote() -> None:
     assert len([i for i in apart.kept_indices if i < 4]) == 4
     assert len([i for i in merged.kept_indices if i < 4]) <= 1
     assert merged.evidence["speaker"].tolist() == [0, 0, 0, 0, 4, 5, 6, 7, 8, 9]
-    assert "near-duplicate of passage 0" in merged.verdicts[3].reason
+    assert "near-duplicate of passage 0" in str(merged.verdicts[3].reason)
 
 
 def test_two_copies_have_one_vote_too() -> None:

@@ -111,7 +111,7 @@ def test_known_sources_are_not_judged_by_their_style():
     assert 0 in Guard().screen(QUESTION, [own, *OTHERS]).dropped_indices
     screening = Guard(sources=KNOWN).screen(QUESTION, [own, *OTHERS])
     assert 0 in screening.kept_indices
-    assert "style is not judged" in str(screening.verdicts[0].reason)
+    assert screening.verdicts[0].reason.code == "guard.spared"
 
 
 def test_injections_of_known_sources_are_cut_all_the_same():
@@ -142,7 +142,7 @@ def test_what_alone_answers_is_kept_and_flagged():
     crafted = CRAFTED.removeprefix(f"{QUESTION}. ")
     screening = Guard().screen(QUESTION, [crafted, *strangers])
     assert screening.kept_indices == (0, 1, 2)
-    assert "nothing else that was retrieved answers" in str(screening.verdicts[0].reason)
+    assert screening.verdicts[0].reason.code == "guard.alone"
     assert 0 in Guard().screen(QUESTION, [crafted, *OTHERS]).dropped_indices
     assert 0 in Guard().screen(QUESTION, [CRAFTED, *strangers]).dropped_indices, "it repeats the question"
 
@@ -153,7 +153,7 @@ def test_monitor_keeps_everything_and_says_what_would_go():
     screening = Guard(mode="monitor").screen(QUESTION, passages)
     assert screening.kept_indices == (0, 1, 2, 3)
     assert screening.redacted_indices == ()
-    assert "looks written for this question" in str(screening.verdicts[0].reason)
+    assert "crafted.window" in screening.verdicts[0].reason.codes
     watched = guard(mode="monitor").screen(WARRANTY, [LIE, TRUE])
     assert watched.dropped_indices == ()
     assert "60 months" in str(watched.verdicts[0].reason)

@@ -83,7 +83,7 @@ def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
     assert seen[1] == ["The rest is fine.", "All of this is fine."]
     (span,) = redaction.spans[0]
     assert (span.start, span.end, span.probability, span.reason) == (0, 18, 0.9, "says A lie stands here.")
-    assert "without 1 span" in redaction.reason(0, [Reason("suspicious").clause])
+    assert redaction.reason(0, [Reason("suspicious")]).parameters["spans"] == 1
 
 
 def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
@@ -174,7 +174,7 @@ def test_an_order_is_cut_in_whatever_form_it_comes(form: str) -> None:
     assert "".join(letters).startswith("Ignoreallprevious") or form in (TAGGED, COMMENT)
     assert "Ignore" not in " ".join(cut.texts)
     assert any("read without the prompt injections" in note for note in cut.evidence.notes)
-    assert "a prompt injection is cut" in verdict.reason
+    assert verdict.reason.code == "prompt_injection.cut"
     assert cut.passages[1].text == given[1]
     assert cut.evidence["prompt_injection"][1] > THRESHOLD
 
@@ -234,7 +234,7 @@ def test_of_any_defense_a_dropped_order_is_a_span() -> None:
     given = planted(HIDDEN_ORDER)
     (span,) = Grada(prompt_injection="drop").screen(QUERY, given).verdicts[1].spans
     assert canonical(given[1][span.start : span.end]).text == ORDER
-    assert span.reason.startswith("prompt injection: ")
+    assert "prompt injection: " in span.reason
 
 
 def test_nothing_else_changes() -> None:

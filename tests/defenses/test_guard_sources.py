@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from unpoison import Guard, Passage, Sources
+from unpoison.core.reasons import Reason
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
@@ -65,9 +66,7 @@ def test_five_plain_lies_of_sources_never_seen_before_go(host: str):
 
 def test_the_reason_says_who_says_what():
     screening = guard().screen(QUESTION, [*lies(1), *TRUE])
-    assert screening.verdicts[0].reason == (
-        "says 14 days, as nobody else: 1 source never seen before, against 2 known sources for 30 days"
-    )
+    assert str(screening.verdicts[0].reason) == "says 14 days (new sources: 1) against 30 days (known sources: 2)"
 
 
 def test_a_passage_that_agrees_stays_however_it_is_written():
@@ -76,7 +75,7 @@ def test_a_passage_that_agrees_stays_however_it_is_written():
     assert 0 in alone.dropped_indices
     screening = guard().screen(QUESTION, [poison, *TRUE])
     assert 0 in screening.kept_indices
-    assert screening.verdicts[0].reason == "says 30 days, like 2 known sources"
+    assert screening.verdicts[0].reason == Reason.of("sources.agrees", answer="30 days", others=2)
 
 
 def test_known_sources_that_agree_are_not_called_suspicious():
@@ -85,9 +84,11 @@ def test_known_sources_that_agree_are_not_called_suspicious():
         Passage("The refund window is a total of 30 days.", source="https://shop.example/terms"),
     ]
     alone = Guard().screen(QUESTION, passages)
-    assert "may look written for this question" in "".join(verdict.reason for verdict in alone.verdicts)
+    assert "crafted.kept" in {verdict.reason.code for verdict in alone.verdicts}
     screening = guard().screen(QUESTION, passages)
-    assert {verdict.reason for verdict in screening.verdicts} == {"says 30 days, like 1 known source"}
+    assert {verdict.reason for verdict in screening.verdicts} == {
+        Reason.of("sources.agrees", answer="30 days", others=1)
+    }
 
 
 def test_an_injection_does_not_stay_for_agreeing():
@@ -133,7 +134,7 @@ def test_five_texts_of_a_new_source_go_without_any_reader():
     sources = Sources(POLICY)
     screening = Guard(sources=sources).screen(QUESTION, [*lies(5, "evil.example"), *TRUE])
     assert screening.dropped_indices == (0, 1, 2, 3, 4)
-    assert screening.verdicts[0].reason == "one of 5 texts from one source that was never seen before"
+    assert str(screening.verdicts[0].reason) == "one of 5 texts from one source that was never seen before"
     assert Guard(sources=sources).screen(QUESTION, [*lies(5), *TRUE]).dropped_indices == ()
 
 
@@ -141,7 +142,7 @@ def test_a_changed_near_copy_of_a_known_page_goes_without_any_reader():
     copy = Passage(TRUE[0].text.replace("30", "14"), source="https://evil.example/x")
     screening = Guard(sources=Sources(POLICY)).screen(QUESTION, [copy, *TRUE])
     assert screening.dropped_indices == (0,)
-    assert screening.verdicts[0].reason.endswith("1 known source for 30 days")
+    assert screening.verdicts[0].reason.parameters["known"] == 1
     assert screening.contested == ()
     assert any(note.startswith("nobody read what the passages claim") for note in screening.evidence.notes)
 

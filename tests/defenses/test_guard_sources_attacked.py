@@ -117,7 +117,7 @@ def test_a_blocked_source_says_nothing(known):
     lie = page("It is 14 days.", "bad.example/")
     answer = answered([lie, page("Our shops are open.", "x.example/")], {**known, "blocked": ["bad.example"]})
     assert (answer.claims, answer.screening.dropped_indices) == ((), (0,))
-    assert answer.screening.verdicts[0].reason == "its source is blocked"
+    assert str(answer.screening.verdicts[0].reason) == "its source is blocked"
     assert answered([lie], {**known, "blocked": ["bad.example"]}).abstained
 
 

@@ -46,7 +46,7 @@ def test_the_worked_example() -> None:
     assert answer.text == "Stockholm"
     assert answer.screening.kept_indices == (2, 3)
     assert answer.screening.evidence["weights"] == pytest.approx([0.2, 0.2, 0.8, 0.8, 0])
-    assert [verdict.reason for verdict in answer.screening.verdicts] == [
+    assert [str(verdict.reason) for verdict in answer.screening.verdicts] == [
         "its source answers 'Gothenburg' with weight 0.20, against 'Stockholm'",
         "its source answers 'Gothenburg' with weight 0.20, against 'Stockholm'",
         "its source answers 'Stockholm' with weight 0.80, which wins",
@@ -79,7 +79,7 @@ def test_only_the_most_reliable_that_know_are_counted() -> None:
     assert ra_rag(reliability=rates).answer(QUESTION, PASSAGES).text == "Gothenburg"
     one = ra_rag(reliability=rates, kappa=1).answer(QUESTION, PASSAGES)
     assert one.text == "Stockholm", "d is more reliable, and does not know"
-    assert one.screening.verdicts[0].reason.endswith("and is not among the 1 most reliable that answer")
+    assert str(one.screening.verdicts[0].reason).endswith("and is not among the 1 most reliable that answer")
 
 
 def test_who_is_no_better_than_chance_weighs_nothing() -> None:
@@ -95,7 +95,7 @@ def test_what_no_passage_of_the_source_supports_is_not_counted() -> None:
     )
     answer = RaRag(invents, nli, reliability={"a.example": 1.0}).answer(QUESTION, [PASSAGES[2], PASSAGES[3]])
     assert answer.abstained
-    assert answer.screening.verdicts[0].reason == "its source answers 'Malmö', and no passage of its own says so"
+    assert str(answer.screening.verdicts[0].reason) == "its source answers 'Malmö', and none of its passages says so"
     assert RaRag(ScriptedGenerator(last_word), nli).answer(QUESTION, PASSAGES).text == "Gothenburg"
 
 

@@ -109,8 +109,8 @@ class TestSteps:
         answer = make(store).answer(QUESTION, ["A one", "A two", "B"])
         likely = posterior(0.8, 2.05 / 3), posterior(0.1, 0.8 / 3)
         assert answer.belief.reason == f"support {likely[0]:.2f} against {likely[1]:.2f}"
-        sides = [verdict.reason.rpartition("; ")[2] for verdict in answer.screening.verdicts]
-        assert sides == ["on the trusted side of the cut"] * 2 + ["cut off"]
+        sides = [verdict.reason.code for verdict in answer.screening.verdicts]
+        assert sides == ["radar.trusted"] * 2 + ["radar.contradicted"]
 
     def test_an_unlikely_previous_answer_may_be_held_by_those_that_agree_and_may_then_be_an_outlier(self):
         passages = ["A one", "A two"]

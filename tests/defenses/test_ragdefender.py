@@ -133,7 +133,7 @@ def test_the_bound_on_terms() -> None:
 def test_a_passage_alone_is_kept_and_compared_with_nobody() -> None:
     (verdict,) = RagDefender().screen("q", [Passage("text", embedding=np.ones(2))]).verdicts
     assert verdict.kept
-    assert verdict.reason.startswith("fewer than 3 passages")
+    assert str(verdict.reason).startswith("fewer than 3 passages")
 
 
 def test_two_equal_passages_are_too_few_to_be_copies() -> None:

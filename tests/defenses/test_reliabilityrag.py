@@ -91,11 +91,11 @@ def test_without_passages_the_model_answers_from_memory() -> None:
 
 def test_reasons_name_the_rivals() -> None:
     screening = ReliabilityRag(scripted("A", "B", "B", "unknown"), clashing("AB")).screen("q", given(4))
-    assert screening.verdicts[0].reason == (
+    assert str(screening.verdicts[0].reason) == (
         "answers 'A': contradicts passage 1, 2 of the largest set without contradiction"
     )
-    assert screening.verdicts[1].reason == "answers 'B': in the largest set of 2 without contradiction"
-    assert screening.verdicts[3].reason == "its answer is uninformative"
+    assert str(screening.verdicts[1].reason) == "answers 'B': in the largest set of 2 without contradiction"
+    assert str(screening.verdicts[3].reason) == "its answer is uninformative"
 
 
 def test_weights_of_the_worked_example() -> None:

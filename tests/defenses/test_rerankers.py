@@ -20,7 +20,7 @@ SCORES = FakeCrossEncoder(lambda query, text: dict(zip(TEXTS, [0.1, 2.0, -1, 0.5
 def test_the_worked_example() -> None:
     screening = Rerank(keep=2, cross_encoder=SCORES).screen("q", TEXTS)
     assert screening.kept_indices == (1, 3)
-    assert screening.verdicts[0].reason == "place 3 of 4, past the 2 kept: relevance 0.1000"
+    assert str(screening.verdicts[0].reason) == "place 3 of 4, past the 2 kept: relevance 0.1000"
 
 
 def test_up_to_keep_it_only_reorders() -> None:

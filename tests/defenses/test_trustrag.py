@@ -105,7 +105,7 @@ class TestWithoutRouge:
         loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
         screening = TrustRagAblation(ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
         assert screening.kept_indices == (3, 4)
-        assert "the denser cluster" in screening.verdicts[0].reason
+        assert screening.verdicts[0].reason.code == "trustrag.denser"
 
     def test_a_lone_passage_is_no_denser_cluster(self) -> None:
         vectors = np.array([[1, 0, 0, 0], [0, 1, 0.5, 0.5], [0, 0.5, 1, 0.5], [0, 0.5, 0.5, 1], [0, 0.8, 0.8, 0.1]])

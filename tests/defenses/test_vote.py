@@ -32,8 +32,8 @@ def test_the_plurality_wins_and_says_what_it_withstands() -> None:
     assert answer.promise == "This answer holds even if any one of the 8 passages is planted."
     assert answer.proof == "5 passages say so, each read alone, and 1 something else"
     assert answer.screening.kept_indices == (0, 1, 2, 3, 4)
-    assert answer.screening.verdicts[5].reason == "answers 'Lyon', 1 vote against 5"
-    assert answer.screening.verdicts[6].reason == "does not answer"
+    assert str(answer.screening.verdicts[5].reason) == "answers 'Lyon' (votes: 1 against 5)"
+    assert str(answer.screening.verdicts[6].reason) == "does not answer"
 
 
 def test_a_tie_abstains_and_one_passage_can_end_it() -> None:

@@ -152,7 +152,7 @@ def test_exempt_passages_are_shown_and_kept(adapted: Adapted, exempt: Any) -> No
     assert adapted.positions(adapted.screen(documents, defense, exempt=exempt), documents) == [0, 1, 2, 3, 5]
     assert len(defense.seen[0][1]) == 6
     verdicts = adapted.verdicts(adapted.screen(documents, defense, exempt=exempt, annotate=True))
-    assert verdicts[2].reason == "exempt; stadium"
+    assert str(verdicts[2].reason) == "exempt from screening: stadium"
 
 
 def test_what_is_redacted_comes_back_as_a_copy_with_the_text_that_was_screened(adapted: Adapted) -> None:

@@ -33,7 +33,7 @@ def test_scan_gate_and_defense_agree(disguise: Callable[[str], str], frame: str)
     planted = {"id": "planted", "text": frame.format(disguise(ORDER))}
     beside = honest()[:6]
     verdict = Grada(prompt_injection="drop").screen("what is in Lyon", [*beside, planted]).verdicts[-1]
-    dropped = verdict.reason.startswith("prompt injection: ")
+    dropped = verdict.reason.code == "prompt_injection"
     (decision,) = Ingest().check([planted], beside=beside).decisions
     finding = next(one for one in scan([*beside, planted]) if one.id == "planted")
     if dropped:

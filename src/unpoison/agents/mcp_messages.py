@@ -81,7 +81,7 @@ class Gate:
         if name is None:
             return "the call names no tool"
         if name in self.withheld:
-            return f"the tool {name!r} is withheld: {self.withheld[name].plain}"
+            return f"the tool {name!r} is withheld: it {self.withheld[name].unquoted}"
         if name not in self.tools:
             return f"the tool {name!r} is not in the server's list, so nobody can say what it is"
         return None
@@ -186,7 +186,7 @@ class Gate:
             return result
         for i, reason in found.items():
             _log.warning("withheld the tool %s: %s", safe_name(names[i]), reason.code)
-        said = [{"tool": safe_name(names[i]), "code": one.code, "why": one.plain} for i, one in found.items()]
+        said = [{"tool": safe_name(names[i]), "code": one.code, "why": one.unquoted} for i, one in found.items()]
         kept = [tool for i, tool in enumerate(tools) if i not in found]
         return _add_meta({**rest.value, "tools": kept}, {"withheld": said})
 

@@ -100,8 +100,7 @@ class ScreenedResult:
         """One line for who reads the result; empty where nothing was found. It quotes nothing."""
         injected = sum(cut.reason.code != "tool.hidden" for cut in self.cuts)
         if self.outcome == "blocked":
-            why = self.reason.plain[:1].lower() + self.reason.plain[1:]
-            return f"[unpoison] The result of {excerpt(self.tool)} was blocked: it {why}."
+            return f"[unpoison] The result of {excerpt(self.tool)} was blocked: it {self.reason.unquoted}."
         if not injected:
             return ""
         what = "1 stretch" if injected == 1 else f"{injected} stretches"

@@ -223,7 +223,7 @@ class _Best(Defense):
                 verdict,
                 kept=False,
                 rank=None,
-                reason=Reason.of("past_best", clauses=[verdict.reason.clause], keep=self.k),
+                reason=Reason.of("past_best", clauses=[verdict.reason], keep=self.k),
             )
             for verdict in screening.verdicts
         )

@@ -132,7 +132,7 @@ def _brief_question(case: DemoCase) -> Iterator[str]:
         yield f"  {'POISON' if label == 'poison' else 'answer'}  {text:<41}{'  '.join(fates)}"
     kept = (f"{sum(screening.verdicts[i].kept for i in others)} read".rjust(10) for screening in (without, shielded))
     yield f"          {f'and {len(others)} other genuine passages':<41}{'  '.join(kept)}"
-    reason = excerpt(plain(shielded.verdicts[case.labels.index("poison")].reason), MAX_REASON)
+    reason = excerpt(plain(str(shielded.verdicts[case.labels.index("poison")].reason)), MAX_REASON)
     yield from wrap(f"Why {SHIELD} drops the first: {reason}", COLUMNS)
     yield ""
 

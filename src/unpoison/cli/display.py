@@ -94,7 +94,7 @@ def screening_table(screening: Screening) -> Table:
             str(index),
             f"{verdict.score:.4g}",
             Text(excerpt(read[index] if verdict.cuts else screening.passages[index].text)),
-            Text(plain(verdict.reason)),
+            Text(plain(str(verdict.reason))),
             style="green" if verdict.kept else "red",
         )
     remarks = [*(excerpt(str(contest), 600) for contest in screening.contested), *map(plain, screening.evidence.notes)]

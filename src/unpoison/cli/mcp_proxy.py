@@ -110,7 +110,7 @@ def _approve(identity: str, tools: list[dict[str, Any]], approved: LockFile, any
         yield f"{shown} {excerpt(said)} {tool_hash(identity, tool)[:19]}"
         first = next((line for line in str(tool.get("description") or "").splitlines() if line.strip()), "")
         yield from [f"  {excerpt(first, 100)}"] if first else []
-        yield from [f"  found: {excerpt(reason, 200)}"] if reason else []
+        yield from [f"  found: {excerpt(str(reason), 200)}"] if reason else []
         fine += [tool] if passes else []
     if missing := sorted(set(anyway) - {str(tool.get("name")) for tool in tools}):
         yield f"--approve-anyway names what the server does not list: {', '.join(map(excerpt, missing))}"

@@ -152,10 +152,9 @@ def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
 
 
 def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
-    if kind is Reason and isinstance(value, str):
-        return Reason.from_dict(row)
     if kind is Reason:
-        kind = str
+        _as(str, value, name, row)
+        return Reason.from_dict(row)
     if hasattr(kind, "from_dict"):
         return kind.from_dict(value)
     if is_dataclass(kind):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from unpoison.core.codec import from_row
 from unpoison.core.passages import Passage, Query, as_passages
-from unpoison.core.reasons import as_reason
+from unpoison.core.reasons import Reason, as_reason
 from unpoison.core.verdicts import Claim, Contest, Evidence, Span, Verdict, merge_spans, without
 from unpoison.errors import InputError, clip
 
@@ -79,7 +79,7 @@ class Screening:
         *,
         kept: Sequence[int],
         scores: ArrayLike,
-        reasons: Sequence[str],
+        reasons: Sequence[str | Reason],
         evidence: Evidence | None = None,
         contested: Sequence[Contest] = (),
         claims: Sequence[Claim] = (),
@@ -87,7 +87,7 @@ class Screening:
     ) -> Self:
         """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position.
 
-        A reason is a `Reason`, or a sentence of your own, which is shown as it is.
+        A reason is a `Reason`, or a string, which is shown as it is.
         """
         rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0

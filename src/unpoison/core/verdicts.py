@@ -163,13 +163,13 @@ class Verdict(Row):
         kept: Whether the model may read it.
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
         rank: 0 for the best of the kept, None when dropped.
-        reason: One sentence, naming the neighbours that incriminate or support it, with its code, parameters and
-            plain words (`Reason`); a string becomes a reason without a code.
+        reason: Sentence, code and parameters, naming the neighbours that incriminate or support it; a string becomes a
+            reason without a code.
         spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
             without these, but for those that are only flagged.
 
     Raises:
-        ValueError: Spans that overlap or do not rise, or a reason that is no string.
+        ValueError: Spans that overlap or do not rise, or a reason that is neither a reason nor a string.
     """
 
     index: int

@@ -255,13 +255,13 @@ class StaticRadar(Defense):
                 code = "radar.trusted" if m in kept else "radar.outlier"
             else:
                 code = "radar.contradicted" if graph.sink[m] > graph.source[m] else "radar.unsupported"
-            against = {"conflict": conflict, "passage": reading.speaking[rival]} if conflict > 0 else {}
+            clash = Reason.of("radar.conflict", conflict=conflict, passage=reading.speaking[rival])
             reasons[i] = Reason.of(
                 code,
                 answer=quotable(reading.answers[i]),
                 support=graph.source[m],
                 against=graph.sink[m],
-                **against,
+                clauses=[clash] if conflict > 0 else [],
             )
             for copy in (copy for copy, first in reading.repeated.items() if first == i):
                 scores[copy] = scores[i]

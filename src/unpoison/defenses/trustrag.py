@@ -182,7 +182,7 @@ class TrustRag(Defense):
         )
 
     def _keep_all(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
-        return self.all_kept(query, passages, why, why)
+        return self.all_kept(query, passages, why, str(why))
 
     # Stage 2: conflict resolution.
 

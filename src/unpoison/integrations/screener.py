@@ -261,9 +261,7 @@ def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Scre
         screening.passages,
         kept=kept,
         scores=[v.score for v in screening.verdicts],
-        reasons=[
-            Reason.of("exempt", clauses=[v.reason.clause]) if v.index in whole else v.reason for v in screening.verdicts
-        ],
+        reasons=[Reason.of("exempt", clauses=[v.reason]) if v.index in whole else v.reason for v in screening.verdicts],
         evidence=screening.evidence,
         contested=screening.contested,
         claims=screening.claims,

@@ -38,7 +38,7 @@ def explain(screening: Screening) -> str:
             verdict = screening.verdicts[index]
             rank = "" if verdict.rank is None else f"{verdict.rank + 1}."
             lines.append(f"{rank:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
-            lines.append(f"{'':>6}{plain(verdict.reason)}")
+            lines.append(f"{'':>6}{plain(str(verdict.reason))}")
             lines += [f"{'':>6}{_span_line(span, screening.passages[index], verdict)}" for span in verdict.spans]
     if screening.contested:
         lines += ["", "contested", *(f"  {excerpt(str(c), 600)} {sides(c)}" for c in screening.contested)]

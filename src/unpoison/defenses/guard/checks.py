@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage
-from unpoison.core.reasons import Clause, Reason, quotable
+from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Action, Span
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
@@ -56,7 +56,7 @@ class CheckScores(NamedTuple):
     judged: Judged
     worst: tuple[str, ...]
     by_check: Mapping[str, Matrix]
-    flagged: Mapping[int, tuple[Clause, ...]]
+    flagged: Mapping[int, tuple[Reason, ...]]
     crafted: Judgement
     spared: frozenset[int] = frozenset()
 
@@ -168,11 +168,11 @@ class Checks:
 
     def _flag_clauses(
         self, passages: Sequence[Passage], over: Mapping[str, NDArray[np.bool_]]
-    ) -> dict[int, tuple[Clause, ...]]:
+    ) -> dict[int, tuple[Reason, ...]]:
         """What the checks find that only say so."""
         flagging = [name for name, action in self.actions.items() if action == "flag" and name in over]
         clauses = {
-            i: tuple(check_reason(name, passages[i]).clause for name in flagging if over[name][i])
+            i: tuple(check_reason(name, passages[i]) for name in flagging if over[name][i])
             for i in range(len(passages))
         }
         return {i: own for i, own in clauses.items() if own}
@@ -225,7 +225,7 @@ def reasons(
     for i in np.flatnonzero((opinion.conflict > 0) & (cut.probability <= look.judged.threshold)).tolist():
         rival = {"passage": int(opinion.rival[i]), "conflict": float(opinion.conflict[i])}
         code = "contradicted" if probability[i] > look.judged.threshold else "contradicted.kept"
-        whole[i] = Reason.of(code, clauses=[whole[i].clause], **rival)
+        whole[i] = Reason.of(code, clauses=[whole[i]], **rival)
     return whole
 
 
@@ -233,9 +233,9 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
     """What the checks come to."""
     probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
     told = bool(passage.hidden) and "hidden" in look.by_check
-    hides = [Reason.of("hidden", what=str(passage.hidden)).clause] if told else []
+    hides = [Reason.of("hidden", what=str(passage.hidden))] if told else []
     if i in cut.cut:
-        clauses = [check_reason(look.worst[i], passage).clause] if over else hides
+        clauses = [check_reason(look.worst[i], passage)] if over else hides
         return cut.reason(i, [*clauses, *look.flagged.get(i, ())])
     if over and probability < REMARKABLE:
         return Reason.of("guard.threshold", probability=probability)
@@ -263,13 +263,13 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
 
 def _doubt(look: CheckScores, passage: Passage, i: int) -> Reason | None:
     """What is remarkable about the style of a passage that stays."""
+    allow = Reason.of("allow", allow=text_hash(passage.text))
     if look.worst[i] == "gibberish" and look.judged.probability[i] >= REMARKABLE:
-        found = check_reason("gibberish", passage).parameters
-        return Reason.of("gibberish.kept", **found, allow=text_hash(passage.text))
+        return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters, clauses=[allow])
     if "crafted" not in look.by_check or look.crafted.probability[i] < REMARKABLE:
         return None
-    probability, signs = float(look.judged.probability[i]), _signs(look, passage, i)
-    return Reason.of("crafted.kept", probability=probability, clauses=signs, allow=text_hash(passage.text))
+    probability, signs = float(look.judged.probability[i]), [*_signs(look, passage, i), allow]
+    return Reason.of("crafted.kept", probability=probability, clauses=signs)
 
 
 def _mostly_foreign(text: str) -> bool:
@@ -277,23 +277,23 @@ def _mostly_foreign(text: str) -> bool:
     return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
 
 
-def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Clause]) -> Reason:
+def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Reason]) -> Reason:
     """Of a passage that goes, by the check that is surest."""
     if look.worst[i] == "hidden":
         return check_reason("hidden", passage)
-    allow = text_hash(passage.text)
+    allow = Reason.of("allow", allow=text_hash(passage.text))
     if look.worst[i] == "gibberish":
-        return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, allow=allow)
-    signs = [*_signs(look, passage, i), *hides]
-    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=signs, allow=allow)
+        return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, clauses=[allow])
+    signs = [*_signs(look, passage, i), *hides, allow]
+    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=signs)
 
 
-def _signs(look: CheckScores, passage: Passage, i: int) -> list[Clause]:
+def _signs(look: CheckScores, passage: Passage, i: int) -> list[Reason]:
     """What looks written for the question about a passage: its worst stretch, and whether its company convicts it."""
     crafted, text = look.crafted, passage.reading
     clauses = []
     if crafted.probability[i] - crafted.alone[i] >= REMARKABLE:
-        clauses.append(Reason.of("crafted.company").clause)
+        clauses.append(Reason.of("crafted.neighbors"))
     worst = crafted.suspicious(i, 0.0)[:1]
     quotes = [quotable(text[start:end], MAX_QUOTE_CHARS) for start, end, _ in worst]
-    return [*clauses, *(Reason.of("crafted.quote", quote=quote).clause for quote in quotes)]
+    return [*clauses, *(Reason.of("crafted.quote", quote=quote) for quote in quotes)]

@@ -217,12 +217,12 @@ class Guard(Defense):
                 probability[i], why[i] = 0.0 if probability[i] > self.threshold else probability[i], reason
         for i, reason in decided.dropped.items():
             if self.mode == "monitor":
-                why[i] = Reason.of("guard.flagged", clauses=[reason.clause])
+                why[i] = Reason.of("guard.flagged", clauses=[reason])
             else:
                 probability[i], why[i] = 1.0, reason
         alone = self._only_answer(query, cut.passages, probability, look, statements, decided)
         if alone is not None:
-            probability[alone], why[alone] = self.threshold, Reason.of("guard.alone", clauses=[why[alone].clause])
+            probability[alone], why[alone] = self.threshold, Reason.of("guard.alone", clauses=[why[alone]])
         compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
         arrays = {**look.by_check, "overlap": shared, **compared}
         notes = (*(opinion.notes if opinion else ()), *read_answers.notes, *self._source_notes(passages))

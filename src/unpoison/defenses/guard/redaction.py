@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage
-from unpoison.core.reasons import Clause, Reason
+from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Span, merge_spans, spans_of, without
 from unpoison.screener.injections import harmless, hidden_spans
 
@@ -78,7 +78,7 @@ class Redaction(NamedTuple):
     spans: Mapping[int, tuple[Span, ...]]
     cut: frozenset[int] = frozenset()
 
-    def reason(self, i: int, clauses: Sequence[Clause]) -> Reason:
+    def reason(self, i: int, clauses: Sequence[Reason]) -> Reason:
         """Why a passage is kept without something, and what was said of the whole."""
         spans, probability = len(self.spans[i]), self.probability[i]
         return Reason.of("guard.redacted", spans=spans, probability=probability, clauses=clauses)

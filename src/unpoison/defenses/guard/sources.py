@@ -123,7 +123,7 @@ def _contradiction_reason(claim: Claim, lead: Claim, voices: Sequence[Voice]) ->
     own = {voices[i].name for i in claim.passages}
     known = {voices[i].name for i in lead.passages if voices[i].counts}
     parameters = {"answer": _quote(claim), "other": _quote(lead), "own": len(own), "known": len(known)}
-    return Reason.of("sources.contradicted", **parameters, **({"alone": True} if len(own) == 1 else {}))
+    return Reason.of("sources.contradicted", **parameters)
 
 
 def _agrees(lead: Claim, others: int) -> Reason:
