@@ -16,6 +16,7 @@ from pathlib import Path
 
 from unpoison.bench.evaluation.adaptations import Method
 from unpoison.bench.evaluation.streams import run_study
+from unpoison.bench.evaluation.timelines import DATED
 from unpoison.bench.report.over_time import as_markdown, page
 
 METHODS = {
@@ -46,12 +47,11 @@ def main() -> None:
     parser.add_argument("--html", type=Path, help="write the page with its pictures into this file")
     options = parser.parse_args()
     study = run_study(
-        options.data,
+        DATED + options.data if options.dated else options.data,
         METHODS,
         generator=options.generator,
         nli=options.nli,
         limit=options.limit,
-        with_date=options.dated,
     )
     print(as_markdown(study), end="")
     if options.html:

@@ -275,6 +275,19 @@ class TestPresets:
         with pytest.raises(UnknownNameError, match="radar-table-17"):
             preset("radar-table-71")
 
+    def test_the_year_can_be_told_as_the_released_code_tells_it(self):
+        plain, dated = load_timelines("timeline"), load_timelines("dated:timeline")
+        assert dated[0].steps[0].question == f"{plain[0].steps[0].question} in {plain[0].times[0]}"
+        assert [one.id for one in dated] == [one.id for one in plain]
+
+    def test_how_often_answers_change_stands_beside_table_18(self):
+        study = run_study(
+            "timeline", {"vanilla": Method("vanilla", "nothing")}, attacks={"none": (None, None)}, limit=4
+        )
+        table = study_tables(study)[-1]
+        changing = sum(any(one.is_change(step) for step in range(len(one))) for one in study.timelines)
+        assert table.rows[0] == ("a change", "77.8", f"{25 * changing:.1f}")
+
     def test_measured_numbers_stand_beside_the_published_ones(self):
         table = preset("radar-table-17")
         study = run_study("timeline", table.methods, attacks=table.attacks, limit=2)

@@ -25,7 +25,7 @@ from unpoison.bench.evaluation.preset_data import preset_file, preset_files
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
 
-YEAR = "variant: the year of a question is not told, theirs tells it"
+YEAR = "variant: theirs tells the year of a question, as --stream dated:DATA does"
 
 Counted = Literal["accuracy", "attack_success"]
 _COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")

@@ -24,8 +24,9 @@ from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.specs import make_attack
 from unpoison.io.stream_rows import moment_of
 
-__all__ = ["Timeline", "craft_steps", "load_timelines", "step_context"]
+__all__ = ["DATED", "Timeline", "craft_steps", "load_timelines", "step_context"]
 
+DATED = "dated:"
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 
 
@@ -57,13 +58,17 @@ def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
     Args:
         spec: `timeline` for the built-in sample, `radar-dynamic:FILE`, or a file in the shared format.
 
+    With `dated:` in front, a question is asked as RADAR's released code asks it, "QUESTION in TIME".
+
     Raises:
         InputError: The file cannot be read.
     """
     series: dict[str, list[tuple[str, Example]]] = {}
-    for example in load(spec):
+    source = str(spec).removeprefix(DATED)
+    for example in load(source):
         for identifier, moment, step in _steps(example):
-            series.setdefault(identifier, []).append((moment, step))
+            told = step if source == str(spec) else replace(step, question=f"{step.question} in {moment}")
+            series.setdefault(identifier, []).append((moment, told))
     timelines = []
     for identifier, steps in series.items():
         steps.sort(key=lambda dated: dated[0])

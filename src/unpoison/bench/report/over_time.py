@@ -54,7 +54,7 @@ def study_summary(study: StreamStudy) -> str:
 
 
 def study_tables(study: StreamStudy, preset: StreamPreset | None = None) -> list[Table]:
-    """The published numbers beside the measured ones, then for each attack a table of methods by measure, in percent.
+    """The published numbers beside the measured ones, a table for each attack, and the answer changes of the data.
 
     A defense that remembers stands below the same defense that does not (RADAR, Table 17).
     """
@@ -71,7 +71,29 @@ def study_tables(study: StreamStudy, preset: StreamPreset | None = None) -> list
             for method, result in results.items()
         )
         tables.append(Table(f"attack: {attack}", columns, rows, hints))
-    return tables
+    return [*tables, _changes(study)]
+
+
+CHANGES = {"a change": 77.8, "no change": 22.2, "exactly 1": 26.2, "2 or more": 51.6}
+"""RADAR's Table 18: shares of its 500 questions, in percent. Its answers differ between 68.3 % of adjacent years."""
+
+
+def _changes(study: StreamStudy) -> Table:
+    """How often right answers change in the data, beside RADAR's Table 18."""
+    counts = [sum(one.is_change(step) for step in range(len(one))) for one in study.timelines]
+    pairs = study.steps - len(study.timelines)
+    shares = (
+        sum(count > 0 for count in counts),
+        counts.count(0),
+        counts.count(1),
+        sum(count > 1 for count in counts),
+    )
+    rows = [
+        (name, f"{theirs:.1f}", f"{100 * share / max(len(counts), 1):.1f}")
+        for (name, theirs), share in zip(CHANGES.items(), shares, strict=True)
+    ]
+    rows.append(("adjacent steps that differ", "68.3", f"{100 * study.changes / max(pairs, 1):.1f}"))
+    return Table("answer changes of the data", ("questions with", "RADAR, Table 18 %", "here %"), tuple(rows))
 
 
 def _published(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
