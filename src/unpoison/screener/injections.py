@@ -29,6 +29,7 @@ from unpoison.text.prompt_injection import (
     Injection,
     injection,
     injections,
+    known_injections,
     unsupported_language,
 )
 from unpoison.text.sentences import around, sentences
@@ -66,6 +67,9 @@ class Detector(Protocol):
     def worst(self, text: str, /) -> Flow[Injection]:
         """The most suspicious stretch of a text."""
 
+    def certain(self, text: str, /) -> Sequence[Injection]:
+        """The first places of a text that need no second judgement, at most one more than `MAX_PLACES`."""
+
     def unsupported_language(self, text: str, /) -> str | None:
         """The language or script that it cannot judge; None where it can."""
 
@@ -80,6 +84,9 @@ class _BuiltIn:
     def worst(self, text: str, /) -> Flow[Injection]:
         yield from ()
         return injection(text)
+
+    def certain(self, text: str, /) -> Sequence[Injection]:
+        return known_injections(text, MAX_PLACES + 1)
 
     def unsupported_language(self, text: str, /) -> str | None:
         return analysis(text).part(unsupported_language)
@@ -117,6 +124,9 @@ class _Classifier:
                 start, end = parts[int(np.argmax(alone))]
         return Injection(probability, text[start:end], start, end)
 
+    def certain(self, text: str, /) -> Sequence[Injection]:
+        return ()
+
     def unsupported_language(self, text: str, /) -> str | None:
         return None
 
@@ -143,6 +153,9 @@ MAX_QUOTE_CHARS = 160
 
 MAX_CUTS = 8
 """Injections of one passage that are cut; one that holds more consists of them."""
+
+MAX_PLACES = 16
+"""Sentences of one passage that are injections beyond doubt; one that holds more is dropped without cutting any."""
 
 RESIDUE = 0.05
 """What is left of a passage that held an injection may look like one at most so much, in probability; of 1,328 clean
@@ -240,7 +253,11 @@ def without_injections(
             fine = fine and (yield from detector.probabilities(read)).max() <= (RESIDUE if strong else threshold)
             return WithoutInjections(passage if fine else None, spans)
         found = cut_of(passage, worst)
-        spans = merge_spans([*spans, *found.spans])
+        others = detector.certain(passage.reading) if worst.probability >= STRONG else ()
+        if len(others) > MAX_PLACES:
+            return WithoutInjections(None, merge_spans([*spans, *found.spans]))
+        cuts = [span for cut in (found, *(cut_of(passage, one) for one in others)) for span in cut.spans]
+        spans = merge_spans([*spans, *cuts])
         strong = strong or (not found.quoted and worst.probability >= STRONG)
         passage = without(whole, spans)
         worst = yield from detector.worst(passage.reading)

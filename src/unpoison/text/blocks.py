@@ -8,6 +8,7 @@ paragraphs, all of it. Short blocks behind it that are orders or bare answers go
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from unpoison.text.alignment import Region
@@ -118,6 +119,7 @@ def block_end(text: str, place: int) -> int:
     return min(breaks, default=len(text))
 
 
+@lru_cache(maxsize=32)
 def _breaks(text: str) -> list[re.Pattern[str]]:
     """What ends a block in this text: in logs and other lists of lines each line is one."""
     lines = sum(1 for _ in islice(_LINE.finditer(text), MAX_LINES))

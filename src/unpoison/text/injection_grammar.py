@@ -45,7 +45,7 @@ _MARKS = (":", ",", "\uff1a")
 _WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
 _SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
 _LINE = re.compile(_SENTENCE)
-_CLAUSE = re.compile(rf"{_SENTENCE}|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
+_CLAUSE = re.compile(rf"{_SENTENCE}|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w']{{1,24}}+){{0,{n}}}?"
 _GAP_BEHIND_MARK = r"(?:[\w']{{1,24}}+[^\w.!?:|\x00]{{1,3}}+){{0,{n}}}?"
 _APART = r"[^\w.!?:|\x00]{1,3}+"
@@ -252,8 +252,8 @@ def load_grammar() -> Grammar:
     signs = read["signs"]
     roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
     heading = _any(signs["headings"])
-    marks = rf"{_any(signs['alone'])}|###\s?{heading}:|###\s?[(\[<]{heading}[)\]>]:?"
-    alone = rf"{_BEGUN}(?:{marks})(?=\s{{0,2}}\w)"
+    marks = rf"{_BEGUN}(?:{_any(signs['alone'])}|###\s?{heading}:)|###\s?[(\[<]{heading}[)\]>]:?"
+    alone = rf"(?:{marks})(?=\s{{0,2}}\w)"
     secret = _any(signs["secrets"]).replace("_", "[ _-]?")
     patterns = (
         ("roles", rf"(?:{roles}|{alone})(?:\s{{0,2}}[^\n.!?\x00]{{1,{TURN}}})?"),
@@ -320,7 +320,8 @@ def _form(word: str, language: Language) -> str:
     plain = r"[^\w.!?|]{1,3}".join(map(re.escape, word.removesuffix("*").split("_")))
     if language.unspaced:
         return plain.replace(r"[^\w.!?|]{1,3}", r"\s?")
-    return rf"(?<!\w){plain}\w{{0,12}}+" if word.endswith("*") else rf"(?<!\w){plain}(?!\w)"
+    start = r"(?<![^\W_])"
+    return rf"{start}{plain}\w{{0,12}}+" if word.endswith("*") else rf"{start}{plain}(?!\w)"
 
 
 def _plain(word: str) -> str:

@@ -10,6 +10,7 @@ as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the we
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -24,9 +25,10 @@ from unpoison.text.analysis import analysis, groups
 from unpoison.text.injection_grammar import find_injections
 from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import Respelled, respell
-from unpoison.text.sentences import around
+from unpoison.text.sentences import around, sentences
 
 __all__ = [
+    "CERTAIN",
     "FEW",
     "MAX_QUOTE_CHARS",
     "MAX_SENTENCES",
@@ -36,6 +38,7 @@ __all__ = [
     "Weights",
     "injection",
     "injections",
+    "known_injections",
     "unsupported_language",
     "unwrap",
 ]
@@ -175,6 +178,21 @@ def injection(text: str) -> Injection:
     if other.probability <= plain.probability:
         return plain
     return other._replace(start=int(meant.start[other.start]), end=int(meant.end[other.end - 1]))
+
+
+def known_injections(text: str, limit: int) -> list[Injection]:
+    """The first places of a text that the grammar finds, in order. O(n) time for n characters."""
+    judged = _judged(text)
+    found = list[Injection]()
+    ends = [end for _, end in sentences(judged)]
+    for match in find_injections([judged]).get(0, []):
+        if found and match.start < found[-1].end:
+            continue
+        if len(found) == limit:
+            break
+        end = ends[min(bisect_left(ends, match.end), len(ends) - 1)]
+        found.append(Injection(CERTAIN, " ".join(text[match.start : end].split())[:MAX_QUOTE_CHARS], match.start, end))
+    return found
 
 
 def injections(texts: Sequence[str]) -> NDArray[np.float64]:
