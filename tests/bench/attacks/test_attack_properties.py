@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.disperse import select_diverse
-from unpoison.bench.attacks.pareto import dominates, fronts, survivors
+from unpoison.bench.attacks.garag import dominates, fronts, survivors
 from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 

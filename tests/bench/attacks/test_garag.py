@@ -2,8 +2,16 @@ import numpy as np
 import pytest
 
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.attacks.garag import Garag, generation_ratio, modifiable, overlap, relevance_ratio
-from unpoison.bench.attacks.pareto import dominates, fronts, survivors
+from unpoison.bench.attacks.garag import (
+    Garag,
+    dominates,
+    fronts,
+    generation_ratio,
+    modifiable,
+    overlap,
+    relevance_ratio,
+    survivors,
+)
 from unpoison.bench.attacks.rewriting import typo
 from unpoison.models.doubles import ScriptedGenerator
 

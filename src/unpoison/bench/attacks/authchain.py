@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, WriterOptions
 from unpoison.bench.attacks.claims import claim_failure, keywords, passage_prompt, statement, strip_quotes
-from unpoison.bench.attacks.options import WriterOptions
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least

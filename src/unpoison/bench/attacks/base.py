@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.bench.attacks.options import state_options
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.functions import GeneratorFunction
 from unpoison.models.loading import as_generator, can_write, load_encoder
@@ -35,9 +34,14 @@ __all__ = [
     "Attack",
     "Budget",
     "DirectAttack",
+    "DirectOptions",
     "Meter",
+    "ModelOptions",
     "PoisonText",
+    "RetrievalOptions",
+    "SearchOptions",
     "Target",
+    "WriterOptions",
     "ask_each",
     "contains_answer",
     "copies",
@@ -173,6 +177,40 @@ class PoisonText:
         return bool(self.meta.get("reached", False))
 
 
+# The options that attacks share. A constructor takes them as `**common: Unpack[WriterOptions]` and passes them on.
+
+
+class DirectOptions(TypedDict, total=False):
+    """Of an attack that asks no model; `Attack` says what each option means."""
+
+    seed: int
+    prefix: bool
+
+
+class ModelOptions(TypedDict, total=False):
+    """Of an attack that asks a language model, and says itself whether the question stands in front."""
+
+    seed: int
+    generator: Generator | str | None
+    limits: Limits | None
+
+
+class WriterOptions(ModelOptions, total=False):
+    """Of an attack whose texts a language model writes."""
+
+    prefix: bool
+
+
+class SearchOptions(ModelOptions, total=False):
+    """Of an attack that searches with an encoder, the question in front or not as its paper has it."""
+
+    encoder: Encoder | str | None
+
+
+class RetrievalOptions(WriterOptions, SearchOptions, total=False):
+    """All of them."""
+
+
 class Attack(ABC):
     """An attack writes `crafting`, a flow; `craft` runs it.
 
@@ -213,11 +251,6 @@ class Attack(ABC):
     passage_format: str = "{text}"
     usual_encoder: ClassVar[str | None] = None
     usual_generator: ClassVar[str | None] = None
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
-        if "__init__" in vars(cls):
-            state_options(cls.__init__, Attack.__init__)
 
     def __init__(
         self,

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from unpoison.bench.attacks.base import Meter, Target, ask_each
+from unpoison.bench.attacks.base import Meter, ModelOptions, Target, ask_each
 from unpoison.bench.attacks.claims import passage_prompt, statement, strip_quotes
-from unpoison.bench.attacks.options import ModelOptions
 from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow

@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
+from unpoison.bench.attacks.base import (
+    Attack,
+    Meter,
+    PoisonText,
+    RetrievalOptions,
+    Target,
+    contains_answer,
+    with_question,
+)
 from unpoison.bench.attacks.claims import claim_failure, claims
-from unpoison.bench.attacks.options import RetrievalOptions
 from unpoison.bench.attacks.paraphrase import paraphrases, synonyms
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, WriterOptions, ask_each
 from unpoison.bench.attacks.claims import STYLES, claim_failure, passage_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.options import WriterOptions
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow

@@ -11,9 +11,8 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.bench.attacks.base import Attack, Meter, ModelOptions, PoisonText, Target
 from unpoison.bench.attacks.claims import claims
-from unpoison.bench.attacks.options import ModelOptions
 from unpoison.bench.attacks.white_box import WhiteBox, as_white_box, question_vectors
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow

@@ -15,8 +15,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from unpoison.algorithms.cosine import inner_products
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, with_question
-from unpoison.bench.attacks.options import SearchOptions
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, SearchOptions, Target, with_question
 from unpoison.errors import OptionError
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.requests import Flow

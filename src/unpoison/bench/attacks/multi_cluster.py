@@ -8,9 +8,8 @@ from typing import Unpack
 
 import numpy as np
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, WriterOptions, ask_each, contains_answer
 from unpoison.bench.attacks.claims import claim_failure, misinformation_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.options import WriterOptions
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
 from unpoison.text.questions import read_question

@@ -6,9 +6,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, WriterOptions, ask_each, contains_answer
 from unpoison.bench.attacks.claims import claim_failure, claims, rewriting_prompt, strip_quotes
-from unpoison.bench.attacks.options import WriterOptions
 from unpoison.bench.attacks.rewriting import Rewritten, paraphrase_text, with_synonyms
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least, within

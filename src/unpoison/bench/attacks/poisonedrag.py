@@ -10,9 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, ask_each, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, ModelOptions, PoisonText, Target, ask_each, contains_answer
 from unpoison.bench.attacks.claims import WRITER, claim_failure, misinformation_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.options import ModelOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.requests import Flow

@@ -14,8 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal, Unpack
 
-from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
-from unpoison.bench.attacks.options import DirectOptions
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, DirectOptions, PoisonText, Target, copies
 from unpoison.bench.data_files import fill, released_text
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import wording

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, PoisonText, Target, copies
+from unpoison.bench.attacks.base import MAX_COPIES, DirectAttack, DirectOptions, PoisonText, Target, copies
 from unpoison.bench.attacks.claims import claim_failure, template_claim
-from unpoison.bench.attacks.options import DirectOptions
 from unpoison.bench.data_files import fill, released_text
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import among, at_least

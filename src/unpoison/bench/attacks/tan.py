@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from unpoison.bench.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.base import Attack, Meter, ModelOptions, PoisonText, Target, contains_answer
 from unpoison.bench.attacks.claims import STYLES, Claim, passage_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.options import ModelOptions
 from unpoison.bench.attacks.swap import substitute_answers
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
