@@ -17,8 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from unpoison import __version__
-from unpoison.cli.environment import limit_threads
-from unpoison.cli.options import Command, option
+from unpoison.cli.options import Command, limit_threads, option
 from unpoison.errors import UnpoisonError
 from unpoison.utils.extras import installed_extras
 

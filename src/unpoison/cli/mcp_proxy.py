@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.environment import environment_of_caller
-from unpoison.cli.options import SourcesFile, option
+from unpoison.cli.options import SourcesFile, environment_of_caller, option
 from unpoison.errors import OptionError, clip
 
 if TYPE_CHECKING:

@@ -39,7 +39,9 @@ __all__ = [
     "Sarif",
     "SourcesFile",
     "argument",
+    "environment_of_caller",
     "from_here",
+    "limit_threads",
     "option",
 ]
 
@@ -67,6 +69,23 @@ def _names_a_module(text: str) -> bool:
 
 REST = "Options"
 """The section of options without one of their own (`rich_help_panel`)."""
+
+
+LIMITS = {"OPENBLAS_NUM_THREADS": "1"}
+"""The matrices are small: more threads only wait for each other."""
+
+_added: set[str] = set()
+
+
+def limit_threads() -> None:
+    """Set what the caller has not set."""
+    _added.update(LIMITS.keys() - os.environ.keys())
+    os.environ.update({name: LIMITS[name] for name in _added})
+
+
+def environment_of_caller() -> dict[str, str]:
+    """The environment without what was added to it."""
+    return {name: value for name, value in os.environ.items() if name not in _added}
 
 
 class Command(TyperCommand):
