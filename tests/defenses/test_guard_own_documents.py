@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison import Guard, Passage, Sources
+from unpoison import Guard, Passage, Sources, load_defense
 from unpoison.errors import OptionError
 from unpoison.models.passage_reader import Reading
 from unpoison.sources.allow import text_hash
@@ -135,6 +135,12 @@ def test_passages_are_allowed_by_id_and_source(name: str):
     own = Passage(CRAFTED, id="faq-1", source="https://kestrel.example/faq/1")
     assert 0 in Guard(allow=[name]).screen(QUESTION, [own, *OTHERS]).kept_indices
     assert 0 in Guard(sources=Sources({"allow": [name]})).screen(QUESTION, [own, *OTHERS]).kept_indices
+
+
+def test_an_option_string_allows_several():
+    line = text_hash(CRAFTED)
+    assert load_defense(f"guard:allow=faq-1+{line},damage=0.01").allow.names == ("faq-1", line)  # type: ignore[attr-defined]
+    assert 0 in load_defense(f"guard:allow={line}").screen(QUESTION, [CRAFTED, *OTHERS]).kept_indices
 
 
 def test_what_alone_answers_is_kept_and_flagged():

@@ -69,7 +69,7 @@ def scan(
     ] = "guard:prompt_injection=keep",
     sources: Annotated[
         Path | None,
-        option("FILE", "Whom to believe where near-copies differ: a policy (YAML) or a history (SQLite) of sources."),
+        option("FILE", "Policy (YAML) or history (SQLite) of sources: which near-copy is right, which texts to allow."),
     ] = None,
     workers: Annotated[int | None, option("N", "Processes; by default one for each processor.", min=1)] = None,
 ) -> None:
@@ -183,7 +183,8 @@ def _table(title: str, findings: Sequence[Finding]) -> Any:
             f"{finding.suspicion:.2f}",
             f"{finding.id} ({finding.group})" if finding.group else finding.id,
             excerpt(finding.text, 160),
-            excerpt("; ".join(map(plain, (*finding.reasons, *finding.notes))), 400),
+            excerpt("; ".join(map(plain, (*finding.reasons, *finding.notes))), 400)
+            + (f"; if it is fine, allow: {finding.allow}" if finding.flagged else ""),
         )
         for finding in findings[:MAX_SHOWN]
     ]

@@ -12,7 +12,7 @@ import builtins
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -357,6 +357,9 @@ def format_spec(name: str, options: Mapping[str, Any], *, models: bool = False) 
     return split_specs(",".join([name, *pairs]), models=models)[0]
 
 
+_TEXTS = Sequence[str]
+"""Several texts, with + between them: `guard:allow=faq-12+docs.example`."""
+
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
 """What option strings may hold, in words."""
 
@@ -370,7 +373,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _simple(hint: Any) -> bool:
-    return any(member in (int, float, bool, str) or get_origin(member) is Literal for member in _members(hint))
+    return any(member in (int, float, bool, str, _TEXTS) or get_origin(member) is Literal for member in _members(hint))
 
 
 def _value_of(text: str, hint: Any, owner: str) -> Any:
@@ -391,5 +394,7 @@ def _value_of(text: str, hint: Any, owner: str) -> Any:
                 continue
     if str in members:
         return text
+    if _TEXTS in members:
+        return tuple(filter(None, text.split("+")))
     wanted = [*map(str, choices), *(word for kind, word in _WORDS.items() if kind in members)]
     raise OptionError(f"{owner} must be {' or '.join(wanted)}, got {clip(text)}")

@@ -16,6 +16,7 @@ from unpoison.scan.changed import Change
 from unpoison.scan.collection import Collection
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
+from unpoison.sources.allow import text_hash
 from unpoison.text.imperatives import VOUCHES
 from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
@@ -55,6 +56,11 @@ class Finding:
     notes: tuple[str, ...] = ()
     changed: Change | None = None
 
+    @property
+    def allow(self) -> str:
+        """The entry of a policy's list `allow` that settles exactly this text."""
+        return text_hash(self.text)
+
     def to_dict(self) -> dict[str, Any]:
         """A row of `scan --json`: id, suspicion, flagged, spans, reasons, group, neighbours, and what there is else."""
         origin = {"source": self.source, "author": self.author}
@@ -68,6 +74,7 @@ class Finding:
             "reasons": list(self.reasons),
             "group": self.group,
             "neighbours": list(self.neighbours),
+            **({"allow": self.allow} if self.flagged else {}),
             **{name: value for name, value in origin.items() if value is not None},
             **({} if self.changed is None else {"changed": self.changed.to_dict()}),
             **({"notes": list(self.notes)} if self.notes else {}),

@@ -76,7 +76,9 @@ def scan(
         since: Judge only what was added at this time or later, against everything.
         seen: Keys (`Document.key`) of documents that need not be judged.
         engine: How the screening is done; here, in this process, by default.
-        sources: Whom to believe where near-copies differ: a policy or a history, as `Sources` takes them.
+        sources: Whom to believe where near-copies differ, and what is allowed: a policy or a history, as `Sources`
+            takes them. A document whose text is allowed by its hash is never flagged; of other allowed documents the
+            style is not judged.
         progress: Called with the step's name, how much of it is done, and of how much.
 
     Returns:
@@ -165,10 +167,13 @@ def judge_documents(
     strange = imperative_signs(units, demand_strengths, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
+    named, settled = _allowed(collection, sources)
+    claimed[named] = 0.0
     likely = np.array([likeliest.probability for likeliest in orders])
     ordered = injection_suspicion(likely, int(usual.sum()))
     strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
+    suspicion[settled] = 0.0
     changed, withheld = changes(collection, wanted, sources)
     suspects = {unit for unit, change in changed.items() if change.suspect}  # what is open accuses nobody
     groups = Groups(len(collection.documents))
@@ -191,6 +196,19 @@ def judge_documents(
         groups.names(),
         failed,
     )
+
+
+def _allowed(collection: Collection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Units of documents that the policy allows, and of those that it allows by the hash of their text.
+
+    The style of the first is not judged. Nobody can put another text under a hash, so the second are settled.
+    """
+    passages = [document.passage for document in collection.documents] if sources is not None else []
+    named = np.array([sources is not None and sources.allowed.matches(passage) for passage in passages], bool)
+    settled = np.array([sources is not None and sources.allowed.holds_text(passage.text) for passage in passages], bool)
+    if not len(passages):
+        return (np.zeros(len(collection.units), bool),) * 2
+    return named[collection.owner], settled[collection.owner]
 
 
 def _screening_odds(

@@ -64,14 +64,17 @@ class Allowed:
         """
         if not self.names:
             return False
-        if passage.id in self._exact or passage.source in self._exact:
+        if passage.id in self._exact or passage.source in self._exact or self.holds_text(passage.text):
             return True
-        own = text_hash(passage.text) if self._hashes else ""
-        if own and any(name.startswith(own) for name in self._hashes):
-            whole = sha256(passage.text.encode("utf-8", "surrogatepass")).hexdigest()
-            return any(f"{HASH}{whole}".startswith(name) for name in self._hashes)
         party = passage.origin if origin is None and self._patterns else origin or ""
         return any(pattern.matches(passage.source, party) for pattern in self._patterns)
+
+    def holds_text(self, text: str) -> bool:
+        """Whether the hash of exactly this text is named."""
+        if not self._hashes:
+            return False
+        whole = HASH + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return any(whole.startswith(name) for name in self._hashes)
 
 
 def _pattern(name: str) -> list[Pattern]:

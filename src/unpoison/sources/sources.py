@@ -112,7 +112,7 @@ class Sources:
         self.history = history if isinstance(history, History) else History(history or self.policy.history)
         self._today = today
         self._supposed: Mapping[str, Level] = {}
-        self._allowed = Allowed(self.policy.allow)
+        self.allowed = Allowed(self.policy.allow)
         self._start()
 
     def _start(self) -> None:
@@ -181,7 +181,7 @@ class Sources:
         A function of the passage and the policy; a history spares nobody.
         """
         source, origin = self._read(passage)
-        return self._level(source, origin) in ("trusted", "known") or self._allowed.matches(passage, origin)
+        return self._level(source, origin) in ("trusted", "known") or self.allowed.matches(passage, origin)
 
     def unmatched(self, patterns: Iterable[Pattern], passages: Iterable[object]) -> list[Pattern]:
         """The patterns that match the source of no passage."""
