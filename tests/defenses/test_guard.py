@@ -331,6 +331,8 @@ def test_calibration_keeps_its_promise_on_what_it_saw() -> None:
         assert calibration.passages == 120
         assert calibration.dropped <= damage * 120
         assert calibration.dropped == sum(len(s.rethreshold(calibration.threshold).dropped) for s in seen)
+        assert calibration.default == Guard().threshold
+        assert calibration.default_dropped == sum(len(s.rethreshold(calibration.default).dropped) for s in seen)
 
 
 def test_calibration_needs_enough_passages_and_guards_screenings() -> None:

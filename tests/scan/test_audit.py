@@ -16,7 +16,10 @@ from unpoison.errors import InputError
 from unpoison.scan import audit as module
 from unpoison.scan.audit import Audit, audit_rows
 from unpoison.scan.audit_log import entry
+from unpoison.scan.audit_report import audit_page
 from unpoison.scan.audit_rows import read_event
+from unpoison.sources import Sources
+from unpoison.sources.allow import text_hash
 from unpoison.types import Answer, Passage, Query, Screening
 
 HOUR = 3600
@@ -61,6 +64,28 @@ def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
         "city of the Vasa",
     }
     assert report.counts["question"][0].pairs == 5
+
+
+def test_known_sources_and_single_pages_are_looked_at_and_not_blocked() -> None:
+    def advice(**policy: Any) -> str:
+        with Audit(sources=Sources.of(policy) if policy else None) as audit:
+            for one in week(random.Random(0)):
+                audit.add(one)
+            return " / ".join(audit.report().next_steps)
+
+    assert "dropped far more often than others: forum; block" in advice()
+    assert "block" not in advice(known=["forum"]) and "forum, which you know: " in advice(known=["forum"])
+    quiet = [row(f"question {n}", {f"wiki-{i}": True for i in range(8)}) for n in range(300)]
+    once = [row(f"what is {n}", {"blog-1": False, **{f"wiki-{i}": True for i in range(7)}}) for n in range(4)]
+    steps = " / ".join(audit_rows([*quiet, *once]).next_steps)
+    assert "blog: 4 drops, all of one page: look at it" in steps and "block" not in steps
+
+
+def test_a_flagged_document_has_the_line_that_allows_it() -> None:
+    report = audit_rows(week(random.Random(0)))
+    line = text_hash("text of forum-0")
+    assert next(one.allow for one in report.counts["document"] if one.name == "forum-0") == line
+    assert f"allow: {line}" in audit_page(report) and line in " ".join(report.next_steps)
 
 
 def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:

@@ -53,6 +53,9 @@ def audit(
             "drop-rate>0.05. Give it once for each rule.",
         ),
     ] = None,
+    sources: Annotated[
+        Path | None, option("FILE", "Policy (YAML) of sources: none that it knows is advised to be blocked.")
+    ] = None,
     top: Annotated[int, option("N", "Show the N most remarkable of each.", min=1, max=100_000)] = 20,
     as_json: Annotated[
         bool, option("--json", "Write JSON Lines: the summary, then documents, sources, questions, ...")
@@ -74,13 +77,14 @@ def audit(
     from unpoison.scan.audit import Audit
     from unpoison.scan.audit import since as moment
     from unpoison.scan.audit_report import AlertRule, audit_page
+    from unpoison.sources.sources import Sources
     from unpoison.utils.plain_text import count_noun
 
     rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:
         for log in logs:
             check_output(html, log)
-    with Audit(None if since is None else moment(since, time.time())) as counted:
+    with Audit(None if since is None else moment(since, time.time()), Sources.of(sources)) as counted:
         counts = RowCounts("", most=MAX_REPORTED)
         for log in _parts(logs):
             _count_log(log, counted, counts)

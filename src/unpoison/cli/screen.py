@@ -193,16 +193,28 @@ def _screen_parts(
 
 
 def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:
-    """The threshold that drops at most a share of clean passages; no labels are needed."""
+    """The default threshold and the one that loses at most a share of clean passages; the higher one is suggested.
+
+    A lower threshold drops more, which nobody asked for.
+    """
     from unpoison.cli.common import say
     from unpoison.defenses.guard.calibration import calibrate_threshold
     from unpoison.utils.plain_text import count_noun
 
     found = calibrate_threshold(screenings, damage)
-    typer.echo(json.dumps(found._asdict()) if as_json else f"guard:threshold={found.threshold:g}")
+    suggested = max(found.threshold, found.default)
+    if as_json:
+        typer.echo(json.dumps({**found._asdict(), "suggested": suggested}))
+    else:
+        typer.echo(f"guard:threshold={suggested:g}")
+    total, questions = count_noun(found.passages, "passage"), count_noun(found.questions, "question")
     say(
-        f"drops {found.dropped:,} of {count_noun(found.passages, 'passage')}, in "
-        f"{found.touched:,} of {count_noun(found.questions, 'question')}"
+        f"default {found.default:g}: drops {found.default_dropped:,} of {total}, "
+        f"in {found.default_touched:,} of {questions}"
     )
-    if found.threshold > 0.99:
+    name = "suggested " if suggested > found.default else "possible"
+    say(f"{name} {found.threshold:g}: drops {found.dropped:,} of {total}, in {found.touched:,} of {questions}")
+    if suggested == found.default:
+        say(f"the default already loses at most {damage:g} of the passages: keep it")
+    if suggested > 0.99:
         say("so high a threshold finds little: look at the retrievals first, they may hold poison")

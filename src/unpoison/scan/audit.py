@@ -17,7 +17,8 @@ from unpoison.errors import InputError
 from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import KINDS, AuditReport, Count, Point
 from unpoison.scan.audit_rows import Event, moment, read_event
-from unpoison.types import Answer, Screening
+from unpoison.sources.sources import Sources
+from unpoison.types import Answer, Passage, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.closing import Closing
 
@@ -52,10 +53,11 @@ class Audit(Closing):
 
     Args:
         since: Leave out what is older, in seconds since 1970; None for nothing.
+        sources: Which sources are known: none of them is advised to be blocked.
     """
 
-    def __init__(self, since: float | None = None) -> None:
-        self._since = since
+    def __init__(self, since: float | None = None, sources: Sources | None = None) -> None:
+        self._since, self._sources = since, sources
         self._left_out = {"older": 0, "timeless": 0, "newer": 0, "watched": 0, "watched_hit": 0}
         self._rows, self._held = 0, list[tuple[Any, ...]]()
         self._file = sqlite3.connect("", isolation_level=None)  # "": on the disk, nameless, deleted on closing
@@ -63,7 +65,7 @@ class Audit(Closing):
         self._file.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE sightings (answer INTEGER, time REAL, "
             "defense TEXT, question TEXT, asked TEXT, document TEXT, label TEXT, source TEXT, author TEXT, "
-            "dropped INTEGER, injection INTEGER)"
+            "dropped INTEGER, injection INTEGER, allow TEXT)"
         )
 
     def add(self, row: Mapping[str, Any] | Screening | Answer) -> None:
@@ -90,12 +92,12 @@ class Audit(Closing):
         for seen in event.sightings:
             yield (
                 *(self._rows, event.time, event.defense, event.question, event.asked),
-                *(seen.document, seen.label, seen.source, seen.author, seen.dropped, seen.injection),
+                *(seen.document, seen.label, seen.source, seen.author, seen.dropped, seen.injection, seen.allow),
             )
 
     def _flush(self) -> None:
         self._file.execute("BEGIN")
-        self._file.executemany("INSERT INTO sightings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._held)
+        self._file.executemany("INSERT INTO sightings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._held)
         self._file.execute("COMMIT")
         self._held.clear()
 
@@ -133,16 +135,33 @@ class Audit(Closing):
             points=points,
             defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in seen_by.items()},
             notes=tuple(self._notes(seen_by)),
+            known=frozenset(one.name for one in counts["source"] if self._is_known(one.name)),
         )
 
     def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[Count]:
         """Everything of a kind that was dropped at all; what is flagged is counted."""
         column = {"question": "question", "document": "document", "source": "source", "author": "author"}[kind]
         pairs = "document || char(0) || question"
-        for name, label, source, author, seen, dropped, expected, pair, injections, first, since, attacked in self._ask(
+        for (
+            name,
+            label,
+            source,
+            author,
+            seen,
+            dropped,
+            expected,
+            pair,
+            injections,
+            first,
+            since,
+            attacked,
+            allow,
+            pages,
+        ) in self._ask(
             f"SELECT {column}, max({'asked' if kind == 'question' else 'label'}), max(source), max(author), count(*), "  # noqa: S608  the column is ours
             f"sum(dropped), sum(rate), count(DISTINCT CASE WHEN dropped THEN {pairs} END), sum(injection), min(time), "
-            "min(CASE WHEN dropped THEN time END), max(dropped AND question IN (SELECT question FROM temp.attacked)) "
+            "min(CASE WHEN dropped THEN time END), max(dropped AND question IN (SELECT question FROM temp.attacked)), "
+            "max(allow), count(DISTINCT CASE WHEN dropped THEN document END) "
             f"FROM sightings JOIN rates USING (defense) WHERE {column} != '' GROUP BY 1 HAVING sum(dropped) > 0"
         ):
             # Each pair of document and question counts once: asked again, a defense judges as before.
@@ -169,7 +188,12 @@ class Audit(Closing):
                 first=first,
                 first_dropped=since,
                 flagged=bool(is_flagged),
+                pages=pages,
+                allow=_allow(name, allow) if known and not injections else "",
             )
+
+    def _is_known(self, source: str) -> bool:
+        return self._sources is not None and self._sources.spares(Passage("", source=source))
 
     def _put_rates(self, seen_by: Mapping[str, tuple[int, int]]) -> None:
         """What each defense drops on an ordinary day, without what it drops remarkably often.
@@ -224,6 +248,11 @@ class Audit(Closing):
     def close(self) -> None:
         """Delete the temporary file."""
         self._file.close()
+
+
+def _allow(name: str, text: str) -> str:
+    """What names a document in a list `allow`: the hash of its text, else its id; "" where the log has neither."""
+    return text or ("" if name.startswith("#") else f"id:{name}")
 
 
 def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:

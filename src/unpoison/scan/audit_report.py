@@ -42,6 +42,8 @@ class Count:
         first, first_dropped: Seconds since 1970, None where the log has no times.
         flagged: Whether there are two pairs or more, and so many by chance in less than one of 1,000 cases; a document
             also for being dropped for a question under attack.
+        pages: Different documents that were dropped.
+        allow: Of a document the entry of a policy's list `allow` that names it, "" where the log does not say.
     """
 
     kind: str
@@ -58,6 +60,8 @@ class Count:
     first: float | None
     first_dropped: float | None
     flagged: bool
+    pages: int = 1
+    allow: str = ""
 
     def rank(self) -> tuple[bool, float, str]:
         """Flagged first, then by how many drops there are beyond the expected, then by name."""
@@ -87,6 +91,7 @@ class AuditReport:
         width, points: Seconds of a stretch of time, and the stretches in which anything happened.
         defenses: Name -> share of documents that it dropped.
         notes: What a reader has to know.
+        known: Sources that the policy trusts or knows.
     """
 
     rows: int
@@ -99,6 +104,7 @@ class AuditReport:
     points: tuple[Point, ...]
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
 
     @property
     def measures(self) -> dict[str, float]:
@@ -119,9 +125,18 @@ class AuditReport:
                 f"look at what is marked below, documents: {self.flagged['document']:,}; for those that are planted: "
                 f"unpoison quarantine STORE QUARANTINE {ids}"
             )
-        if sources := [excerpt(one.name, 60) for one in self.counts["source"] if one.flagged][:NAMED]:
-            named = ", ".join(sources)
-            steps.append(f"dropped far more often than others: {named}; block or mistrust them in a policy of sources")
+            if fine := [one.allow for one in self.counts["document"] if one.flagged and one.allow][:NAMED]:
+                steps.append(f"those that are fine go into the policy of sources, allow: [{', '.join(fine)}]")
+        flagged = [one for one in self.counts["source"] if one.flagged]
+        for one in [one for one in flagged if one.pages == 1 or one.name in self.known][:NAMED]:
+            pages = "one page" if one.pages == 1 else f"{one.pages:,} pages"
+            known = ", which you know" if one.name in self.known else ""
+            steps.append(f"{excerpt(one.name, 60)}{known}: {one.dropped:,} drops, all of {pages}: look at it")
+        named = [excerpt(one.name, 60) for one in flagged if one.pages > 1 and one.name not in self.known][:NAMED]
+        if named:
+            steps.append(
+                f"dropped far more often than others: {', '.join(named)}; block or mistrust them in a policy of sources"
+            )
         return steps
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -204,9 +219,14 @@ def tables(report: AuditReport) -> Iterator[Table]:
             title,
             (title.partition(":")[0], "dropped", "expected", *columns, "since"),
             rows,
-            quotes=tuple(one.label if one.kind == "document" else "" for one in counts),
+            quotes=tuple(_quote(one) if one.kind == "document" else "" for one in counts),
             flagged=frozenset(i for i, one in enumerate(counts) if one.flagged),
         )
+
+
+def _quote(one: Count) -> str:
+    """The beginning of a document, and of a flagged one the line that allows it."""
+    return f"{one.label} (if it is fine, allow: {one.allow})".lstrip() if one.flagged and one.allow else one.label
 
 
 def _named(one: Count) -> str:

@@ -14,6 +14,7 @@ from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_log import VERSION, detail
+from unpoison.sources.allow import text_hash
 from unpoison.utils.fences import digest_text
 
 __all__ = ["Event", "Sighting", "moment", "read_event"]
@@ -45,6 +46,7 @@ class Sighting:
         source, author: Where it came from, "" where unknown.
         dropped: Whether it was kept from the model.
         injection: Whether it was dropped for a prompt injection.
+        allow: The entry of a policy's list `allow` that names exactly its text, "" where the log has none.
     """
 
     document: str
@@ -53,6 +55,7 @@ class Sighting:
     author: str
     dropped: bool
     injection: bool = False
+    allow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
         _text(fields, "author")[:MAX_SOURCE],
         not kept,
         fields.get("injection") is True,
+        text_hash(text) if text else "",
     )
 
 
@@ -171,6 +175,7 @@ def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> 
                 _sound(detail(passage, "author") or ""),
                 i not in kept,
                 i not in kept and i in injections,
+                text_hash(passage.text),
             )
             for i, passage in enumerate(passages)
         ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, OptionError, clip
@@ -21,6 +22,8 @@ class Calibration(NamedTuple):
         passages, questions: How many were seen.
         dropped: Passages above the threshold.
         touched: Questions with such a passage.
+        default: The threshold of the screenings themselves.
+        default_dropped, default_touched: The same above that one.
     """
 
     threshold: float
@@ -28,6 +31,9 @@ class Calibration(NamedTuple):
     questions: int
     dropped: int
     touched: int
+    default: float
+    default_dropped: int
+    default_touched: int
 
 
 def calibrate_threshold(screenings: Iterable[Screening], damage: float = 0.02) -> Calibration:
@@ -61,5 +67,13 @@ def calibrate_threshold(screenings: Iterable[Screening], damage: float = 0.02) -
         )
     # Rounded up, so that the value can be written down and still drops no more.
     threshold = min(1.0, float(np.ceil(values[allowed] * 1e5) / 1e5)) if allowed < len(values) else 0.0
+    default = max(float(s.evidence["threshold"]) for s in retrievals if len(s.passages))
+    counts = [count for bar in (threshold, default) for count in _count_above(parts, bar)]
+    dropped, touched, default_dropped, default_touched = counts
+    return Calibration(threshold, len(values), len(parts), dropped, touched, default, default_dropped, default_touched)
+
+
+def _count_above(parts: Iterable[NDArray[np.float64]], threshold: float) -> tuple[int, int]:
+    """Passages above a threshold, and questions with such a passage."""
     above = [int((part > threshold).sum()) for part in parts]
-    return Calibration(threshold, len(values), len(parts), sum(above), sum(count > 0 for count in above))
+    return sum(above), sum(count > 0 for count in above)
