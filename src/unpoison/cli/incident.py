@@ -126,10 +126,12 @@ def incident(
 def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
     """The system's answer now, and the passages that it shows with it."""
     from unpoison.bench.incident.target import open_target
+    from unpoison.bench.redteam.targets import Answered
     from unpoison.core.passages import Passage
     from unpoison.scan.incident_rows import Case
 
-    reply = open_target(target, may_test).target.ask(question)
+    said = open_target(target, may_test).target.ask(question)
+    reply = Answered(said) if isinstance(said, str) else said
     texts, names = reply.passages or (), reply.ids or ()
     ids = names if len(names) == len(texts) else [str(position) for position in range(len(texts))]
     return Case(question, reply.answer, (), tuple(Passage(text, id=name) for text, name in zip(texts, ids)))

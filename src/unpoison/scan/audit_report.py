@@ -130,8 +130,8 @@ class AuditReport:
         flagged = [one for one in self.counts["source"] if one.flagged]
         for one in [one for one in flagged if one.pages == 1 or one.name in self.known][:NAMED]:
             pages = "one page" if one.pages == 1 else f"{one.pages:,} pages"
-            known = ", which you know" if one.name in self.known else ""
-            steps.append(f"{excerpt(one.name, 60)}{known}: {one.dropped:,} drops, all of {pages}: look at it")
+            whose = ", which you know" if one.name in self.known else ""
+            steps.append(f"{excerpt(one.name, 60)}{whose}: {one.dropped:,} drops, all of {pages}: look at it")
         named = [excerpt(one.name, 60) for one in flagged if one.pages > 1 and one.name not in self.known][:NAMED]
         if named:
             steps.append(
