@@ -268,9 +268,10 @@ def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool
     """Whether a rest may be read: it says something and, where the evidence was strong, is no payload by itself."""
     if min_words is None or not _says_something(rest):
         return _says_something(rest)
+    if not min_words:
+        return not is_payload(rest.reading, 0)
     words, before = len(rest.reading.split()), len(whole.reading.split())
-    long_enough = not min_words or words >= max(min_words, MIN_REST_SHARE * before)
-    return long_enough and not is_payload(rest.reading)
+    return words >= max(min_words, MIN_REST_SHARE * before) and not is_payload(rest.reading)
 
 
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:

@@ -131,9 +131,9 @@ def _breaks(text: str) -> list[re.Pattern[str]]:
     return [*breaks, _KEY] if lines > 2 and keyed * 10 >= lines * 6 else breaks
 
 
-def is_payload(text: str) -> bool:
-    """Whether a block is an order to say something, or no more than an answer."""
-    return bool(_ORDERED.match(text)) or len(text.split()) <= MAX_ANSWER_WORDS
+def is_payload(text: str, answer_words: int = MAX_ANSWER_WORDS) -> bool:
+    """Whether a block is an order to say something, or no more than an answer: a text of at most so many words."""
+    return bool(_ORDERED.match(text)) or len(text.split()) <= answer_words
 
 
 def quotation_around(text: str, start: int, end: int) -> Region | None:
