@@ -128,3 +128,18 @@ def test_a_store_is_told_to_become_a_retriever():
     with pytest.raises(OptionError, match=r"call \.as_retriever\(\) on it"):
         ScreenedRetriever(retriever=store)
     assert ScreenedRetriever(retriever=store.as_retriever()).invoke("a question") == []
+
+
+def test_a_screened_retriever_takes_a_defense_and_no_option_in_silence() -> None:
+    retriever = Fixed(documents=DOCUMENTS)
+    assert same(ScreenedRetriever(retriever, DropsStadium()).invoke(QUERY), KEPT)
+    assert ScreenedRetriever(retriever, "grada:keep=2").screening.defense == "grada:keep=2"
+    for option in ({"mode": "monitor"}, {"defense": "guard"}):
+        with pytest.raises(OptionError, match="ScreeningCompressor"):
+            ScreenedRetriever(retriever, **option)
+    assert ScreenedRetriever(retriever, tags=["a"]).tags == ["a"]
+
+
+def test_texts_in_the_place_of_documents_are_told() -> None:
+    with pytest.raises(InputError, match="documents must be those of the framework"):
+        ScreeningCompressor(DropsStadium()).compress_documents(["a text"], QUERY)  # type: ignore[list-item]

@@ -121,21 +121,28 @@ class ScreenedRetriever(BaseRetriever):
 
     Attributes:
         retriever: Where the documents come from.
-        screening: What decides on them; by default Guard.
+        screening: What decides on them: a compressor, or a defense or option string, of which one is made. By default
+            Guard.
 
     Raises:
-        OptionError: A vector store in the place of a retriever.
+        OptionError: A vector store in the place of a retriever, or an option of the compressor.
+        UnknownNameError: No such defense.
     """
 
     retriever: RetrieverLike
     screening: ScreeningCompressor
 
     def __init__(
-        self, retriever: RetrieverLike, screening: ScreeningCompressor | None = None, **framework: Any
+        self, retriever: RetrieverLike, screening: ScreeningCompressor | Defense | str = "guard", **framework: Any
     ) -> None:
         if callable(getattr(retriever, "as_retriever", None)):
             raise OptionError(f"retriever must be one, got the store {clip(retriever)}; call .as_retriever() on it")
-        given: dict[str, Any] = {"retriever": retriever, "screening": screening or ScreeningCompressor()}
+        if unknown := sorted(framework.keys() - type(self).model_fields):
+            raise OptionError(
+                f"ScreenedRetriever takes no {', '.join(unknown)}; give screening=ScreeningCompressor({unknown[0]}=...)"
+            )
+        compressor = screening if isinstance(screening, ScreeningCompressor) else ScreeningCompressor(screening)
+        given: dict[str, Any] = {"retriever": retriever, "screening": compressor}
         super().__init__(**given, **framework)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:

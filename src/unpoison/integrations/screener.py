@@ -16,7 +16,7 @@ from unpoison.core import registry
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import OptionError, clip
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.allow import Allowed
@@ -160,7 +160,10 @@ class DocumentScreener(Generic[D]):
             return self._pass_through(error, documents)
 
     def _input(self, query: str, documents: list[D], query_embedding: Any) -> tuple[Query, list[Passage]]:
-        passages = [self.reading(document) for document in documents]
+        try:
+            passages = [self.reading(document) for document in documents]
+        except AttributeError as error:
+            raise InputError(f"documents must be those of the framework, got {clip(documents)}: {error}") from None
         if query_embedding is not None and all(p.embedding is not None for p in passages):
             return Query(query, query_embedding), passages
         return Query(query), [replace(p, embedding=None) for p in passages]
