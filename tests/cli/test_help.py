@@ -62,3 +62,9 @@ def test_python_m_and_completion():
     assert offered == ["screen", "scan"]
     usage = subprocess.run([*command, "screen", "--help"], capture_output=True, text=True, check=True).stdout
     assert usage.startswith("Usage: unpoison screen ")
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_command_shows_an_example_of_itself(run, name):
+    examples = run(*name.split(), "--help").stdout.partition("Examples:")[2]
+    assert f"unpoison {name.removesuffix(' run')} " in examples.replace("\n", " ")

@@ -1,4 +1,4 @@
-"""`unpoison attack`: plant a published attack's poison into every question of a data set."""
+"""`unpoison attack`: add a published attack's poison to every question of a data set."""
 
 from __future__ import annotations
 
@@ -40,52 +40,61 @@ Examples:
   unpoison attack -a hotflip -e minilm --policy retrieve sample -o searched.jsonl
   unpoison evaluate -a published -d grada attacked.jsonl
 
-A command that was interrupted goes on where it stopped: rows that the output holds are not crafted again.
+An interrupted command resumes: rows that the output already holds are not crafted again.
 Exit status: 0 when every question was attacked, 1 when some failed, 2 when nothing could be done.
 """
 
 
 def attack(
     context: typer.Context,
-    data: Annotated[str | None, argument("DATA", "A file in the shared format, or what 'evaluate' takes.")] = None,
-    name: Annotated[str, option("--attack -a NAME[:OPTIONS]", "See --list.", callback=from_here)] = "poisonedrag",
-    count: Annotated[int, option("N", "Texts planted per question.", min=1)] = 1,
+    data: Annotated[str | None, argument("DATA", "A data file, 'sample', or any data that 'evaluate' takes.")] = None,
+    name: Annotated[
+        str, option("--attack -a NAME[:OPTIONS]", "The attack; --list shows all.", callback=from_here)
+    ] = "poisonedrag",
+    count: Annotated[int, option("N", "Poisoned texts for each question.", min=1)] = 1,
     policy: Annotated[
         str | None,
         option(
             "POLICY",
-            "Where they go: prepend (the default), retrieve, corpus, replace-at, replace-last, middle or pool.",
+            "Where the texts go: prepend (the default), retrieve, corpus, replace-at, replace-last, middle or pool.",
         ),
     ] = None,
-    position: Annotated[str, option("P+P", "Places from 1 for replace-at, one for each text, joined by +.")] = "",
-    prefix: Annotated[bool | None, option("--prefix/--no-prefix", "Put the question before each text, or not.")] = None,
+    position: Annotated[str, option("P+P", "For replace-at: a place from 1 for each text, joined by +.")] = "",
+    prefix: Annotated[
+        bool | None,
+        option(
+            "--prefix/--no-prefix",
+            "Whether the question stands before each text. [default: as the attack's paper has it]",
+        ),
+    ] = None,
     k: Annotated[int, option("--k K", "Passages per question.", min=1)] = 10,
     corpus: Annotated[
-        str | None, option("FILE|none", "Clean passages that fill contexts; corpus.jsonl beside the data.")
+        str | None, option("FILE|none", "Clean passages that fill up contexts. [default: corpus.jsonl beside the data]")
     ] = None,
-    retriever: Annotated[str, option("ENCODER", "For the policies retrieve and corpus; bm25 or an encoder.")] = "bm25",
-    encoder: Annotated[str, option("--encoder -e ENCODER", "For attacks that need one.")] = "lexical",
+    retriever: Annotated[str, option("ENCODER", "bm25 or an encoder, for the policies retrieve and corpus.")] = "bm25",
+    encoder: Annotated[str, option("--encoder -e ENCODER", "For attacks that use an encoder.")] = "lexical",
     generator: Annotated[
-        str | None, option("--generator -g GENERATOR", "Writes for attacks that want a language model.")
+        str | None, option("--generator -g GENERATOR", "The language model of attacks that use one.")
     ] = None,
     defense: Annotated[
-        str, option("--defense -d NAME[:OPTIONS]", "For the attack that knows the defense.", callback=from_here)
+        str, option("--defense -d NAME[:OPTIONS]", "The defense that adaptive attacks know.", callback=from_here)
     ] = "grada",
     owned: Annotated[
-        str | None, option("WHO", "Which sources the attacker holds: one, each, page or known:N; see evaluate.")
+        str | None,
+        option("WHO", "Sources that the attacker controls: one, each, page or known:N; see docs/sources.md."),
     ] = None,
-    seed: Annotated[int, option("SEED", "Of the attack.", min=0)] = 0,
-    limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
-    jobs: Annotated[int, option("N", "Questions at the same time.", min=1, max=64)] = 1,
+    seed: Annotated[int, option("SEED", "Random seed of the attack.", min=0)] = 0,
+    limit: Annotated[int | None, option("N", "Use the first N questions only.", min=1)] = None,
+    jobs: Annotated[int, option("N", "Attack N questions at the same time.", min=1, max=64)] = 1,
     output: Annotated[Path | None, option("--output -o FILE", "Write the attacked rows to this file.")] = None,
-    restart: Annotated[bool, option("--restart", "Overwrite the output instead of going on.")] = False,
+    restart: Annotated[bool, option("--restart", "Overwrite the output instead of resuming.")] = False,
     as_json: Annotated[bool, option("--json", "Write the attacked rows to standard output.")] = False,
-    listing: Annotated[bool, option("--list", "List the attacks, their options and needs.")] = False,
+    listing: Annotated[bool, option("--list", "List the attacks with their options and requirements.")] = False,
 ) -> None:
-    """Plant poison into every question, as a published attack would.
+    """Add the poisoned passages of a published attack to every question.
 
-    Writes the rows in the shared format, passages in the order that a defense would see, poison marked, and says what
-    was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
+    Writes rows with the passages in the order that a defense sees, poison marked. Reports how many texts reached the
+    goal of the attack and what they cost. A text that misses the goal is planted too, and counted.
     """
     from unpoison.bench.evaluation.grids import Grid
     from unpoison.cli.common import progress, say

@@ -1,4 +1,4 @@
-"""`unpoison check`: one's own documents, attacked in a copy, or a running system; and what to put in."""
+"""`unpoison check`: attacks a copy of your documents, or a running system, and recommends a defense."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Examples:
   unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
   unpoison check redteam.yaml --plant --report check.html
 
-Nothing is written into your documents or your store: the attacks happen in a copy in memory. A running system is only
-asked; with --plant false documents are put into it, written down first (--journal), and removed again after every
-question; what a killed check has left is removed when it is started again.
-Exit status: 0 when everything was measured, 1 when a document could not be read or no question could be made, 2 when
-the check failed; with --plant the error says whether a document may remain.
+Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
+--plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
+the next one removes what is left.
+Exit status: 0 when everything was measured; 1 when a document could not be read or no question could be generated; 2
+when the check failed. With --plant the error says whether a document may remain.
 """
 
 
@@ -52,40 +52,49 @@ def check(
             "input; the address of a running RAG, or a target file (.yaml) that describes one.",
         ),
     ],
-    report: Annotated[Path | None, option("FILE.html", "Also write one page for who decides; works offline.")] = None,
+    report: Annotated[Path | None, option("FILE.html", "Also write an HTML report that works offline.")] = None,
     as_json: Annotated[bool, option("--json", "Write JSON to standard output instead of tables.")] = False,
-    policy: Annotated[Path | None, option("FILE", "Write the recommended policy there instead of showing it.")] = None,
+    policy: Annotated[
+        Path | None, option("FILE", "Write the recommended source policy to this file instead of showing it.")
+    ] = None,
     questions: Annotated[
-        int | None, option("N", "Questions made from the documents. [default: 25; 10 with --plant]", min=1, max=1000)
+        int | None,
+        option("N", "Questions to generate from the documents. [default: 25; 10 with --plant]", min=1, max=1000),
     ] = None,
     reader: Annotated[
         bool | None,
-        option("--reader/--no-reader", "Whether the small reader answers. [default: where it is installed]"),
+        option("--reader/--no-reader", "Whether the small reader answers the questions. [default: if it is installed]"),
     ] = None,
     ignore: Annotated[
-        list[str] | None, option("--ignore PATTERN", "Files of a folder that are no documents, such as '*.png'.")
+        list[str] | None,
+        option("--ignore PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
     ] = None,
     plant: Annotated[
         bool,
-        option("--plant", "Put false documents into the running system, and remove each again.", rich_help_panel=LIVE),
+        option("--plant", "Plant false documents in the running system, and remove each one.", rich_help_panel=LIVE),
     ] = False,
     journal: Annotated[
         Path,
-        option("FILE", "Where everything planted is written first.", rich_help_panel=LIVE),
+        option("FILE", "Record every document here before it is planted.", rich_help_panel=LIVE),
     ] = Path("check.journal"),
     ask: Annotated[
         list[str] | None,
-        option("--ask QUESTION", "What its documents answer, to see them; may be repeated.", rich_help_panel=LIVE),
+        option("--ask QUESTION", "Ask this to see the system's passages; may be repeated.", rich_help_panel=LIVE),
     ] = None,
     model: Annotated[
-        str | None, option("NAME", "The model of a chat endpoint; else the first it lists.", rich_help_panel=LIVE)
+        str | None,
+        option("NAME", "The model of a chat endpoint. [default: the first that it lists]", rich_help_panel=LIVE),
     ] = None,
     may_test: Annotated[
         list[str] | None,
-        option("--i-may-test HOST", "A host other than this machine that you may test.", rich_help_panel=LIVE),
+        option(
+            "--i-may-test HOST",
+            "Allow requests to this host besides this machine; may be repeated.",
+            rich_help_panel=LIVE,
+        ),
     ] = None,
 ) -> None:
-    """Check your own documents, or a running RAG: what is planted already, and which attacks would get through."""
+    """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""
     from unpoison.bench.check.live import check_system, is_target_file
     from unpoison.bench.check.page import check_page, code_lines
     from unpoison.bench.redteam import Hosts

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
     from unpoison.io.rows import Row
 
-__all__ = ["demo"]
+__all__ = ["EXAMPLES", "demo"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison demo
+  unpoison demo --html demo.html
+"""
 
 NEXT = """\
 Go on:
@@ -34,14 +40,15 @@ WIDTHS = (15, 8, 13, 10, 17)
 
 def demo(
     html: Annotated[
-        Path | None, option("FILE", "Also write a page with pictures: a catch, a miss, and what hides or disagrees.")
+        Path | None,
+        option("FILE", "Also write an HTML page: an attack that is caught, one that is missed, and three tricks."),
     ] = None,
 ) -> None:
-    """Attack and defend the built-in sample: no key, no download, a few seconds.
+    """Attack and defend the built-in sample. Needs no key and no download; takes a few seconds.
 
-    Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
-    and shows what guard makes of one question and what every defense makes of all. Then a plain lie that no style gives
-    away: answered from the texts alone, and with who says so.
+    Puts poisoned passages in front of the genuine ones, where a retriever ranks them because they repeat the question.
+    Shows what guard keeps for one question, and what each defense keeps for all questions. Then plants a plain lie and
+    answers from the texts alone, and with known sources.
     """
     from unpoison.cli.demo_cases import source_lines
     from unpoison.core import registry

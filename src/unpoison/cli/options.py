@@ -163,7 +163,7 @@ EncoderName = Annotated[
     str | None,
     option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL."),
 ]
-EncoderCache = Annotated[Path | None, option("FILE", "Keep the encoder's vectors in this file, for the next run.")]
+EncoderCache = Annotated[Path | None, option("FILE", "Cache the encoder's vectors in this file.")]
 GeneratorName = Annotated[
     str | None,
     option(
@@ -197,25 +197,25 @@ SourcesFile = Annotated[
     Path | None,
     option(
         "--sources FILE",
-        "Who says so: a policy (YAML) or a history (SQLite) of sources; each source has one voice then. "
-        "See 'unpoison sources'.",
+        "A policy (YAML) or a history (SQLite) of sources; each source then counts once. See 'unpoison sources'.",
     ),
 ]
-Learn = Annotated[bool, option("--learn", "Write which sources were retrieved, and what came of it, into the history.")]
+Learn = Annotated[bool, option("--learn", "Record the retrieved sources and the outcome in the history.")]
 Limit = Annotated[int | None, option("N", "Read the first N rows only.", min=1)]
 MaxPassages = Annotated[
-    int, option("N", "Passages of one row; with more it fails: time and memory grow with their square.", min=1)
+    int, option("N", "Passages of one row at most; a longer row fails, as time and memory grow with the square.", min=1)
 ]
 AsJson = Annotated[bool, option("--json", "Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")]
-Namespace = Annotated[str, option("NAME", "Beliefs of other namespaces are not seen.")]
+Namespace = Annotated[str, option("NAME", "Use beliefs of this namespace only.")]
 
 pipeline_option = partial(option, rich_help_panel="For pipelines")
 
 FailIf = Annotated[
     list[str] | None,
     pipeline_option(
-        "--fail-if GATE", "Exit with 1 where this holds, such as 'asr > 5%', 'upper(asr) > 10%' or 'worse(last.json)'."
+        "--fail-if GATE",
+        "Exit with status 1 if this holds, such as 'asr > 5%', 'upper(asr) > 10%' or 'worse(last.json)'.",
     ),
 ]
 Junit = Annotated[Path | None, pipeline_option("FILE", "Write the gates as JUnit XML.")]

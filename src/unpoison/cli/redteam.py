@@ -1,4 +1,4 @@
-"""`unpoison redteam`: test a running RAG system, and take back what a test has planted."""
+"""`unpoison redteam`: test a running RAG system, and remove what a test has planted."""
 
 from __future__ import annotations
 
@@ -26,16 +26,49 @@ MAX_SHOWN = 20
 
 EXAMPLES = """\b
 Examples:
-  unpoison redteam init http://127.0.0.1:8000 && unpoison redteam check redteam.yaml
+  unpoison redteam init http://127.0.0.1:8000
+  unpoison redteam check redteam.yaml
+  unpoison redteam redteam.yaml --report report.html
+  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --junit junit.xml
+  unpoison redteam clean redteam.journal
+
+Only systems on this machine are tested, unless --i-may-test names the host.
+"""
+
+INIT_EXAMPLES = """\b
+Examples:
+  unpoison redteam init http://127.0.0.1:8000
+  unpoison redteam init http://127.0.0.1:8000/ask --questions mine.jsonl -o redteam.yaml
+  unpoison redteam init http://127.0.0.1:11434 --model llama3
+"""
+
+CHECK_EXAMPLES = """\b
+Examples:
+  unpoison redteam check redteam.yaml
+  unpoison redteam check redteam.yaml --question 'How many days of leave are there?'
+
+Exit status: 0 when everything was understood, 1 when something is to be mended, 2 when the system cannot be tested.
+"""
+
+RUN_EXAMPLES = """\b
+Examples:
+  unpoison redteam redteam.yaml
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
   unpoison redteam redteam.yaml --fail-if 'asr > 5%' --junit junit.xml --sarif redteam.sarif
   unpoison redteam redteam.yaml --report report.html
-  unpoison redteam clean journal.jsonl
 
-Only systems on this machine are tested, unless --i-may-test names the host. Everything that is planted is written to
-the journal first; after Ctrl-C, a crash or a power cut 'unpoison redteam clean JOURNAL' takes it back.
+Every document is recorded in the journal before it is planted. After Ctrl-C, a crash or a power cut 'unpoison redteam
+clean JOURNAL' removes what is left.
 Exit status: 0 when everything was measured, 1 when some questions failed or documents may remain, 2 when nothing could
-be done; with gates 1 when a gate failed, and 2 for everything else.
+be done. With gates: 1 when a gate failed, 2 for everything else.
+"""
+
+CLEAN_EXAMPLES = """\b
+Examples:
+  unpoison redteam clean redteam.journal
+  unpoison redteam clean redteam.journal --config redteam.yaml
+
+Exit status: 0 when nothing remains, 1 when documents may remain, 2 when the journal cannot be used.
 """
 
 
@@ -52,12 +85,14 @@ redteam = typer.Typer(
     cls=ConfigFirst,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Test a running RAG system with planted texts.",
+    help="Test a running RAG system with planted documents.",
 )
 
 AsJson = Annotated[bool, option("--json", "Write JSON to standard output instead of a table.")]
-ConfigFile = Annotated[Path, argument("CONFIG", "What is tested, in YAML; see docs/redteam.md.")]
-MayTest = Annotated[list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")]
+ConfigFile = Annotated[Path, argument("CONFIG", "A YAML file that describes the test; see docs/redteam.md.")]
+MayTest = Annotated[
+    list[str] | None, option("--i-may-test HOST", "Allow requests to this host besides this machine; may be repeated.")
+]
 
 
 @redteam.callback(epilog=EXAMPLES)
@@ -65,18 +100,23 @@ def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
 
 
-@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Write the configuration and the questions of a system.")
+@redteam.command(cls=Command, epilog=INIT_EXAMPLES, short_help="Write a configuration and questions for a system.")
 def init(
-    where: Annotated[str, argument("URL", "The system's address, or the one that answers a question.")],
-    output: Annotated[Path, option("-o --output FILE", "What is written.")] = Path("redteam.yaml"),
-    questions: Annotated[Path, option("FILE", "Your questions; written where there are none.")] = Path(
+    where: Annotated[str, argument("URL", "The address of the system, or of the endpoint that answers questions.")],
+    output: Annotated[Path, option("-o --output FILE", "Where the configuration is written.")] = Path("redteam.yaml"),
+    questions: Annotated[Path, option("FILE", "Your questions; generated if the file does not exist.")] = Path(
         "questions.jsonl"
     ),
-    model: Annotated[str | None, option("NAME", "The model of a chat endpoint; else the first it lists.")] = None,
-    force: Annotated[bool, option("--force", "Write over a configuration that exists.")] = False,
+    model: Annotated[
+        str | None, option("NAME", "The model of a chat endpoint. [default: the first that it lists]")
+    ] = None,
+    force: Annotated[bool, option("--force", "Overwrite an existing configuration.")] = False,
     may_test: MayTest = None,
 ) -> None:
-    """Ask a system once and read its OpenAPI page; write how it is tested, and questions from what it shows."""
+    """Detect how to ask, plant and remove; write a configuration, and questions about the passages that are shown.
+
+    Reads the OpenAPI page of the system and asks a few questions. Plants nothing.
+    """
     import yaml
 
     from unpoison.bench.evaluation import load
@@ -140,14 +180,19 @@ def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Ask, plant and remove once; say what was understood.")
+@redteam.command(cls=Command, epilog=CHECK_EXAMPLES, short_help="Try a configuration with one harmless document.")
 def check(
     config: ConfigFile,
-    question: Annotated[str | None, option("TEXT", "What is asked; the first of the questions otherwise.")] = None,
-    journal: Annotated[Path | None, option("FILE", "Where that document is noted first; CONFIG.check.journal.")] = None,
+    question: Annotated[
+        str | None, option("TEXT", "The question to ask. [default: the first of the configuration]")
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        option("FILE", "Record the document here before it is planted. [default: CONFIG with .check.journal]"),
+    ] = None,
     may_test: MayTest = None,
 ) -> None:
-    """Ask once, plant one harmless document, remove it, and show what was understood."""
+    """Ask one question, plant one harmless document, remove it, and show what was understood."""
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam.campaign import check_target
     from unpoison.cli.common import say
@@ -162,21 +207,24 @@ def check(
     raise typer.Exit(1 if problems else 0)
 
 
-@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
+@redteam.command(cls=Command, epilog=RUN_EXAMPLES, short_help="Attack every question; report the success rate.")
 def run(
     config: ConfigFile,
     journal: Annotated[
-        Path | None, option("FILE", "Where everything planted is written first; CONFIG.journal.")
+        Path | None, option("FILE", "Record every document here before it is planted. [default: CONFIG with .journal]")
     ] = None,
-    limit: Annotated[int | None, option("N", "The first N questions only.", min=1)] = None,
-    report: Annotated[Path | None, option("FILE.html", "Write one page; works offline.")] = None,
+    limit: Annotated[int | None, option("N", "Use the first N questions only.", min=1)] = None,
+    report: Annotated[Path | None, option("FILE.html", "Also write an HTML report that works offline.")] = None,
     may_test: MayTest = None,
     fail_if: FailIf = None,
     junit: Junit = None,
     sarif: Sarif = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask, plant, wait until it is served, ask, remove, ask again; say how often the answer was the attacker's."""
+    """Attack every question and report how often the answer became the attacker's.
+
+    For each question: ask, plant, wait until the system reads the document, ask again, remove it, and ask once more.
+    """
     from unpoison.bench.redteam import Config, Hosts, run_test
     from unpoison.bench.redteam.page import headline, redteam_page, results_table
     from unpoison.bench.redteam.results import MEASURES
@@ -208,16 +256,16 @@ def run(
     raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts_of(results)))
 
 
-@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Take back exactly what a test has planted.")
+@redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Remove the documents that a test has planted.")
 def clean(
-    journal: Annotated[Path, argument("JOURNAL", "The journal of a test.")],
+    journal: Annotated[Path, argument("JOURNAL", "The journal that the test wrote.")],
     config: Annotated[
-        Path | None, option("FILE", "The configuration, where the target is Python code or has moved.")
+        Path | None, option("FILE", "The configuration, if the target is Python code or its address has changed.")
     ] = None,
     may_test: MayTest = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back exactly what a test has planted, and nothing else; may be interrupted and repeated."""
+    """Remove the documents that a test has planted, and nothing else. May be interrupted and repeated."""
     from unpoison.bench.redteam import Config, Hosts
     from unpoison.bench.redteam import clean as take_back
     from unpoison.cli.common import progress, say
