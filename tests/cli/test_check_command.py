@@ -32,7 +32,7 @@ def test_a_folder_to_tables_a_policy_and_a_page(run: Run, folder: Path) -> None:
     assert shown.splitlines()[1].startswith("Worst case behind the recommendation: ")
     assert "a prompt injection" in shown
     assert 'Guard(sources="known.yaml")' in shown
-    assert "5. What remains open" in shown
+    assert "5. Remaining risk" in shown
     assert yaml.safe_load(Path("known.yaml").read_text())["known"] == ["docs/**", f"{folder}/**"]
     assert "Check of your documents" in Path("check.html").read_text(encoding="utf-8")
     assert sorted(path.name for path in folder.parent.iterdir()) == ["check.html", "docs", "known.yaml"]

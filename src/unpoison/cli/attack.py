@@ -25,11 +25,11 @@ __all__ = ["EXAMPLES", "attack"]
 AXES = tuple("policy prefix k corpus retriever encoder generator defense seed limit owned".split())  # noqa: SIM905
 """The options that a scenario has too."""
 SHOWN = 20
-"""So many planted texts are shown one by one."""
+"""Planted texts that are shown one by one."""
 
 
 WORDING = {"ours": "ours", "published": "as published", "data": "the data's, else ours"}
-"""Whose words an attack plants, in a column."""
+"""Origin of the planted words, for a column."""
 
 
 EXAMPLES = """\b

@@ -1,4 +1,4 @@
-"""What several commands share: rows through a piece of work, in order; failures as data; progress bars and messages."""
+"""Shared by several commands: processing rows in order, failures as data, progress bars and messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAX_PASSAGES = 1000
 
 
 def learn_sources(defense: Defense, wanted: bool) -> None:
-    """Have a defense write the history of its sources, where a command line asks for it.
+    """Let a defense write the history of its sources if --learn is given.
 
     Raises:
         OptionError: There are no sources.
@@ -56,7 +56,7 @@ def learn_sources(defense: Defense, wanted: bool) -> None:
 
 
 def status_of_sources(defense: Defense, status: int) -> int:
-    """The exit status, not 0 where the history of sources could not be used to the end; that is said as a warning."""
+    """The exit status; 1 with a warning if the history of sources could not be used."""
     notes = () if defense.sources is None else defense.sources.notes
     for note in notes:
         say(f"warning: {note}")
@@ -65,7 +65,7 @@ def status_of_sources(defense: Defense, status: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowOutcome(Generic[T]):
-    """What became of one record: a result, or the reason why there is none."""
+    """The outcome of one record: a result, or an error."""
 
     record: FileRow
     result: T | None
@@ -124,7 +124,7 @@ def track_progress(
     """The same outcomes, with a progress bar.
 
     Raises:
-        InputError: There are none: a file without rows is a mistake, most often of whoever made it.
+        InputError: The file has no rows, which is most often a mistake of the program that wrote it.
     """
     rows = 0
     with row_progress(rows_on_stdout=rows_on_stdout) as show:
@@ -178,7 +178,7 @@ def _bar(remark: str, *, counted: bool, hidden: bool = False, **fields: Any) -> 
 
 
 ALIKE = 5
-"""So many failures of one kind are reported one by one."""
+"""Failures of one kind that are reported one by one."""
 
 
 class RowCounts:

@@ -31,7 +31,7 @@ RETRIEVED = 10
 """Passages per question that the retriever returns."""
 
 WITHOUT = "vanilla"
-"""What the model reads when nobody defends it: the first five."""
+"""Without a defense the model reads the first five."""
 
 DEFENSES = {
     WITHOUT: "vanilla:keep=5",
@@ -47,7 +47,7 @@ POISONS = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class DemoCase:
-    """One question under one attack, and what each defense made of it."""
+    """One question under one attack, and the screening of each defense."""
 
     question: str
     passages: tuple[Passage, ...]
@@ -75,7 +75,7 @@ class DemoCase:
 
 
 def case_of(row: Row, count: int, defenses: Mapping[str, Defense], *, question_first: bool = True) -> DemoCase:
-    """A question with so many planted poisons, screened by every defense."""
+    """A question with `count` planted poisons, screened by every defense."""
     passages, labels = plant(row, count, question_first=question_first)
     question = row.query.text
     screenings = {name: defense.screen(question, passages) for name, defense in defenses.items()}
@@ -151,7 +151,7 @@ def _injection(row: Row) -> Screening | None:
 
 
 def _disagreement(row: Row) -> Screening | None:
-    """A genuine passage beside a copy with another answer in it: nobody can say who is right, so the user is told."""
+    """A genuine passage beside a copy with another answer: the contest is reported to the user."""
     from unpoison import Guard
 
     right, wrong = row.raw["correct_answers"][0], row.raw["incorrect_answers"][0]

@@ -1,4 +1,4 @@
-"""Screenings, answers and model calls as tables for a terminal; whatever a passage holds is shown as text."""
+"""Screenings, answers and model calls as tables for a terminal; the contents of passages are shown as plain text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PAGE_WIDTH = 120
 """Columns where the output goes to a file or a pipe, which have no width of their own."""
 
 MAX_DROPPED = 10
-"""So many dropped passages are listed under an answer."""
+"""Dropped passages listed under an answer."""
 
 
 MAX_CLAIMS = 5
-"""So many claims are listed under an answer, the heaviest."""
+"""Claims listed under an answer, the heaviest first."""
 
 _KEPT = {True: "kept", False: "gave up", None: ""}
 

@@ -34,7 +34,7 @@ OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judge
 
 @dataclass(frozen=True)
 class Checks:
-    """Conditions of a run, read before it begins: a slip of the pen costs no measurement.
+    """Gates of a run, parsed before it starts, so that a typo costs no measurement.
 
     Attributes:
         gates: Bounds, and comparisons with earlier runs.
@@ -87,7 +87,7 @@ class Checks:
         artifact: str,
         alerts: Sequence[Alert] = (),
     ) -> int:
-        """Say what failed, write the files, and give the exit code.
+        """Report failures, write the files, and return the exit code.
 
         Args:
             cells: What was measured.
@@ -100,7 +100,7 @@ class Checks:
             1 where a gate failed, 2 where anything else went wrong; without gates `code`.
 
         Raises:
-            InputError: A gate that applies to nothing; the files are written all the same.
+            InputError: A gate that applies to nothing; the files are still written.
         """
         findings, error = list[GateResult](), None
         try:

@@ -1,4 +1,4 @@
-"""Options: those that several commands share, and how help shows them.
+"""Options that several commands share, and how help shows them.
 
 Imports nothing that takes time.
 
@@ -84,7 +84,7 @@ def limit_threads() -> None:
 
 
 def environment_of_caller() -> dict[str, str]:
-    """The environment without what was added to it."""
+    """The environment without our additions."""
     return {name: value for name, value in os.environ.items() if name not in _added}
 
 

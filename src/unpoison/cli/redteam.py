@@ -290,13 +290,13 @@ def clean(
 
 @contextmanager
 def report_removal(journal: Path) -> Iterator[None]:
-    """Say after Ctrl-C whether anything is left."""
+    """After Ctrl-C tell how to remove what may be left."""
     from unpoison.cli.common import say
 
     try:
         yield
     except KeyboardInterrupt:
-        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
+        say(f"interrupted; planted documents are removed. If any may remain: unpoison redteam clean {journal}")
         raise
 
 

@@ -57,7 +57,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One question and what the attacker wants of it.
+    """One question and the goal of the attacker.
 
     Attributes:
         id: Unique in the data set.
@@ -222,7 +222,7 @@ class Attack(ABC):
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
         uses_context: Whether it looks at the clean passages that are retrieved beside its own.
-        wording: Whose words are planted: `ours`, of whoever wrote the class, from templates or prompts of theirs;
+        wording: Origin of the planted words: `ours`, templates or prompts of the author of the class;
             `published`, texts of an attack's own authors; `data`, texts of the data that the attack edits or puts
             something in front of, ours only where the data bring none. Tables say which.
         offline: What stands in for a language model where there is none; "" for attacks that need none.

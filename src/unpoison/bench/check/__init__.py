@@ -1,4 +1,4 @@
-"""Check one's own documents, or a running system: what lies there, who is in it, and which attacks get through."""
+"""Checks documents or a running system: suspicious documents, sources, and which attacks succeed."""
 
 from __future__ import annotations
 

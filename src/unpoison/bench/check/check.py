@@ -27,10 +27,10 @@ from unpoison.types import Passage
 __all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents"]
 
 MAX_FINDINGS = 10
-"""Findings of the scan that are kept, the worst."""
+"""The worst findings of the scan that are kept."""
 
 MANY = 500
-"""More documents than these are scanned by one process for each processor; fewer are done before those have started."""
+"""Above this number one process per processor scans; below, starting them takes longer than scanning."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -43,7 +43,7 @@ class Outcome:
         attack, owner: Keys of `ATTACKS` and `OWNERS`.
         plain, guard: Questions for which a model still reads the lie, without a defense and behind the recommendation.
         answered_plain, answered_guard: Questions that are answered with the lie: by the reader, or without a defense
-            by the running system; None where nobody answered.
+            by the running system; None without answers.
     """
 
     attack: str
@@ -80,7 +80,7 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         source: What was checked.
@@ -91,7 +91,7 @@ class CheckResult:
         flagged: Ids of the documents that the scan flagged.
         findings: (id, suspicion 0 to 1, reasons) of the worst documents.
         origins: (name, documents, share 0 to 1) of the sources, the largest first; "" for no name.
-        clean_lost: The share of passages that the recommendation drops where nobody attacks.
+        clean_lost: The share of passages that the recommendation drops without an attack.
         outcomes: One for each attack and owner.
         policy: The recommended policy, as YAML.
         live: What was done with a running system; None for documents.

@@ -1,4 +1,4 @@
-"""Check a running system: its documents are what it shows, and with consent it is attacked itself.
+"""Checks a running system: its documents are the passages that it shows; with consent it is attacked itself.
 
 What is planted is written down first, removed after every question, and at the next start where the process was killed.
 """
@@ -34,7 +34,7 @@ __all__ = ["check_system", "is_target_file"]
 T = TypeVar("T")
 
 MAX_FAILED = 3
-"""Questions that may fail before a check ends."""
+"""The check ends after so many failed questions."""
 
 
 def is_target_file(source: str) -> bool:
@@ -125,7 +125,7 @@ def check_system(
 
 
 class LiveRetrieval:
-    """What a running system retrieves and answers, without and with planted texts.
+    """The passages and answers of a running system, without and with planted texts.
 
     Args:
         planter: Plants in it.
@@ -189,7 +189,7 @@ class LiveRetrieval:
 
 
 def _context(example: Example, reply: Answered, planted: Mapping[int, int], own: Sequence[Candidate]) -> Context:
-    """What was retrieved, in its order; of a planted text what the system made of it, such as a piece."""
+    """The retrieved passages in order; a planted text as the system returned it, such as a piece."""
     found = []
     for position, passage in enumerate(passages_of(reply)):
         candidate = Candidate(passage)
@@ -201,7 +201,7 @@ def _context(example: Example, reply: Answered, planted: Mapping[int, int], own:
 
 
 def _shielded(pace: Pace, work: Callable[[], T]) -> T:
-    """Work on a thread of its own: after Ctrl-C what is in flight is finished, and with it taken back."""
+    """Run work on its own thread: after Ctrl-C work in flight finishes and its documents are removed."""
     with ThreadPoolExecutor(1, thread_name_prefix="unpoison-check") as pool:
         running = pool.submit(work)
         try:
@@ -213,7 +213,7 @@ def _shielded(pace: Pace, work: Callable[[], T]) -> T:
 
 
 def _remove_old(journal: Path, config: Config, hosts: Hosts) -> None:
-    """Take out what a check that was killed has left, before it is shown as a document.
+    """Remove what a killed check has left, before it appears as a document.
 
     Raises:
         InputError: Something may still be there.

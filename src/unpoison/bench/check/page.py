@@ -22,7 +22,7 @@ MAX_LOSS = 0.05
 
 
 def code_lines(policy: str, *, reader: bool) -> str:
-    """The lines that put the recommendation in, with the policy at a path."""
+    """The code that applies the recommendation, with the policy at a path."""
     generator = 'generator="reader", ' if reader else ""
     return (
         "from unpoison import Guard\n\n"
@@ -49,7 +49,7 @@ def headline(result: CheckResult) -> list[str]:
 
 
 def check_page(result: CheckResult, code: str) -> str:
-    """One page that needs nothing else; what documents hold is hostile and escaped."""
+    """A self-contained page; the contents of documents are untrusted and escaped."""
     title = "Check of your documents" if result.live is None else "Check of your system"
     lead = [checked(result), *headline(result), "Counts have 95 % intervals."]
     return document(title, sections(result, code), lead=lead)
@@ -82,19 +82,19 @@ def sections(result: CheckResult, code: str) -> list[Section]:
     return [
         Section(
             "documents",
-            "What lies there already",
+            "Suspicious documents",
             found,
             tables=[Table("", ("document", "suspicion", "reasons"), tuple(shown))],
         ),
         Section(
             "sources",
-            "Who is in it",
+            "Sources",
             f"{count_noun(len(origins), 'source')}.",
             tables=[Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))],
         ),
-        Section("attacks", "What an attacker reaches", measured, tables=tables if result.outcomes else ()),
-        Section("use", "What to put in", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
-        Section("open", "What remains open", notes=tuple(_open_points(result))),
+        Section("attacks", "Attacks", measured, tables=tables if result.outcomes else ()),
+        Section("use", "Recommendation", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
+        Section("open", "Remaining risk", notes=tuple(_open_points(result))),
     ]
 
 
@@ -144,11 +144,11 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     lost = result.clean_lost
     if lost.defined and lost.low > MAX_LOSS:
         yield (
-            f"The recommendation drops your own texts: {_of(lost, 'passages')} where nobody attacks. Do not enforce it "
+            f"The recommendation drops your own texts: {_of(lost, 'passages')} without an attack. Do not enforce it "
             "as it is: fit it to your texts with unpoison screen --calibrate, or let it only report."
         )
     elif lost.defined:
-        yield f"Where nobody attacks, {_of(lost, 'passages')} are dropped."
+        yield f"Without an attack, {_of(lost, 'passages')} are dropped."
     if result.flagged:
         yield f"{count_noun(len(result.flagged), 'suspicious document')} left in place; see unpoison scan."
     if not result.questions:

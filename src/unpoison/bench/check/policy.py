@@ -1,4 +1,4 @@
-"""The policy that a check recommends: who is in the documents already is known, everybody else is new."""
+"""The recommended policy: sources of the present documents are known, all others are new."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_KNOWN = 3000
 
 
 def folder_names(folder: Path) -> tuple[str, ...]:
-    """How a loader may name a folder: by the path as typed, and by the whole path."""
+    """Names of a folder that loaders use: the path as typed, and the absolute path."""
     full, typed = folder.resolve().as_posix(), folder.as_posix()
     return (full,) if folder.is_absolute() or typed.startswith(".") else (typed, full)
 
@@ -50,7 +50,7 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> 
 
 
 def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally:
-    """Who is in the documents, by a policy's rule."""
+    """Count the sources of the documents by a policy's rule."""
     tally = Tally()
     tally.add(None, Sources(keys).standings("", passages))
     return tally

@@ -1,4 +1,4 @@
-"""Test a running system: ask it, plant poison into it, ask again, remove everything, and report what was found.
+"""Test a running RAG system: ask, plant poison, ask again, remove everything, and report the results.
 
 from unpoison.bench.redteam import Config, Hosts, run_test
 

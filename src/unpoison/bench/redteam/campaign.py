@@ -1,4 +1,4 @@
-"""A test: every question without an attack and under each; ask, plant, wait until it is served, ask, remove, ask again.
+"""Runs a test: asks every question without an attack, then plants, waits, asks, removes and asks again for each attack.
 
 At most `in_flight` times `poisons` documents are planted at any moment, each for the seconds that its question takes.
 """
@@ -32,7 +32,7 @@ from unpoison.errors import InputError, OptionError, TargetError, clip
 __all__ = ["Campaign", "begin_run", "check_target", "load_examples", "run_test"]
 
 MAX_LEFT_BEHIND = 3
-"""Questions that may leave documents behind before the run ends."""
+"""The run ends after so many questions have left documents behind."""
 
 LONG_TEXT = " ".join(
     f"This is sentence {number} of a harmless document for a test of this system's security; its mark is {{}}."
@@ -52,7 +52,7 @@ def run_test(
     clock: Clock | None = None,
     progress: Progress = lambda done, total, doing: None,
 ) -> Results:
-    """Run a test, or go on with one that was interrupted.
+    """Run a test, or resume an interrupted one.
 
     Args:
         config: What it does.
@@ -69,7 +69,7 @@ def run_test(
         InputError: No questions, or a journal that still holds documents of another run.
         OptionError, UnknownNameError: A configuration that cannot be used.
         TargetError: The rehearsal failed.
-        KeyboardInterrupt: After everything in flight was taken back.
+        KeyboardInterrupt: After everything in flight was removed.
     """
     examples, problems = load_examples(config)
     attacks, pace = _attacks_of(config), Pace(config.bounds, clock)
@@ -118,7 +118,7 @@ def check_target(
         clock: Time.
 
     Returns:
-        What was understood, and what is to be mended, as sentences.
+        What was understood, and what must be fixed, as sentences.
 
     Raises:
         InputError: No question, or a journal that still holds documents.
@@ -149,7 +149,7 @@ def check_target(
 
 
 def load_examples(config: Config) -> tuple[Sequence[Example], list[str]]:
-    """The questions of a configuration, and what of them cannot be used.
+    """The questions of a configuration, and the problems of those that cannot be used.
 
     Raises:
         InputError: There are none.
@@ -162,7 +162,7 @@ def load_examples(config: Config) -> tuple[Sequence[Example], list[str]]:
 
 
 def begin_run(journal: Journal, config: Config, name: str) -> list[Trial]:
-    """What an interrupted run of the same test has measured; or the first line of a new one.
+    """Resume an interrupted run of the same test, or write the first line of a new one; returns the finished trials.
 
     Raises:
         InputError: Documents of an earlier run may still be planted.
@@ -232,8 +232,8 @@ class Campaign:
             One trial for each question and cell that was reached, in order.
 
         Raises:
-            TargetError: The rehearsal failed: what would be planted could not be taken back.
-            KeyboardInterrupt: After everything in flight was taken back.
+            TargetError: The rehearsal failed: planted documents could not be removed.
+            KeyboardInterrupt: After everything in flight was removed.
             OSError: The journal cannot be written.
         """
         cells = _cells(self._config, attacks)
@@ -261,7 +261,7 @@ class Campaign:
         return [self._trials[key] for cell in cells for e in examples if (key := (e.id, *cell)) in self._trials]
 
     def _do(self, work: Iterable[Callable[[], Trial]], total: int, title: str) -> None:
-        """All questions, `in_flight` at the same time; when the run is to end, those that began are finished."""
+        """Run the tasks, `in_flight` at a time; if the run is stopped, started tasks are finished."""
         waiting, size = iter(work), self._config.bounds.in_flight
         pool = ThreadPoolExecutor(size, thread_name_prefix="unpoison-redteam")
         running = {pool.submit(task) for task in islice(waiting, size)}
@@ -297,7 +297,7 @@ class Campaign:
         return replace(trial, answer=reply.answer, tells=tells, passages=read, seconds=round(seconds, 4))
 
     def _attack(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
-        """One question under one attack, and everything taken back whatever happens."""
+        """Ask one question under one attack, and always remove what was planted."""
         trial = Trial(example.id, example.question, name, count, example.correct_answers)
         crafted = craft_one(attack, example.id, example.target, count)
         if crafted.error is not None:
@@ -332,7 +332,7 @@ class Campaign:
         return replace(trial, stage="remove", error=outcome.left) if outcome.left else trial
 
     def _ask_after(self, trial: Trial) -> Trial:
-        """Ask again when nothing is planted any more, for whatever question."""
+        """Ask again after all documents of the cell were removed."""
         self._pace.check()
         try:
             return replace(trial, after=self._planter.ask(trial.question)[0].answer)
@@ -340,7 +340,7 @@ class Campaign:
             return self._fail(trial, "after", str(error))
 
     def _count_left(self, reason: str) -> None:
-        """Plant no more where several documents could not be taken back."""
+        """Stop planting after several documents could not be removed."""
         with self._lock:
             self._left += 1
             if self._left == MAX_LEFT_BEHIND:
@@ -350,7 +350,7 @@ class Campaign:
                 self._pace.stop()
 
     def _fail(self, trial: Trial, stage: str, error: str) -> Trial:
-        """The trial, failed; and the end of the run where nothing else happens any more."""
+        """Mark the trial as failed; after too many failures in a row end the run."""
         with self._lock:
             self._failures += 1
             if self._failures == max(10, 2 * self._config.bounds.in_flight):

@@ -1,4 +1,4 @@
-"""Remove what was planted, and nothing else: during a test (`Remover`), and later by its journal (`clean`).
+"""Remove planted documents and nothing else, during a test (`Remover`) or later from its journal (`clean`).
 
 A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
 can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
@@ -25,7 +25,7 @@ __all__ = ["STILL_READ", "Cleaned", "Remover", "clean", "plant_document"]
 
 
 MAX_PIECES = 10_000
-"""Of one document, into which a system may cut it."""
+"""Pieces into which a system may cut one document."""
 
 STILL_READ = "the target said that it was removed, and still reads it"
 
@@ -48,7 +48,7 @@ class Remover:
         """Remove one document.
 
         Args:
-            plant: It, as the journal knows it.
+            plant: The document, from the journal.
             patience: Seconds that the target may take to find it, or to know its id; `wait.seconds` by default.
 
         Returns:
@@ -69,7 +69,7 @@ class Remover:
         return reason
 
     def _remove_found(self, plant: Plant, end: float) -> str:
-        """Remove what the search finds until it finds nothing: it gives pages, and a new document takes its time."""
+        """Search and remove until nothing is found: results come in pages, and new documents appear late."""
         removed, left = set[str](), list[str]()
         for _ in self._pace.poll(self._wait, end, free=True):
             left = self._search(plant.canary)
@@ -87,7 +87,7 @@ class Remover:
         return ""
 
     def _remove_known(self, plant: Plant, end: float) -> str:
-        """Remove what is known by its handles."""
+        """Remove by handle."""
         handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
         if not handles:
             return "the reply to planting it was lost, and the target cannot be searched for its canary"
@@ -105,13 +105,13 @@ class Remover:
         return ""
 
     def confirm(self, plants: Iterable[Plant]) -> None:
-        """Say of removed documents that they were looked for since, and not found."""
+        """Record that removed documents were searched for and not found."""
         for plant in plants:
             if not plant.confirmed:
                 self._journal.append("removed", canary=plant.canary, deleted=True, confirmed=True)
 
     def doubt(self, plants: Iterable[Plant]) -> None:
-        """Say of documents whose removal was accepted that they are read all the same.
+        """Record that documents are still read although their removal was accepted.
 
         A search that finds them no more is believed: what is still read comes from a cache then.
         """
@@ -124,7 +124,7 @@ class Remover:
         return check_handles(handles, "find") if handles else []
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
-        """The handles that the target did not know; one that indexes slowly may know them later."""
+        """Remove; returns the handles that the target does not know, retried because it may index slowly."""
         waiting = handles
         for _ in self._pace.poll(self._wait, end, free=True):
             remove = partial(self._target.remove, waiting)
@@ -138,10 +138,10 @@ class Remover:
 def plant_document(
     target: Target, journal: Journal, pace: Pace, document: Document, question: str, attack: str
 ) -> Plant:
-    """Plant one document, the journal first.
+    """Record one document in the journal, then plant it.
 
     Raises:
-        TargetError: It was not planted, or nobody knows.
+        TargetError: It was not planted, or this is unknown.
         OSError: The journal cannot be written; nothing was planted, or it is known in memory.
         InterruptedTestError: The budget is used up.
     """
@@ -162,11 +162,11 @@ def plant_document(
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What cleaning came to.
+    """The result of cleaning.
 
     Attributes:
         removed: Documents that were removed, looked for and not found.
-        accepted: Documents whose removal the target accepted, and that nobody could look for: it has no `find`.
+        accepted: Documents whose removal the target accepted but that could not be verified, as it has no `find`.
         remaining: (canary, why) of those that may still be there.
         damaged: Lines of the journal that cannot be read; documents that they name are not known.
     """
@@ -189,7 +189,7 @@ def clean(
     clock: Clock | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
 ) -> Cleaned:
-    """Remove everything that a journal holds open.
+    """Remove every document that a journal lists as planted.
 
     It may be interrupted and repeated. What the target cannot be told apart stays, and is named.
 

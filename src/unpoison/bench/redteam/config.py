@@ -1,4 +1,4 @@
-"""The configuration of a test, one YAML file: what is tested, with which questions and attacks, within which limits.
+"""The configuration of a test, a YAML file: target, questions, attacks and limits.
 
 Whatever is misspelled, missing or unusable is reported before anything is sent.
 """
@@ -32,7 +32,7 @@ class Bounds(Section):
     """The section `limits`.
 
     Attributes:
-        in_flight: Questions at the same time, 1 to 64; so many times `poisons` documents are planted at most.
+        in_flight: Concurrent questions, 1 to 64; each plants at most `poisons` documents.
         rate: Requests per second, above 0; None for no limit.
         budget: Requests of a run, asking and planting, at least 1; removing is never refused.
         timeout: Seconds for one request, above 0 and up to 3600.
@@ -59,7 +59,7 @@ class Wait(Section):
     every: Annotated[float, Field(gt=0, le=600)] = 0.25
 
     def pause(self, looks: int) -> float:
-        """Seconds between look number `looks` and the next."""
+        """Seconds to wait after `looks` polls."""
         return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
 
 
@@ -86,7 +86,7 @@ class Config(Section):
         poisons: Documents planted for each question; each number is tried.
         generator, encoder: For attacks that want a model.
         seed: Of the attacks.
-        limit: The first so many questions only.
+        limit: Use only the first questions.
         bounds: The section `limits`.
         wait: The section `wait`.
         rehearse: Whether a harmless document is planted and removed first.
@@ -154,7 +154,7 @@ class Config(Section):
         return str(self.folder / self.questions)
 
     def digest(self) -> str:
-        """A hash of what is measured; limits and waits do not belong to it."""
+        """A hash of what is measured, without limits and waits."""
         values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 

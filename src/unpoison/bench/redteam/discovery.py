@@ -1,4 +1,4 @@
-"""How a running system is asked, and how documents are added and removed: from its OpenAPI page and its first reply.
+"""Detects how to ask a running system, add and remove documents: from its OpenAPI page and its first reply.
 
 Operations and fields are chosen by their names. It is a guess, which `redteam check` then tries. Page and replies are
 hostile: their size, references and depth are bounded, they name no host and no variable of the environment.
@@ -36,7 +36,7 @@ SEEDS = (
 """Asked where no question is given; each has words that many documents have."""
 
 MAX_ASKED, MAX_SHOWN = 30, 200
-"""Questions that are asked to see documents, and passages that are collected."""
+"""Limits of questions asked and passages collected."""
 
 TOKEN = "RAG_TOKEN"  # noqa: S105  the name of a variable
 IDS = ("id", "ids", "document_id", "doc_id", "document_ids", "doc_ids", "uuid", "file_id")
@@ -54,14 +54,14 @@ PLACES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "remove": {"{id}": IDS},
 }  # fmt: skip
-"""By the call the places of its request, the needed one first, and the fields that they go into, the surest first."""
+"""Call -> placeholder, the required one first -> names of request fields, most specific first."""
 
 ANSWERS = ("answer", "response", "result", "output", "output_text", "reply", "token", "delta", "text", "content")
 PASSAGES = (
     "passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources", "citations",
     "chunks", "results", "matches", "hits", "references", "retrieved", "docs", "evidence",
 )  # fmt: skip
-"""Fields of a reply, the surest first."""
+"""Fields of a reply, most specific first."""
 
 WORDS = {
     "ask": ("ask", "answer", "chat", "query", "question", "rag", "qa", "completions", "generate", "search", "invoke"),
@@ -69,7 +69,7 @@ WORDS = {
     "remove": ("documents", "document", "docs", "texts", "files", "delete", "remove"),
 }
 METHODS = {"ask": ("POST", "GET"), "plant": ("POST", "PUT"), "remove": ("DELETE", "POST")}
-"""Words of an operation's path and name, and its methods, the surest first."""
+"""Words in an operation's path and name, and its methods, most specific first."""
 REMOVING = frozenset(("delete", "remove"))
 NO_PLANTING = REMOVING | {"ask", "chat", "query", "search"}
 
@@ -77,10 +77,10 @@ CHATS = {
     "/chat/completions": ("/v1/chat/completions", "/v1/models", "$.data[*].id"),
     "/api/chat": ("/api/chat", "/api/tags", "$.models[*].name"),
 }
-"""By the end of a chat endpoint's path: its path, where its server lists models, and where their names stand."""
+"""End of a chat endpoint's path -> its path, the path that lists models, and the JSONPath of their names."""
 
 WRONG_BODY = (400, 415, 422, 500)
-"""Statuses that say that the question may have another name."""
+"""Statuses after which another field name for the question is tried."""
 MAX_DEPTH, MAX_MEMBERS, MAX_REFERENCES, MAX_OPERATIONS = 8, 100, 30, 500
 
 _PLACE = re.compile(r"\{([^{}/]{1,100})\}")
@@ -144,7 +144,7 @@ def discover(
 
 
 def _check_reply(where: str, reply: Reply) -> None:
-    """Refuse a reply that is no answer.
+    """Reject a reply that is not an answer.
 
     Raises:
         InputError, TargetError: It is none.
@@ -164,7 +164,7 @@ def _check_reply(where: str, reply: Reply) -> None:
 def _ways_to_ask(
     client: HttpClient, where: str, path: str, page: OpenApi | None, model: str | None, headers: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Requests to try, the surest first."""
+    """Requests to try, most likely first."""
     described = page.request("ask", path) if page else None
     if described and not path.endswith(tuple(CHATS)):
         return [described]
@@ -191,7 +191,7 @@ def reply_paths(reply: Reply, *, empty: bool = False) -> dict[str, str]:
     """The paths of `answer`, and of `passages` where there are some, in a reply or in the events of a stream.
 
     Args:
-        reply: It.
+        reply: The reply.
         empty: Whether a list without members counts where it is called as passages are.
     """
     if reply.events is None:
@@ -261,7 +261,7 @@ class OpenApi:
 
     @property
     def headers(self) -> dict[str, str]:
-        """How it wants to be authorised: a bearer token or a key in a header."""
+        """Authorisation headers: a bearer token or an API key."""
         schemes = _mapping(_mapping(self._values.get("components")).get("securitySchemes"))
         for scheme in map(_mapping, schemes.values()):
             if scheme.get("type") == "http" and str(scheme.get("scheme")).lower() == "bearer":
@@ -271,7 +271,7 @@ class OpenApi:
         return {}
 
     def request(self, kind: str, at: str = "") -> dict[str, Any] | None:
-        """The request that fits best; None without one.
+        """The operation that fits best, or None.
 
         Args:
             kind: `ask`, `plant` or `remove`.
@@ -292,7 +292,7 @@ class OpenApi:
         if kind == "remove":
             path = re.sub(r"\{[^{}/]{1,100}\}$", "{id}", path)
         if set(_PLACE.findall(path)) - {"id" if kind == "remove" else ""}:
-            return None  # nobody knows what goes there
+            return None  # the placeholder has no known value
         parameters = described.get("parameters")
         query = [self._resolve(one) for one in (parameters if isinstance(parameters, list) else [])[:MAX_MEMBERS]]
         names = [str(one.get("name")) for one in query if one.get("in") == "query"]
@@ -312,7 +312,7 @@ class OpenApi:
         return filled | ({"id": f"$[{','.join(IDS)}]"} if kind == "plant" else {})
 
     def _fill_body(self, part: Any, kind: str, depth: int = 0) -> Any:
-        """A body with its places; fields that must be there and are not known have a default."""
+        """A request body with placeholders; unknown required fields get defaults."""
         schema, (own, names) = self._schema(part), next(iter(PLACES[kind].items()))
         if schema.get("type") == "array" and depth < MAX_DEPTH:
             return [self._fill_body(schema.get("items"), kind, depth + 1)]
@@ -347,7 +347,7 @@ class OpenApi:
         return schema
 
     def _resolve(self, part: Any) -> Mapping[str, Any]:
-        """What a reference within the document leads to; those elsewhere are not followed."""
+        """Resolve a reference within the document; external references are not followed."""
         for _ in range(MAX_REFERENCES):
             reference = _mapping(part).get("$ref")
             if not isinstance(reference, str) or not reference.startswith("#/"):
@@ -416,5 +416,5 @@ def _default(schema: Mapping[str, Any]) -> Any:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """The value, where it is what it should be: the page is somebody else's."""
+    """The value if it is a mapping, else an empty one: the page is untrusted."""
     return value if isinstance(value, Mapping) else {}

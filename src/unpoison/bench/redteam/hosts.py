@@ -28,7 +28,7 @@ def _resolve(host: str) -> list[str]:
 
 
 class Hosts:
-    """The machines that requests may go to.
+    """The machines that may receive requests.
 
     Args:
         allowed: Names or addresses besides this machine's own, as the user wrote them.
@@ -42,7 +42,7 @@ class Hosts:
         self._lock = Lock()
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """Where connections to a host go; checked the first time, then the same.
+        """The addresses of a host, checked once and then fixed.
 
         Raises:
             OptionError: It is not this machine, and was not allowed.

@@ -27,24 +27,24 @@ __all__ = ["ABSENT", "SENSITIVE", "HttpClient", "Reply", "Secrets"]
 MAX_BYTES = 8 << 20
 """Bytes of a reply."""
 ABSENT = (404, 410)
-"""Statuses that say that there is no such document."""
+"""Statuses for a document that does not exist."""
 DONE = "[DONE]"
 """The data of the last event of OpenAI's streams."""
 
 SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE)
 """Names of headers and variables that hold secrets."""
 MIN_SECRET = 4
-"""Characters of a secret; masking shorter ones would tear every text."""
+"""Minimum length of a secret; masking shorter ones would damage ordinary text."""
 
 _RETRYABLE = frozenset((408, 425, 429, 500, 502, 503, 504))
 _NOTHING_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
-"""Statuses after which certainly nothing was changed."""
+"""Statuses that guarantee that nothing was changed."""
 _PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
 _PORTS = {"http": 80, "https": 443}
 
 
 class Secrets:
-    """Variables of the environment that a target uses, masked wherever they would be shown.
+    """Environment variables that a target uses, masked in all output.
 
     Args:
         environment: Values by name.
@@ -56,7 +56,7 @@ class Secrets:
         self._pattern: re.Pattern[str] | None = None
 
     def value(self, name: str, *, secret: bool = True) -> str:
-        """What `${NAME}` stands for; masked from then on where it is a secret.
+        """The value of `${NAME}`, masked from then on if it is a secret.
 
         Args:
             name: The variable.
@@ -132,7 +132,7 @@ class HttpClient:
         finalize(self, self._transport.close)
 
     def fill(self, template: Any, values: Mapping[str, str], *, header: bool = False, url: bool = False) -> Any:
-        """A template with its places and variables filled in one pass: what was filled in is not read again.
+        """Fill the placeholders and variables of a template in one pass; inserted values are not expanded again.
 
         Args:
             template: A text, or a mapping or list with texts.
@@ -159,7 +159,7 @@ class HttpClient:
         return _PLACE.sub(replace, template)
 
     def check(self, url: str) -> None:
-        """Refuse an address that may not be tested, before anything is sent.
+        """Reject an address that may not be tested, before anything is sent.
 
         Raises:
             OptionError: It may not, or it is no address.
@@ -168,7 +168,7 @@ class HttpClient:
         self._hosts.addresses(_host(url)[0])
 
     def send(self, what: str, method: str, url: str, *, allowed: Collection[int] = (), **content: Any) -> Reply:
-        """A reply of success, or one whose status is allowed.
+        """Send a request; returns a successful reply or one with an allowed status.
 
         Args:
             what: For messages, such as "ask".
@@ -178,7 +178,7 @@ class HttpClient:
             **content: `headers`, `json`, `content`, `data` and `files` of `httpx.Request`.
 
         Raises:
-            TargetError: There is none.
+            TargetError: No such reply.
         """
         try:
             reply = self._exchange(what, method, url, content)
@@ -256,7 +256,7 @@ class HttpClient:
 
 
 def _read(stream: Iterable[bytes], end: float, *, until_done: bool) -> bytes:
-    """The bytes of a reply; of a stream of events those before it says that it is done.
+    """The bytes of a reply; of an event stream those before its final event.
 
     Raises:
         TargetError: There are too many.

@@ -1,4 +1,4 @@
-"""A running system behind HTTP, as a YAML file describes it.
+"""A running system behind HTTP, described by a YAML file.
 
     target:
       headers: {Authorization: "Bearer ${RAG_TOKEN}"}
@@ -43,14 +43,14 @@ __all__ = ["HttpTarget", "ReplyPath"]
 
 WHOLE_TEXT = "text"
 MAX_VALUES = 10_000
-"""Values that one path may lead to."""
+"""Values that one path may match."""
 
 _PLACE = re.compile(r"(?<!\$)\{([a-z]{1,20})\}")
 Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(lambda m: str(m).upper())]
 
 
 class ReplyPath:
-    """A JSONPath into a reply, or `text` for the whole of it.
+    """A JSONPath into a reply, or `text` for the whole reply.
 
     Args:
         source: As written.
@@ -70,7 +70,7 @@ class ReplyPath:
             raise OptionError(f"{clip(source)} is no path: {clip(str(error), 100)}; see JSONPath") from None
 
     def values(self, value: Any) -> list[Any]:
-        """What it leads to in JSON.
+        """The matches in JSON.
 
         Raises:
             TargetError: More than 10,000 values, or JSON that is too deep.
@@ -86,7 +86,7 @@ class ReplyPath:
         return found
 
     def of(self, reply: Reply) -> list[Any]:
-        """What it leads to in a reply, or in every event of a stream.
+        """The matches in a reply, or in every event of a stream.
 
         Raises:
             TargetError: The reply is no JSON, or as of `values`.
@@ -199,7 +199,7 @@ class Plant(Request):
 
 
 class Remove(Request):
-    """`remove`: takes a document out."""
+    """`remove`: removes a document."""
 
     places, needed = ("id",), ("id",)
 
@@ -225,7 +225,7 @@ class Calls(Section):
 
 
 class HttpTarget:
-    """Speaks to a running system as a file says.
+    """Talks to a running system as described in a file.
 
     Args:
         values: Its section `target`.
@@ -282,7 +282,7 @@ class HttpTarget:
         return self._send("ask", self._calls.ask, {"question": question, "uuid": str(uuid4())}, allowed)
 
     def read_answer(self, reply: Reply) -> Answered:
-        """What a reply to a question says.
+        """Parse the reply to a question.
 
         Raises:
             TargetError: Something does not stand where it should.
@@ -369,7 +369,7 @@ class HttpTarget:
 
 
 def _text(value: Any) -> str:
-    """A text; null is an empty one, for systems say so that they know nothing."""
+    """A text; null becomes "", as some systems reply so when they know nothing."""
     if isinstance(value, (dict, list, bool)):
         raise TargetError(f"ask.answer leads to {clip(value)}, which is no text; go on to its text")
     return "" if value is None else str(value)
@@ -384,7 +384,7 @@ def _passage(value: Any, position: int) -> Passage:
 
 
 def _holds(marks: Sequence[object], uuid: str) -> bool:
-    """Whether a mark is ours: the canary, its UUID, or a name made of it. A text with spaces is a question about it."""
+    """Whether a value is our canary, its UUID, or a name that contains it; a text with spaces is not."""
     return any(isinstance(mark, str) and uuid in mark and not any(map(str.isspace, mark)) for mark in marks)
 
 

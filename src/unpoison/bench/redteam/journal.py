@@ -1,4 +1,4 @@
-"""What was planted, on disk before it is planted: JSON Lines for the owner alone.
+"""Records every document on disk before it is planted: JSON Lines, readable by the owner only.
 
 ::
 
@@ -33,12 +33,12 @@ from unpoison.utils.closing import Closing
 __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
-"""Of the lines; a journal of another version is refused."""
+"""Version of the format; other versions are rejected."""
 
 
 @dataclass(slots=True)
 class Plant:
-    """One document, as the journal knows it.
+    """One planted document in the journal.
 
     Attributes:
         canary: Its mark.
@@ -46,9 +46,9 @@ class Plant:
         own: Ids that we chose; known even if the reply was lost.
         handles: Ids that the target gave; None where no reply is known.
         refused: The target certainly did not plant it.
-        interrupted: A removal began whose end is not known.
+        interrupted: A removal was started and its result is unknown.
         removed: The target has accepted its removal.
-        confirmed: And it was looked for afterwards, and not found.
+        confirmed: The removal was verified by a search.
         run: The number of its run in the journal.
     """
 
@@ -71,7 +71,7 @@ class Plant:
 
 @dataclass(slots=True)
 class History:
-    """Everything that a journal tells.
+    """The contents of a journal.
 
     Attributes:
         run: The first line of the last run; None for an empty journal.
@@ -93,16 +93,16 @@ class History:
 
     @property
     def open(self) -> list[Plant]:
-        """What may still be there, in the order in which it was planted."""
+        """Documents that may still be planted, in order."""
         return [plant for plant in self.plants.values() if plant.open]
 
     @property
     def planted(self) -> list[Plant]:
-        """What the last run has planted, in order; what the target refused is not."""
+        """Documents planted by the last run, in order, without those that the target refused."""
         return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
 
     def ambiguous_handles(self) -> frozenset[str]:
-        """Ids that the target gave for more than one document: nobody knows what they stand for."""
+        """Ids that the target returned for more than one document, so that they are ambiguous."""
         seen, shared = set[str](), set[str]()
         for plant in self.plants.values():
             for handle in {*plant.own, *(plant.handles or ())}:
@@ -110,7 +110,7 @@ class History:
         return frozenset(shared)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take note of one line.
+        """Apply one line.
 
         Raises:
             KeyError, TypeError, ValueError: It is not a line of a journal.
@@ -179,7 +179,7 @@ class Journal(Closing):
         self._lines = json_lines.Journal(path, private_file=True, exclusive=True, check=self._load_history)
 
     def append(self, event: str, **fields: Any) -> None:
-        """Write one event; a process that is killed afterwards loses it no more.
+        """Write one event durably: it survives a killed process.
 
         What a power cut must not lose either is on the disk: what is about to be planted, and by what it is removed.
         Without the rest, something is asked or removed again.

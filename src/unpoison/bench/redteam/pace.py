@@ -1,4 +1,4 @@
-"""Call a target within limits: rate, budget, timeout, retries; and look at it again and again, with pauses."""
+"""Calls a target within limits of rate, budget, timeout and retries; polls it with pauses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FIRST_PAUSE = 0.5
 
 
 class InterruptedTestError(UnpoisonError):
-    """The run was asked to end, or its budget is used up; no new question is begun."""
+    """The run was stopped, or its budget is used up; no new question starts."""
 
 
 class Clock:
-    """Time, as a test may replace it."""
+    """The clock, replaceable in tests."""
 
     def now(self) -> float:
         return time.monotonic()
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Pace:
-    """Calls a target under bounds, and again where that may help. Used by several threads at once.
+    """Calls a target within bounds and retries where that may help. Thread-safe.
 
     Args:
         bounds: The bounds.
@@ -54,7 +54,7 @@ class Pace:
         self._stop = Event()
 
     def stop(self) -> None:
-        """Let no new question begin; removing goes on."""
+        """Stop new questions; removals continue."""
         self._stop.set()
 
     @property
@@ -62,7 +62,7 @@ class Pace:
         return self._stop.is_set()
 
     def check(self) -> None:
-        """Refuse to begin something new.
+        """Check that new work may start.
 
         Raises:
             InterruptedTestError: The run was asked to end, or its budget is used up.
@@ -73,11 +73,11 @@ class Pace:
             raise InterruptedTestError(f"the budget of {self.bounds.budget:,} requests is used up")
 
     def sleep(self, seconds: float, *, free: bool = False) -> None:
-        """Wait; not on when the run is asked to end, unless it is to clean up."""
+        """Wait; a stopped run ends the wait, except for cleanup."""
         self.clock.sleep(seconds, None if free else self._stop)
 
     def poll(self, wait: Wait, end: float, *, free: bool = False) -> Iterator[None]:
-        """Yield once for every look at the target, with pauses between them, until it is `end` by the clock."""
+        """Yield once per poll, with pauses between polls, until `end`."""
         looks = 0
         while True:
             yield
@@ -114,7 +114,7 @@ class Pace:
         raise AssertionError("unreachable")
 
     def _call_with_timeout(self, what: str, work: Callable[[], T]) -> T:
-        """The call on a thread of its own, which is left behind if the target hangs."""
+        """Run the call on its own thread, which is abandoned if the target hangs."""
         try:
             return start_thread(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
         except (FutureTimeoutError, TimeoutError):

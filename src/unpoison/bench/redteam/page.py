@@ -14,7 +14,7 @@ MAX_QUESTIONS = 500
 
 
 def redteam_page(results: Results) -> str:
-    """One page that needs nothing else; what a target answers is hostile and escaped."""
+    """A self-contained page; answers of the target are untrusted and escaped."""
     trials = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
     cut = len(trials) - MAX_QUESTIONS
     left_out = f"{cut:,} more are left out; --json has all of them." if cut > 0 else ""
@@ -56,7 +56,7 @@ def _facts(results: Results) -> list[str]:
 
 
 def results_table(results: Results) -> Table:
-    """A row for each figure that was measured, a column for each attack."""
+    """A row for each measured figure, a column for each attack."""
     cells = results.table()
     rows = tuple(
         (

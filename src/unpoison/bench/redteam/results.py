@@ -112,7 +112,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that a test has found.
+    """The results of a test.
 
     Attributes:
         run: The first line of its journal: target, configuration, start.
@@ -121,8 +121,8 @@ class Results:
         trials: All of them, in order.
         cells: (attack, poisons) in order, those without any trial too.
         planted: Documents over the whole run, the rehearsal's among them.
-        removed: Of them, those that were looked for after their removal and not found.
-        accepted: Those whose removal the target accepted, and that nobody could look for.
+        removed: Of them, those whose removal was verified.
+        accepted: Those whose removal was accepted but could not be verified.
         remaining: Canaries of documents that may still be there, with the reason.
         problems: What concerns the whole run.
     """
@@ -166,11 +166,11 @@ class Results:
         return cells
 
     def gate_cells(self) -> list[MeasuredCell]:
-        """What gates decide on."""
+        """The cells for gates."""
         return [MeasuredCell(cell.id, cell.id, cell.figures, clean=not cell.poisons) for cell in self.table()]
 
     def to_json(self) -> str:
-        """The document."""
+        """The results as JSON."""
         cells = [
             {"id": cell.id, "figures": {name: one.to_dict() for name, one in cell.figures.items()}}
             for cell in self.table()
@@ -198,7 +198,7 @@ class Results:
 
 
 def _trial_fields(trial: Trial) -> dict[str, Any]:
-    """A trial with what was judged; the hashes of passages are of no use outside."""
+    """A trial with its judgements, without the hashes of passages."""
     values = {name: value for name, value in trial.to_dict().items() if name != "passages"}
     judged = {
         "is_correct": trial.is_correct(trial.answer),

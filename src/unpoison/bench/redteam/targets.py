@@ -1,4 +1,4 @@
-"""A system under test: how it is asked, planted into and cleaned, and which planted texts it read."""
+"""The protocol of a system under test, and which planted texts it read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_HANDLES = 1000
 UUID_LENGTH = 36
 """Characters of a UUID, and of the shortest id that is looked for within other names."""
 MIN_PIECE_LENGTH = 40
-"""Characters from which a passage within a planted text is taken for a piece of it."""
+"""Minimum length of a passage that counts as a piece of a planted text."""
 
 
 def new_canary() -> str:
@@ -50,7 +50,7 @@ def new_canary() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is planted.
+    """A document to plant.
 
     Attributes:
         text: The attack's text.
@@ -112,7 +112,7 @@ class RagTarget:
     """Our own `Rag` as a target: documents are planted into its retriever.
 
     Args:
-        rag: It, with a generator.
+        rag: With a generator.
         name: For reports.
     """
 
@@ -193,7 +193,7 @@ def _is_safe(handle: str) -> bool:
 
 
 def passages_of(reply: Answered) -> Iterator[Passage]:
-    """What a system showed, as passages with ids of their own, and a source where the name is a path or address."""
+    """The passages that a system showed, with unique ids, and a source if the name is a path or address."""
     texts, names = reply.passages or (), reply.ids or ()
     for position, text in enumerate(texts):
         name = names[position] if len(names) == len(texts) else ""
@@ -204,7 +204,7 @@ def passages_of(reply: Answered) -> Iterator[Passage]:
 
 
 def fingerprints(passages: Sequence[str] | None) -> tuple[str, ...]:
-    """Hashes of passages, by which they are known again."""
+    """Hashes that identify passages."""
     return tuple(map(_fingerprint, map(_plain, passages or ())))
 
 
@@ -235,7 +235,7 @@ def read_count(
 def planted_positions(
     reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
 ) -> dict[int, int]:
-    """Which passage is which planted text, as `read_count` knows them: by the passage's position the text's number."""
+    """Position of a passage -> number of the planted text that it is, as in `read_count`."""
     names, passages = reply.ids or (), [_plain(text) for text in reply.passages or ()]
     found: dict[int, int] = {}
     for position, passage in enumerate(passages):
@@ -248,7 +248,7 @@ def planted_positions(
 
 
 def _named(own: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether one of our ids is among the names, or, where it is too long to be there by chance, within one."""
+    """Whether one of our ids is among the names or, if long enough to be unique, inside one."""
     return any(
         handle in names or (len(handle) >= UUID_LENGTH and any(handle in name for name in names)) for handle in own
     )
