@@ -6,7 +6,6 @@ import ast
 import builtins
 import importlib
 import importlib.util
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -200,7 +199,7 @@ def option_tables() -> list[Any]:
 
 @pytest.mark.parametrize(("kind", "name", "options"), option_tables())
 def test_a_table_of_options_has_those_that_there_are(kind: str, name: str, options: dict[str, str]) -> None:
-    parameters = dict(inspect.signature(registry.find(kind, name)).parameters)
+    parameters = registry.parameters(registry.find(kind, name))
     shared = set(ScreeningOptions.__annotations__)
     assert set(options) - set(parameters) - shared == set()
     assert set(parameters) - set(options) - shared - NOT_IN_TABLES == set()

@@ -3,8 +3,8 @@
 Imports nothing that takes time.
 
 `-d my_module:MyDefense` on a command line looks in the folder where the command runs too (`from_here`). Only names on
-the command line have that right. A file, such as a manifest or a grid, names what is installed, so that nobody's file
-makes the command import what lies beside it.
+the command line may do this. A file, such as a manifest or a grid, names installed modules only, so that opening a
+file never imports code beside it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ Examples:
   unpoison redteam check redteam.yaml
   unpoison redteam check redteam.yaml --question 'How many days of leave are there?'
 
-Exit status: 0 when everything was understood, 1 when something is to be mended, 2 when the system cannot be tested.
+Exit status: 0 when everything was understood, 1 when something must be fixed, 2 when the system cannot be tested.
 """
 
 RUN_EXAMPLES = """\b
@@ -172,7 +172,7 @@ def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
         for one in make_examples(passages, (), 10)[0]
     ]
     if not rows:
-        say(f"{path} holds one example; replace it by questions that your documents answer")
+        say(f"{path} has one example question; replace it with questions that your documents answer")
         rows = [
             {"question": "When was the town hall built?", "correct_answers": ["1912"], "incorrect_answers": ["1950"]}
         ]

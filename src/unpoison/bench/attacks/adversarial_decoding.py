@@ -24,7 +24,7 @@ __all__ = ["AdversarialDecoding", "Proposer", "TemplateProposer", "readable_scor
 
 
 class Proposer(Protocol):
-    """Says what may come next, and how readable a text is."""
+    """Proposes continuations and rates the readability of texts."""
 
     def propose(self, instruction: str, texts: Sequence[str], /, *, count: int, mass: float) -> list[list[str]]:
         """For each text at most `count` longer texts from the most likely `mass` of the distribution."""
@@ -34,7 +34,7 @@ class Proposer(Protocol):
 
 
 class TemplateProposer:
-    """Whole sentences about the question; every text made of them counts as readable."""
+    """Proposes whole sentences about the question; all texts count as readable."""
 
     def __init__(self, question: str) -> None:
         subject = question.strip().rstrip("?!. ")
@@ -163,5 +163,5 @@ class AdversarialDecoding(Attack):
 
 
 def readable_score(similarity: float, naturalness: float) -> float:
-    """clip(mean cosine, 0, 1) + 2 min(naturalness, 0.05): readability can only be bought so far."""
+    """clip(mean cosine, 0, 1) + 2 min(naturalness, 0.05): the weight of readability is capped."""
     return min(max(similarity, 0.0), 1.0) + 2 * min(naturalness, 0.05)

@@ -1,4 +1,4 @@
-"""What every attack is: a seeded flow that crafts poisoned passages for one target and says what they cost.
+"""The base class of attacks: a seeded flow that crafts poisoned passages for one target and counts their cost.
 
 An attack sees one target at a time and draws its randomness from (attack, seed, target id), so targets may be crafted
 in any order, in several processes, or after an interruption, with identical results.
@@ -103,7 +103,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one poison text cost.
+    """The cost of one poison text.
 
     Attributes:
         llm_calls: Prompts sent to a language model, verification and victim included.
@@ -120,7 +120,7 @@ class Budget:
 
 
 class Meter:
-    """Counts what a flow asks for, so that every text can say what it cost."""
+    """Counts the requests of a flow, for the cost of each text."""
 
     def __init__(self, llm_calls: int = 0) -> None:
         self.llm_calls = llm_calls
@@ -142,7 +142,7 @@ class Meter:
 
 
 def ask_each(prompts: Sequence[Prompt], meters: Sequence[Meter], purpose: str) -> Flow[list[str]]:
-    """Ask all prompts at the same time, each on its own account; what the model replied."""
+    """Ask all prompts concurrently, each with its own cost; returns the replies."""
     for meter in meters:
         meter.llm_calls += 1
     replies = yield from generate(prompts, purpose)
@@ -208,7 +208,7 @@ class SearchOptions(ModelOptions, total=False):
 
 
 class RetrievalOptions(WriterOptions, SearchOptions, total=False):
-    """All of them."""
+    """All options."""
 
 
 class Attack(ABC):
@@ -281,7 +281,7 @@ class Attack(ABC):
 
     @classmethod
     def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
-        """In what a search of these options, with the victim's generator or none, falls short of the published one."""
+        """How a search with these options falls short of the published one."""
         return ""
 
     @abstractmethod
@@ -326,7 +326,7 @@ class Attack(ABC):
 
     @property
     def writer(self) -> Generator | None:
-        """The generator, if it can write; a reader can only read."""
+        """The generator, unless it is a reader, which cannot write."""
         generator = self.models.generator
         return generator if generator is not None and can_write(generator) else None
 

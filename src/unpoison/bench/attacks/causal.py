@@ -1,4 +1,4 @@
-"""A local causal language model with its probabilities open: for Adversarial Decoding and for GARAG's reader."""
+"""A local causal language model with access to its probabilities, for Adversarial Decoding and GARAG."""
 
 from __future__ import annotations
 

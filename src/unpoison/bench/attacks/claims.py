@@ -1,4 +1,4 @@
-"""False claims: what attacks ask a language model to write, and templates where there is none.
+"""False claims: prompts for a language model, and templates without one.
 
 Templates are fluent, varied, and the same for the same seed. A text has three sentences drawn from independent lists (a
 lead that makes the claim, a sentence that supports it, a closing remark), so 288 different texts are possible per
@@ -77,7 +77,7 @@ _ACTOR = re.compile(
 
 
 class Claim(NamedTuple):
-    """A text that should state the wrong answer, and where it came from."""
+    """A text that should state the wrong answer, and its origin."""
 
     text: str
     source: Literal["published", "generator", "template"]
@@ -136,7 +136,7 @@ def compose(question: str, answer: str, *, style: str, support: int = 0, closing
 
 
 def claims(attack: Attack, target: Target, count: int) -> Flow[list[Claim]]:
-    """The texts that an attack starts from: published ones while there are any, then generated, else templates."""
+    """The initial texts of an attack: published ones first, then generated ones, else templates."""
     published = [Claim(text, "published") for text in target.texts[:count]]
     missing = range(len(published), count)
     if attack.writer is None or not missing:

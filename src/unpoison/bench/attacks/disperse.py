@@ -69,7 +69,7 @@ class Disperse(Attack):
         states = np.array([contains_answer(text, target.incorrect) for text in texts])
         mutual = cosine(vectors[1 + len(target.context) :])
         chosen = select_diverse(mutual, enough & states, count)
-        # Where too few qualify, the most similar of the rest fill up, and say so.
+        # If too few qualify, the most similar others are added and marked.
         rest = [int(i) for i in np.lexsort((-own, ~states)) if i not in chosen]
         chosen += rest[: count - len(chosen)]
         spread = mean_pairwise(mutual[np.ix_(chosen, chosen)])
@@ -109,7 +109,7 @@ class Mixed(Disperse):
 
 
 def select_diverse(similarity: NDArray[np.float64], allowed: ArrayLike, count: int) -> list[int]:
-    """A set with low mean pairwise similarity, greedily: the least similar pair, then whoever adds least.
+    """A set with low mean pairwise similarity, chosen greedily: the least similar pair, then the text that adds least.
 
     Args:
         similarity: Shape (n, n).

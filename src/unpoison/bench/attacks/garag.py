@@ -47,7 +47,7 @@ Typos = Mapping[int, str]
 
 
 class Reader(Protocol):
-    """A reader that can say how likely an answer is."""
+    """A reader that returns the probability of an answer."""
 
     def read(self, question: str, passages: Sequence[str], answer: str, /) -> list[tuple[str, float]]:
         """For each passage alone: the reply, and p(answer | question, passage)."""
@@ -284,7 +284,7 @@ def dominates(left: ArrayLike, right: ArrayLike) -> bool:
 
 
 def fronts(objectives: ArrayLike) -> list[list[int]]:
-    """Positions by non-domination rank: the first front is dominated by nobody, and so on.
+    """Positions by non-domination rank: the first front is not dominated, and so on.
 
     Args:
         objectives: Shape (n, m).
@@ -305,7 +305,7 @@ def fronts(objectives: ArrayLike) -> list[list[int]]:
 
 
 def crowding_distance(objectives: ArrayLike) -> NDArray[np.float64]:
-    """How lonely each member of one front is: the normalised side lengths of the box between its neighbours.
+    """The crowding distance of each member of one front: the normalised side lengths of the box between its neighbours.
 
     Args:
         objectives: Shape (n, m).
@@ -325,7 +325,7 @@ def crowding_distance(objectives: ArrayLike) -> NDArray[np.float64]:
 
 
 def survivors(objectives: ArrayLike, size: int) -> list[int]:
-    """The best `size` positions: whole fronts first, then the loneliest of the front that does not fit.
+    """The best `size` positions: whole fronts first, then the least crowded members of the front that does not fit.
 
     The first one is the least sum of objectives of the first front, so that "the best" is one and the same.
     """
@@ -341,7 +341,7 @@ def survivors(objectives: ArrayLike, size: int) -> list[int]:
 
 
 def tournament(values: NDArray[np.float64], lonely: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """Two at random: the dominating one, else the lonelier one."""
+    """Two at random: the dominating one, else the less crowded one."""
     first, second = (int(i) for i in rng.integers(len(values), size=2))
     if dominates(values[first], values[second]):
         return first

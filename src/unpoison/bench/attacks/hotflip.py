@@ -22,7 +22,7 @@ __all__ = ["Flipped", "HotFlip", "flip", "likeliest"]
 
 
 class Flipped(NamedTuple):
-    """What a search found: the optimised part as text, and the passage's score before and after, texts re-encoded."""
+    """The result of a search: the optimised part as text, and the score of the re-encoded passage before and after."""
 
     text: str
     before: float

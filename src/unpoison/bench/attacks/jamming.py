@@ -31,17 +31,17 @@ REFUSALS = {
 """The three target refusals (TrustRAG, Appendix D)."""
 
 ABSTENTIONS = ("I don't know", "I do not know")
-"""Success as well, whichever refusal was aimed at: the attack wants no answer."""
+"""Other refusals that count as success: the goal is no answer."""
 
 CALLS = 200
 SEARCHED = 32_000
-"""Victim calls that the paper's search may take for one text: 1,000 steps of 32 candidates."""
+"""Maximum victim calls for one text in the paper's search: 1,000 steps of 32 candidates."""
 
 _WORDS = """archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle
 orchard paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo
 feather gravel hollow iron jungle kernel ledger mirror notice oxygen pepper restricted unknown withheld
 uncertain unavailable"""
-"""Drawn from where the target has no context to learn words from."""
+"""Words for targets without a context."""
 
 
 class Jamming(Attack):

@@ -30,7 +30,7 @@ _NAMES = {
     ),
     "place": ("Wellington", "Trondheim", "Valparaiso", "Bratislava", "Halifax", "Mombasa", "Adelaide", "Gdansk"),
 }
-"""Wrong answers of templates, by what is asked for."""
+"""Wrong answers for templates, by type of answer."""
 
 
 class MultiCluster(Attack):
@@ -92,7 +92,7 @@ class MultiCluster(Attack):
 
 
 def _distinct(answers: list[str], target: Target) -> list[str]:
-    """Each answer once, those that a right answer cannot be told from left out."""
+    """Distinct answers, without those that could be taken for a right answer."""
     kept: list[str] = []
     for answer in answers:
         taken = [*kept, *target.correct]

@@ -111,7 +111,7 @@ class PoisonedRag(Attack):
             texts[i] = strip_quotes(reply)
 
     def _trials(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
-        """What a reader answers from each text alone."""
+        """The answer of a reader to each text alone."""
         prompts = [answer_prompt(target.question, [texts[i]], abstain=False) for i in pending]
         return (yield from ask_each(prompts, [meters[i] for i in pending], "trial"))
 

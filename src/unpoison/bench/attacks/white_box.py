@@ -1,4 +1,4 @@
-"""Encoders with their insides open: word embeddings, tokens and gradients, for attacks that follow them."""
+"""White-box encoders: word embeddings, tokens and gradients, for attacks that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OpenEncoder", "WhiteBox", "as_white_box", "has_gradients", "question
 
 
 class WhiteBox(Protocol):
-    """An encoder with its insides open.
+    """An encoder with access to embeddings, tokens and gradients.
 
     Attributes:
         vocabulary: The word-embedding matrix, shape (v, h).
@@ -46,13 +46,13 @@ class WhiteBox(Protocol):
 
 
 def question_vectors(box: WhiteBox, questions: list[str]) -> NDArray[np.float32]:
-    """Vectors of questions, by the tower that is for them where the encoder has one."""
+    """Vectors of questions, by the query tower if the encoder has one."""
     vectors: NDArray[np.float32] = getattr(box, "encode_queries", box.encode)(questions)
     return vectors
 
 
 def has_gradients(encoder: Any) -> bool:
-    """Whether an encoder can be opened, without loading it: not so the lexical one or one behind a network."""
+    """Whether an encoder has gradients, without loading it: not the lexical one or one behind a network."""
     if isinstance(encoder, str):
         return encoder == "minilm" or encoder.startswith("st:")
     return any(hasattr(encoder, name) for name in ("checkpoint", "gradient", "tokenizer"))
@@ -116,7 +116,7 @@ class OpenEncoder:
         return self._vectors(self._model, texts)
 
     def encode_queries(self, texts: list[str]) -> NDArray[np.float32]:
-        """Vectors of questions, by the tower that is for them where there is one."""
+        """Vectors of questions, by the query tower if there is one."""
         return self._vectors(self._questions, texts)
 
     def _vectors(self, model: Any, texts: list[str]) -> NDArray[np.float32]:

@@ -149,7 +149,7 @@ class LiveRetrieval:
     def attacked(self, attack: str, owner: str) -> Iterator[Retrieved | None]:
         """The same while the texts of each question are planted, of that question alone.
 
-        A system is given the same texts whoever owns them, so as many of them are planted once.
+        The texts do not depend on their owner, so each number of them is planted once.
         """
         crafted = craft_texts(attack, owner, self._examples, [one.context for one in self.clean()])
         for example, clean in zip(self._examples, self._clean):

@@ -131,18 +131,20 @@ def check_target(
         begin_run(journal, config, getattr(system, "name", type(system).__name__))
         planter = Planter(system, journal, Pace(config.bounds, clock), config.wait)
         reply, seconds = planter.ask(question)
-        texts = "not told" if reply.passages is None else f"{len(reply.passages)}, {clip(' '.join(reply.passages[:1]))}"
+        texts = (
+            "not shown" if reply.passages is None else f"{len(reply.passages)}, {clip(' '.join(reply.passages[:1]))}"
+        )
         lines = [f"answer: {seconds:.2f} s, {clip(reply.answer, 120)}", f"passages: {texts}"]
         plant, unread = planter.rehearse(LONG_TEXT, always_ask=True)
-    gone = "yes, looked for" if plant.confirmed else "accepted, and nobody can look for it"
+    gone = "yes, verified" if plant.confirmed else "accepted, not verified"
     lines += [f"planted: {clip(list(plant.handles or ()))}", f"read: {unread or 'yes'}", f"removed: {gone}"]
     problems = [unread] if unread else []
     if not reply.answer.strip():
         problems.append("the answer is empty; see ask.answer")
     if reply.passages is None and reply.ids is None:
-        problems.append("the reply tells no passages, so only answers are judged; give ask.passages where it does")
+        problems.append("the reply shows no passages, so only answers are judged; add ask.passages if it has them")
     if not plant.confirmed:
-        problems.append("nobody can see whether a document is gone; give find, or ask.passages")
+        problems.append("removals cannot be verified; add find, or ask.passages")
     if fresh:
         journal_path.unlink()
     return lines, problems
@@ -362,7 +364,7 @@ class Campaign:
 def _build(config: Config, hosts: Hosts) -> Target:
     system = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
     if not getattr(system, "plants", True):
-        raise OptionError("target says how the system is asked only; a test needs plant and remove as well")
+        raise OptionError("target describes only how to ask the system; add plant and remove")
     return system
 
 

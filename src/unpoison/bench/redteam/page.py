@@ -47,11 +47,11 @@ def _facts(results: Results) -> list[str]:
     started, finished = (
         str(when or "?")[:16].replace("T", " ") for when in (results.run.get("started"), results.finished)
     )
-    unseen = f", the removal of {results.accepted:,} accepted and not verified" if results.accepted else ""
+    unseen = f", {results.accepted:,} accepted and not verified" if results.accepted else ""
     return [
         f"Tested: {results.run.get('name') or 'a system'}, {results.examples:,} questions, {started} to {finished}, "
         f"unpoison {__version__}.",
-        f"Planted: {results.planted:,} documents, {results.removed:,} removed and looked for{unseen}.",
+        f"Planted: {results.planted:,} documents, {results.removed:,} removals verified{unseen}.",
     ]
 
 
