@@ -357,7 +357,7 @@ class Sources:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in ("policy", "history", "_today", "_supposed", "_allowed")}
+        return {name: vars(self)[name] for name in ("policy", "history", "_today", "_supposed", "allowed")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
