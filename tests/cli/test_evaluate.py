@@ -149,6 +149,12 @@ def test_what_cannot_be_done(run, arguments, message):
     assert len(lines(result.stdout)) == 0
 
 
+def test_a_preset_that_needs_a_generator_says_so(run):
+    result = run("evaluate", "--preset", "radar-table-1", "--limit", 1, "sample")
+    assert result.exit_code == 2
+    assert "needs a generator; give one with -g" in result.stderr
+
+
 def test_over_time_static_stands_beside_dynamic(run, tmp_path):
     command = ("evaluate", "--stream", "timeline", "-d", "radar,vanilla", "-g", "extractive", "--nli", "lexical")
     result = run(*command, "--limit", 1, "--report", "r.html")

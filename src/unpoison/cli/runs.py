@@ -183,7 +183,8 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
     for line in table.describe():
         say(line)
     if not table.scenarios:
-        raise OptionError(f"nothing of {preset} can be measured here: {'; '.join(table.lacks)}")
+        why = "; ".join(table.lacks) or "every row needs a generator; give one with -g, such as -g extractive"
+        raise OptionError(f"nothing of {preset} can be measured here: {why}")
     return Chosen(table.scenarios, source, settings, preset=table)
 
 
