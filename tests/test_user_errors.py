@@ -65,6 +65,8 @@ def told(*line: object) -> tuple[int, str]:
         ("screen --calibrate=3 rows.jsonl", "got '3'"),
         ("serve --port 99999999", "got '99999999'"),
         ("mcp-proxy --url localhost:1", "got 'localhost:1'"),
+        ("mcp-proxy --header X:1 -- python server.py", "--header is sent to --url"),
+        ("redteam init 127.0.0.1:8000", "got '127.0.0.1:8000'"),
         ("scan chroma:x", "got 'chroma:x'"),
         ("incident --question q --answer a --passages rows.jsonl", "no row asks 'q'"),
         ("scren rows.jsonl", "'screen'"),

@@ -117,7 +117,7 @@ def test_images_and_blobs_pass_with_a_note_and_a_text_that_poses_as_one_does_not
 def test_an_error_of_the_server_is_screened() -> None:
     reply = {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": f"No such page. {ORDER}"}}
     new = Gate("me").screen_reply("tools/call", {}, reply)
-    assert new["error"] == {"code": -1, "message": "[removed]"}
+    assert new["error"] == {"code": -1, "message": "No such page. [removed]"}
 
 
 class Talk:

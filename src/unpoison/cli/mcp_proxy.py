@@ -66,6 +66,8 @@ def mcp_proxy(
         raise OptionError("give the server's command behind --, or its --url; one of them")
     if url and not url.startswith(("http://", "https://")):
         raise OptionError(f"--url must begin with http:// or https://, got {clip(url)}")
+    if header and not url:
+        raise OptionError("--header is sent to --url; leave it out for a server that is a command")
     if approve_anyway and not approve:
         raise OptionError("--approve-anyway says what --approve writes; give both")
     if approve and lock is None:

@@ -282,7 +282,8 @@ def _host(url: str) -> tuple[str, SplitResult]:
     except ValueError:
         host = None
     if not host or parts.scheme not in _PORTS or parts.username is not None:
-        raise OptionError("the url needs http:// or https://, a host and a port, and no user or password")
+        shown = "" if "@" in url else f", got {clip(url)}"  # what stands before an @ may be a password
+        raise OptionError(f"the url needs http:// or https://, a host and a port, and no user or password{shown}")
     return host, parts
 
 
