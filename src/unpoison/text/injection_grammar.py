@@ -1,8 +1,8 @@
-"""A grammar of prompt injections: what everybody tries first, by its parts, in 34 languages.
+"""A grammar of prompt injections in 34 languages: common wordings, described by their parts.
 
-`data/injections.yaml` is the grammar and says how its rules are read. A rule becomes a pattern when all of its words
-are in a text for the first time; every gap in it is bounded, so matching takes time linear in the text. The linear
-model of `text.prompt_injection` finds what is said in other words.
+`data/injections.yaml` holds the grammar and explains its syntax. A rule is compiled to a pattern the first time that a
+text contains a word of each of its parts. Every gap is bounded, so matching takes time linear in the text. The linear
+model of `text.prompt_injection` finds other wordings.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import yaml
 __all__ = ["GrammarMatch", "find_injections", "load_grammar"]
 
 BETWEEN = "\n.\x00\n\n"
-"""Between texts: no rule goes on behind it."""
+"""Separates texts; no rule matches across it."""
 
 PREFIX = 4
-"""Letters of a word by which a text is asked whether it may hold the words of a rule."""
+"""Letters of a word that are compared first, to skip rules whose words are not in a text."""
 
 BEFORE = 24
-"""Characters before an order that say whether it begins a clause."""
+"""Characters before an order that are read to decide whether it begins a clause."""
 
 TURN = 400
 """Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
@@ -116,7 +116,7 @@ class Language:
 
     @cached_property
     def prefixes(self) -> dict[str, frozenset[str]]:
-        """By class, how its words begin."""
+        """The first letters of the words of each class."""
         return {
             name: frozenset(re.split(r"\W", _plain(word))[0][:PREFIX] for word in words)
             for name, words in self.words.items()
@@ -197,7 +197,7 @@ def _ruled(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _matches(rule: Rule, text: str, places: Iterable[int]) -> Iterator[tuple[str, int, int]]:
-    """Where a rule matches, of the places where its first part stands."""
+    """The matches of a rule that start at one of the given places."""
     for place in places:
         match = rule.pattern.match(text, place)
         if (
@@ -224,7 +224,7 @@ def _signed(whole: str, lowered: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_negated(match: re.Match[str], language: Language) -> bool:
-    """Whether the language's "not" stands right before an order, or inside it behind its first part."""
+    """Whether a negation stands right before an order, or inside it after its first part."""
     before, inside = language.negation
     start = match.start()
     if before.search(match.string[max(0, start - MAX_NEGATION_CHARS) : start]):
@@ -269,7 +269,7 @@ def _rows(rules: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]
 
 
 def _with_slips(words: Sequence[str]) -> Iterator[str]:
-    """Words, and behind a "~" their misspellings with one letter left out, doubled or swapped with the next."""
+    """The words, and for those with a "~" their misspellings: one letter left out, doubled or swapped with the next."""
     for word in words:
         plain = word.removeprefix("~")
         yield plain

@@ -2,8 +2,8 @@
 
 A linear model over hashed n-grams of characters and words (`text.ngram_hashes`) scores stretches of one to three
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
-it. What everybody tries first is found by a grammar (`text.injection_grammar`). A text in a strange spelling is judged
-as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
+it. A grammar finds common wordings (`text.injection_grammar`). A text in an unusual spelling is also judged in its
+normal spelling (`text.respelling`). `data/prompt-injection.npz` holds the weights;
 `benchmarks/training/train_injections.py` fits them.
 """
 
@@ -56,7 +56,7 @@ MAX_SENTENCES = 3
 """Sentences of the longest stretch."""
 
 FEW = 64
-"""N-grams that say nothing which each stretch is given besides its own, lest two words alone be loud."""
+"""Neutral n-grams that are added to each stretch, so that two words alone cannot have a high score."""
 
 MAX_QUOTE_CHARS = 160
 """Characters of an injection that a reason shows."""
@@ -65,7 +65,7 @@ WORTH_QUOTING = 0.01
 """The probability from which a stretch is shown."""
 
 MIN_LETTERS = 20
-"""Letters of a script that nobody judged from which a text is said to be in it."""
+"""Letters of an unsupported script from which a text counts as written in it."""
 
 UNJUDGED = {
     "Greek": "\u0370-\u03ff\u1f00-\u1fff",
@@ -122,7 +122,7 @@ _SCALAR = re.compile(r"(?<=:)\s{0,2}(?:-?\d[\d.]{0,20}|true|false|null|None|True
 """The parts of JSON around a string: its key, what opens and closes it, and values that are no strings."""
 
 _NUMBERS = re.compile(r"(?<!\S)(?:[\d.,:%+-]{1,24}[ \t]{1,3}){8,400}")
-"""A row of eight numbers or more: it orders nothing, and its n-grams are rare ones."""
+"""A row of eight numbers or more: it holds no instruction, and its n-grams are rare."""
 
 
 class Injection(NamedTuple):
@@ -141,12 +141,12 @@ class Injection(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What n-grams say.
+    """Weights of n-grams.
 
     Attributes:
         weight: By hash, shape (a power of two,), in units of `unit`.
         unit: The log-odds of a weight of 1.
-        bias: Log-odds of a stretch whose n-grams say nothing.
+        bias: Log-odds of a stretch whose n-grams have no weight.
     """
 
     weight: NDArray[np.int8]
@@ -163,7 +163,7 @@ class _Stretches(NamedTuple):
 
 
 def injection(text: str) -> Injection:
-    """The stretch of a text that is most like an injection, as it is written or as it is meant.
+    """The most suspicious stretch of a text, in its own or in its normal spelling.
 
     Args:
         text: Canonical.
@@ -210,7 +210,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _respelled(text: str) -> Respelled | None:
-    """`respell`, for which keys and their lines are no changes of spelling."""
+    """`respell` without counting keys and their line ends as changes of spelling."""
     apart = _strings_apart(text) if ":" in text else text
     return respell(text if apart == text else apart.replace(" \n", ". "))
 
@@ -221,7 +221,7 @@ def unwrap(text: str) -> str:
 
 
 def _judged(text: str) -> str:
-    """What is judged of a text, as long as it: values without keys, lines unfolded, no rows of numbers."""
+    """The text to judge, of the same length: values without keys, lines unfolded, rows of numbers blanked."""
     if ":" in text:
         text = _strings_apart(text)
     if "\\" in text and _STRUCTURE.search(text):
