@@ -13,6 +13,7 @@ import pytest
 from unpoison.errors import StoreError
 from unpoison.sources import history as module
 from unpoison.sources.history import History, question_hash
+from unpoison.sources.sources import Sources
 
 DAY = date(2026, 3, 1)
 
@@ -100,3 +101,13 @@ def test_origins_are_bounded_and_the_established_stay(history: History, monkeypa
     names = {past.origin for past in history.rows()}
     assert len(names) <= 110
     assert {"old.com", "f149.com"} <= names and "f0.com" not in names
+
+
+def test_a_history_counts_owners_and_not_their_pages():
+    pages = [f"https://{host}.news.example/{n}" for host in ("a", "b") for n in range(5)]
+    sources = Sources()
+    sources.learn(
+        [{"query": "who built it", "passages": [{"text": str(n), "url": page} for n, page in enumerate(pages)]}]
+    )
+    (row,) = sources.rows()
+    assert (row.origin, row.past.questions) == ("news.example", 1)

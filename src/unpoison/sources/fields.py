@@ -1,4 +1,4 @@
-"""What a passage carries beside its text: the few fields by which its source is known."""
+"""The metadata of a passage, and the fields that name its source."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ MAX_VALUE_CHARS = 1_000
 """Characters of a name and of a value; the rest is cut off."""
 
 MAX_NUMBER = 2**63
-"""What no number exceeds, in either direction; infinity and what is no number are left out with it."""
+"""Numbers of a larger magnitude, infinity and NaN are left out."""
 
 SOURCE_FIELDS = ("source", "url", "uri", "link", "file_path")
-"""Where mappings keep what a passage's source is, first match wins."""
+"""Fields of a mapping that name the source; the first that is present counts."""
 
 METADATA_SOURCES = ("source", "url", "uri", "link", "file_path", "file_name")
-"""The same within metadata: LangChain, LlamaIndex, Haystack."""
+"""The same in the metadata of LangChain, LlamaIndex and Haystack."""
 
 OWN = frozenset(
     "text content page_content id title source score embedding metadata meta label attack".split()  # noqa: SIM905
 )
-"""Fields of a passage that are no metadata: what it has attributes for, and what an evaluation keeps to itself."""
+"""Fields that are not metadata: attributes of a passage, and labels of an evaluation."""
 
 
 class Metadata(dict[str, Scalar]):
-    """A dictionary that is read only."""
+    """A read-only dictionary."""
 
     __slots__ = ()
 

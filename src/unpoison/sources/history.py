@@ -1,8 +1,7 @@
-"""What is remembered of origins: counts and days in one SQLite file, or in memory. No text, no question.
+"""The history of origins: counts and days in one SQLite file, or in memory. It stores no text and no question.
 
-It is filled from rows of any kind, read as what was retrieved for a question (`retrieval_of`).
-
-A question is remembered for an origin as 8 bytes of a hash of its words, so that asking it again counts once.
+Rows of any kind can be learned from; `retrieval_of` reads them. A question is stored as 8 bytes of a hash of its words,
+so that a repeated question counts once.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ APPLICATION = int.from_bytes(b"unph")
 """SQLite's own mark of which application a file belongs to."""
 
 BUSY = 2.0
-"""Seconds to wait for another process: a history is not worth more of a user's time."""
+"""Seconds to wait for a lock held by another process."""
 
 MAX_QUESTIONS = 1_000
-"""Remembered for each origin; it is long known by then."""
+"""Questions stored for each origin."""
 
 MAX_ORIGINS = 1_000_000
 
 PRUNED_EVERY = 1_000
-"""New origins after which it is seen whether there are too many."""
+"""New origins between two checks of `MAX_ORIGINS`."""
 
 
 class Past(NamedTuple):
-    """What is remembered of one origin.
+    """The record of one origin.
 
     Attributes:
         origin: Its name.
-        first_day: When it was first retrieved.
-        last_day: When it was last.
-        days: On how many days.
-        questions: For how many questions; at most 1,000.
-        agreed: For how many of them it said what was answered.
-        contested: For how many of them it said something else.
-        dropped: For how many of them it was dropped.
+        first_day: Day of its first retrieval.
+        last_day: Day of its last retrieval.
+        days: Number of days on which it was retrieved.
+        questions: Number of questions, at most 1,000.
+        agreed: Questions on which it agreed with the answer.
+        contested: Questions on which it contradicted the answer.
+        dropped: Questions on which all its passages were dropped.
     """
 
     origin: str
@@ -67,8 +66,8 @@ class Past(NamedTuple):
 class History(Connected):
     """Counts by origin. Safe for threads, and with a file for processes.
 
-    A file is in write-ahead mode, so that readers wait for nobody; every change is one transaction. A day before the
-    one that was seen last changes no day: a clock that goes back makes nobody older.
+    The file is in write-ahead mode, so that readers never wait; every change is one transaction. A day before the last
+    one is ignored, so that a clock set back makes no origin older.
 
     Args:
         path: The file, made when it is first used; None for memory.

@@ -1,4 +1,4 @@
-"""What a policy and a history say of the sources of passages."""
+"""The standing of the source of each passage, by a policy and a history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
 T = TypeVar("T")
 
 READING = "unpoison.defenses.agreement"
-"""What reads passages for `learn(method="agreement")`: a room above, loaded by name when it is asked to."""
+"""Module that reads passages for `learn(method="agreement")`; imported lazily, because it is in a higher layer."""
 
 PAUSE = 10.0
 """Seconds until a history that was unavailable is tried again."""
@@ -44,10 +44,10 @@ CHUNK = 500
 
 
 class Standing(NamedTuple):
-    """What is said of one passage's source.
+    """The standing of one passage's source.
 
     Attributes:
-        origin: The party behind it; "" where nobody can say.
+        origin: The party behind it; "" if unknown.
         level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host where users write, where no
             user stands in the address; `seen` by the history; `fresh` where it does not know it, or not for long
             enough; `unknown` where there is no origin, or nothing to judge by.
@@ -86,10 +86,10 @@ def _today() -> date:
 
 
 class Sources:
-    """Who says what passages say, and how far to believe them.
+    """Policy and history of sources: the origin and trust of each passage.
 
-    Safe for threads; processes share a history by its file. A history that cannot be used stops nothing: `notes` say
-    so, and screening goes on without it.
+    Thread-safe; processes share a history through its file. If the history cannot be used, screening continues without
+    it and `notes` say so.
 
     Args:
         policy: A YAML file or a mapping: lists of patterns `trusted`, `known`, `open`, `blocked`, and `origin`,
@@ -160,7 +160,7 @@ class Sources:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong and was gone without."""
+        """Warnings: what could not be used."""
         return (self._note,) if self._note else ()
 
     def origin(self, passage: object) -> str:
@@ -273,7 +273,7 @@ class Sources:
         self.history.record_many(chunk, self._today())
 
     def forget(self, origin: str) -> bool:
-        """Remember nothing of an origin any more; whether there was anything."""
+        """Delete the record of an origin; returns whether there was one."""
         return self.history.forget(origin)
 
     def rows(self) -> list[SourceRow]:

@@ -1,4 +1,4 @@
-"""How much one source's word weighs, by its history; and how reliable sources are, estimated from their answers."""
+"""The weight of a source by its history, and the reliability of sources estimated from their answers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["FRESH", "KNOWN", "Level", "Reliability", "outcomes", "reliability", 
 Level = Literal["trusted", "known", "seen", "fresh", "open", "blocked", "unknown"]
 
 FRESH = 0.05
-"""The weight of who was never seen: sixteen of them weigh as much as one known source."""
+"""Weight of a new source: sixteen of them weigh as much as one known source."""
 
 KNOWN = 0.8
 
 HALF = 4
-"""Other questions for which a source must have been retrieved until it weighs one half."""
+"""Number of other questions at which a source weighs one half."""
 
 PRIOR = 2
-"""So many agreements everybody begins with, so that one dispute ruins nobody and one answer decides nothing."""
+"""Prior number of agreements, so that a single answer or dispute decides little."""
 
 
 def trust(level: Level, questions: int = 0, agreed: int = 0, contested: int = 0) -> float:
