@@ -54,12 +54,12 @@ __all__ = [
 ]
 
 MAX_RUN_CHARS = 1_500
-"""Characters of a run of sentences: some 300 words, which fit into the 512 tokens that classifiers read. What has more
-tokens than its model reads is judged in windows by the model's adapter."""
+"""Characters of a run of sentences: about 300 words, which fit into the 512 tokens of most classifiers. The model's
+adapter judges longer input in windows."""
 
 
 class Detector(Protocol):
-    """Says how likely texts hold an injection, and where the worst one stands."""
+    """Gives the probability that a text holds an injection, and the place of the most suspicious one."""
 
     def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
         """Of k texts, in [0, 1], shape (k,)."""
@@ -68,10 +68,10 @@ class Detector(Protocol):
         """The most suspicious stretch of a text."""
 
     def certain(self, text: str, /) -> Sequence[Injection]:
-        """The first places of a text that need no second judgement, at most one more than `MAX_PLACES`."""
+        """The first places of a text that the grammar finds, at most one more than `MAX_PLACES`."""
 
     def unsupported_language(self, text: str, /) -> str | None:
-        """The language or script that it cannot judge; None where it can."""
+        """The language or script of a text, if it is not supported; else None."""
 
 
 class _BuiltIn:
@@ -101,7 +101,7 @@ class _Run(NamedTuple):
 
 
 class _Classifier:
-    """A classifier (`models.injection`): one request for all texts, two for a text of which a place is asked."""
+    """A classifier (`injection_model=`): one request for all texts, and two to find the place in one text."""
 
     def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
         windows = [_Run(n, *region) for n, text in enumerate(texts) for region in runs(text)]
@@ -152,28 +152,27 @@ MAX_QUOTE_CHARS = 160
 """Characters of an injection that a reason shows."""
 
 MAX_CUTS = 8
-"""Injections of one passage that are cut; one that holds more consists of them."""
+"""Rounds of cutting in one passage; a passage that still holds an injection is dropped."""
 
 MAX_PLACES = 16
-"""Sentences of one passage that are injections beyond doubt; one that holds more is dropped without cutting any."""
+"""Sentences of one passage that the grammar may find; a passage with more is dropped."""
 
 RESIDUE = 0.05
-"""What is left of a passage that held an injection may look like one at most so much, in probability; of 1,328 clean
-passages 98 % look like one less than that, so little is lost by being strict with those that held one."""
+"""The highest probability of the rest of a passage after a cut; 98 % of 1,328 clean passages are below it."""
 
 MIN_WORDS = 3
-"""A rest of fewer words says nothing."""
+"""A rest of fewer words is dropped."""
 
 MIN_REST_WORDS, MIN_REST_SHARE = 20, 0.5
-"""Where an injection is certain, a rest of fewer words, or of a smaller share of the passage, is dropped."""
+"""After strong evidence, a rest of fewer words, or of a smaller share of the passage, is dropped."""
 
 
 class WithoutInjections(NamedTuple):
     """A passage without its injections.
 
     Attributes:
-        passage: Its reading holds none; None where too little would be left, or where what is left is itself an order.
-        spans: Where they stand in the caller's text.
+        passage: The rest; None if it is too short or suspicious itself.
+        spans: The removed parts of the caller's text.
     """
 
     passage: Passage | None
@@ -181,10 +180,10 @@ class WithoutInjections(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What goes with an injection, in the caller's text.
+    """The part of the caller's text that is removed with an injection.
 
     Attributes:
-        spans: One, or none where the injection has no place of its own in the text.
+        spans: One, or none if the injection has no place in the caller's text.
         quoted: Whether it is a quotation.
     """
 
@@ -193,11 +192,11 @@ class Cut(NamedTuple):
 
 
 def cut_of(passage: Passage, worst: Injection) -> Cut:
-    """What goes with an injection. O(n log n) time for n characters.
+    """The part to remove with an injection. O(n log n) time for n characters.
 
-    A quotation goes alone, from where the injection begins in it. Strong evidence takes what follows in the block as
-    well (`text.blocks.under_voice`), weaker evidence the sentences that it lies in. Blocks are those of the caller's
-    text, for a reading has no paragraphs, and a title is a block of its own.
+    Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
+    of the block (`text.blocks.under_voice`); weaker evidence removes the sentences of the injection. Blocks are those
+    of the caller's text, because a reading has no paragraphs. A title is a block.
     """
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
     probability = round(worst.probability, 4)
@@ -231,15 +230,17 @@ def without_injections(
     threshold: float = THRESHOLD,
     min_words: int = MIN_REST_WORDS,
 ) -> Flow[WithoutInjections]:
-    """Cut what a passage hides, and its injections, the most suspicious first. O(n log n) time for n characters.
+    """Remove hidden messages and injections from a passage, the most suspicious first.
+
+    O(n log n) time for n characters.
 
     Args:
         passage: One that holds an injection.
         worst: That injection.
-        detector: Judges what is left.
-        threshold: The probability from which something is an injection.
-        min_words: Where the evidence is strong, a rest of fewer words is dropped, and one of less than half; 0 for
-            values of a tool's result, of which any length is worth something.
+        detector: Judges the rest.
+        threshold: The probability from which a stretch is an injection.
+        min_words: After strong evidence, a rest of fewer words, or of less than half of the words, is dropped; 0 keeps
+            a rest of any length, as for values of a tool's result.
     """
     whole, spans = passage, hidden_spans(passage, worst.probability)
     strong = bool(spans)
@@ -265,7 +266,7 @@ def without_injections(
 
 
 def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
-    """Whether a rest may be read: it says something and, where the evidence was strong, is no payload by itself."""
+    """Whether a rest may be read: it has enough words and, after strong evidence, is no payload itself."""
     if min_words is None or not _says_something(rest):
         return _says_something(rest)
     if not min_words:
@@ -275,13 +276,13 @@ def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool
 
 
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
-    """Messages where no reader looks, in a passage that has so much suspicion on it otherwise."""
+    """The hidden messages of a passage, as spans with the given probability."""
     reason = "a message where no reader looks"
     return merge_spans(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
 
 
 def harmless(passage: Passage) -> bool:
-    """Whether a rest says anything, and holds no injection, with the marks of the cuts or without."""
+    """Whether a rest has enough words and holds no injection, with and without the marks of the cuts."""
     return _says_something(passage) and bool(injections([passage.reading, passage.shown]).max() <= RESIDUE)
 
 
@@ -290,14 +291,14 @@ def _says_something(passage: Passage) -> bool:
 
 
 MAX_NAMED = 10
-"""Passages of one language that are named, where it cannot be judged."""
+"""Passages that a note on an unsupported language names."""
 
 
 class Injections(NamedTuple):
-    """What the passages inject.
+    """The injections of all passages.
 
     Attributes:
-        policy: What becomes of those that do.
+        policy: The action on passages with an injection.
         probability: That a passage holds an injection, by its worst stretch, in [0, 1], shape (k,).
         quotes: That stretch, of those that hold one, by position.
         passages: What the defense gets of them: those that hold none, the rests of those that are cut, and those that
@@ -319,7 +320,7 @@ class Injections(NamedTuple):
 def injections_in(
     passages: Sequence[Passage], policy: Action, detector: Detector, threshold: float = THRESHOLD
 ) -> Flow[Injections]:
-    """Judge each passage by itself. O(n log n) time in the length of the texts.
+    """Judge each passage independently. O(n log n) time in the length of the texts.
 
     Args:
         passages: All of a question.
@@ -334,7 +335,7 @@ def injections_in(
     for i in np.flatnonzero(probability > threshold).tolist():
         worst = yield from detector.worst(passages[i].reading)
         if worst.probability < STRONG and _only_asks(passages[i].reading[worst.start : worst.end]):
-            continue  # a question orders nothing, and other checks ask whether a passage repeats the user's
+            continue  # a question is no instruction; other checks find a repeated question of the user
         quotes[i] = worst.quote
         if policy == "redact":
             left[i], spans[i] = yield from without_injections(passages[i], worst, detector, threshold)
