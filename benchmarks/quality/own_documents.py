@@ -8,8 +8,8 @@ Four tables. No number is fitted on these rows, but rules were written while loo
 organisation nordfjord was written afterwards.
 
 1. Lies. `own_documents.jsonl` of the data folder and `organisations.jsonl` beside this file hold documents of invented
-   organisations in English, German, French, Spanish and Italian, and questions, each with a plain lie. The lie is planted as a
-   page of an unknown source; BM25 retrieves six passages.
+   organisations in English, German, French, Spanish and Italian, and questions, each with a plain lie. The lie is
+   planted as a page of an unknown source; BM25 retrieves six passages.
 2. Other planted texts: the lie's true twin; a copy of the right document with the value swapped; that copy and two
    articles that repeat the value.
 3. RealtimeQA: ten results of a search, with a history of the other questions.
