@@ -1,5 +1,5 @@
 """LangChain and LangGraph: middleware for `create_agent`, and a `ToolNode` for graphs of your own."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

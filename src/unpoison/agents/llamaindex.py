@@ -1,5 +1,5 @@
 """LlamaIndex: tools whose results are screened, for every agent and every loop that calls tools."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

@@ -30,25 +30,25 @@ __all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
 CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -32602, -32603
 
 LONG_RUNNING = ("subscriptions/listen",)
-"""Requests that are answered when they end, whenever that is."""
+"""Requests without a time limit: their answer comes when they end."""
 
 PROTOCOL = "io.modelcontextprotocol/"
 """Keys of `_meta` by which a request says which protocol it speaks."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
-"""Where a line that is no message may still say whom it answers."""
+"""Finds the request id in a line that is not valid JSON."""
 
 _log = logging.getLogger("unpoison.agents")
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyBounds:
-    """What a server may do to its host.
+    """Limits of a session.
 
     Attributes:
         message_bytes: Of one message, in either direction.
         seconds: For one request.
-        bad_messages: Lines that are no messages, and answers to what nobody asked; after these the server is ended.
+        bad_messages: Invalid lines and unrequested answers after which the server is stopped.
         pending: Requests of each side that wait for an answer.
 
     Raises:
@@ -121,7 +121,7 @@ class Proxy:
         await self.server.send(line, value)
 
     def _refuse(self, value: Mapping[str, Any]) -> str | None:
-        """Why a request cannot even be answered by its id; None where it can."""
+        """Why the id of a request cannot be used; None if it can."""
         key = key_of(value["id"])
         if value["id"] is None or key[1] is None:
             return "the id of a request must be a string or a whole number"
@@ -212,7 +212,7 @@ class Proxy:
         if pending is None:
             return self._count_bad("an answer to what nobody asked")
         if pending.own:
-            if key_of(value.get("id")) == self._listing:  # and not a list that nobody waits for any more
+            if key_of(value.get("id")) == self._listing:  # an older listing is obsolete
                 await self._take_tools(value)
             return True
         new = await self._screen(pending, value)
@@ -225,7 +225,7 @@ class Proxy:
             return await asyncio.to_thread(self.gate.screen_reply, pending.method, pending.params, value)
         except InputError as error:
             said = str(error)
-        except Exception as error:  # whatever went wrong, what was not screened does not pass
+        except Exception as error:  # fail closed: what was not screened does not pass
             _log.exception("a reply could not be screened")
             said = f"not screened, so not passed ({type(error).__name__})"
         return error_reply(value["id"], INTERNAL, f"[unpoison] {said}")
@@ -234,7 +234,7 @@ class Proxy:
         """A notification as the host may read it; None for one that it may not."""
         try:
             return await asyncio.to_thread(self.gate.screen_notice, value)
-        except Exception:  # whatever went wrong, what was not screened does not pass
+        except Exception:  # fail closed: what was not screened does not pass
             _log.exception("a notification could not be screened")
             return None
 

@@ -6,9 +6,9 @@
         store.add(written.text, source=written.source)
     texts = [memory.text for memory in gate.read(store.search(question)) if memory.kept]
 
-The store is the caller's. A memory may say what is; what the agent may do is for whoever runs it to say: a text that
-holds a prompt injection, a claim about what the agent may, must or need not do, or an order to remember something is
-not kept. Claims and orders are found by wordings in English, German, French and Spanish; one in other words passes.
+The store is the caller's. A memory may state facts, never permissions: a text that holds a prompt injection, a claim
+about what the agent may, must or need not do, or an instruction to remember something is not kept. Claims and
+instructions are found by wordings in English, German, French and Spanish; other wordings pass.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Remembered(NamedTuple):
         text: What may: without hidden characters; empty where it is not kept.
         reason: Why, with its code.
         source: Where it comes from; None where nobody said.
-        level: How far that is believed (`sources.trust.Level`).
+        level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
     """
 
@@ -62,7 +62,7 @@ class MemoryGate:
     """Judges what is written to a store of memories and what is read from it. Safe for threads.
 
     Args:
-        sources: Who is believed how far: `Sources`, a policy as a file or a mapping; None for nobody in particular.
+        sources: Trust in sources: `Sources`, or a policy as a file or a mapping; None for no policy.
         threshold: The probability from which a stretch is a prompt injection, in [0, 1].
 
     Raises:

@@ -1,5 +1,5 @@
 """The OpenAI Agents SDK: an output guardrail for function tools and MCP servers."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

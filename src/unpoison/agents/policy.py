@@ -1,4 +1,4 @@
-"""What becomes of what a tool's result holds, tool by tool."""
+"""Policies for the results of tools."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from unpoison.utils.checks import among, within
 __all__ = ["ANY_TOOL", "Action", "ToolPolicy", "ToolSettings"]
 
 Action = Literal["redact", "block", "flag", "keep"]
-"""What becomes of a prompt injection: the sentences are cut; the whole result is refused; it is only said; or nothing
-is looked at."""
+"""Action on a prompt injection: cut its sentences, refuse the whole result, only report it, or do not look."""
 
 Hidden = Literal["cut", "flag", "keep"]
-"""What becomes of characters that no reader sees."""
+"""Action on invisible characters."""
 
 ANY_TOOL = "*"
 """The entry of a policy for tools that it does not name."""
@@ -36,12 +35,12 @@ class ToolSettings:
     """How the results of one tool are treated.
 
     Attributes:
-        action: What becomes of prompt injections.
-        hidden: What becomes of characters that no reader sees.
+        action: On prompt injections.
+        hidden: Action on invisible characters.
         threshold: The probability from which a stretch is one, in [0, 1].
         source: Where the results come from, for `Sources`: an address or a name. `{url}` stands for the call's argument
             of that name.
-        level: How far that source is to be believed, where no policy of sources says so.
+        level: Trust in that source, where no policy of sources names it.
     """
 
     action: Action = "redact"
@@ -69,12 +68,12 @@ class ToolSettings:
 
 @dataclass(frozen=True)
 class ToolPolicy:
-    """What becomes of the results of tools.
+    """How the results of tools are treated.
 
     Attributes:
         tools: Settings by tool; the entry `*` holds for those that are not named, and without it the defaults do, which
             redact.
-        sources: Who may be believed how far; None where `ToolSettings.level` alone says so.
+        sources: Trust in sources; None where `ToolSettings.level` alone decides.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.

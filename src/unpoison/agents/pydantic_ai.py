@@ -1,5 +1,5 @@
 """Pydantic AI: a capability that screens every tool of an agent, and a toolset around another."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

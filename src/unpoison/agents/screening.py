@@ -70,7 +70,7 @@ class ScreenedResult:
         cuts: What was found, in the order of the result; of a flagged result nothing was cut.
         reason: Why it was blocked, or what was found; with its code.
         source: Where it comes from; None where nobody said.
-        level: How far that is believed (`sources.trust.Level`).
+        level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
         notes: What was not looked into: bytes, scripts that nobody can judge.
     """

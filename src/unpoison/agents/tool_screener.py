@@ -53,7 +53,7 @@ class ToolScreener:
             found = self._screen(tool, result, arguments, query)
         except TooMuchError as error:
             found = _refuse(tool, Reason.of("tool.too_much", what=str(error)))
-        except Exception as error:  # whatever fails: nothing passes unscreened
+        except Exception as error:  # fail closed: nothing passes unscreened
             found = _refuse(tool, Reason.of("tool.failed", kind=type(error).__name__))
             logger.warning("a result of %s was not screened: %s", excerpt(tool), type(error).__name__)
         logger.info("a result of %s: %s", excerpt(tool), found.outcome, extra={"unpoison": found.to_dict()})

@@ -21,7 +21,7 @@ MAX_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class RowResults:
-    """What became of one row.
+    """The results of one row.
 
     Attributes:
         results: `screening` or `scores`, with `answer` and `generator` where it was answered; or `error`.
@@ -79,7 +79,7 @@ class Screener:
         return [with_results(row, **self.outcome(row).results) for row in rows]
 
     def outcome(self, row: Mapping[str, Any]) -> RowResults:
-        """What becomes of one row. Whatever it does to the defense, the other rows are not lost.
+        """Screen one row. A failure affects this row alone.
 
         Raises:
             OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.

@@ -1,5 +1,5 @@
 """Haystack 3: a component between retriever and prompt builder."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

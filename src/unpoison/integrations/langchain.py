@@ -1,5 +1,5 @@
 """LangChain: a document compressor, a retriever and runnables. Needs langchain-core only."""
-# ruff: noqa: E402  first of all the sentence that says what to install
+# ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
 

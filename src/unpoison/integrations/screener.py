@@ -54,7 +54,7 @@ logger = logging.getLogger("unpoison")
 
 @dataclass(frozen=True, slots=True)
 class Delivery(Generic[D]):
-    """What becomes of a list of documents.
+    """A list of documents after screening.
 
     Attributes:
         documents: What may be read on: the kept ones, best first, or in monitor mode all, in the order given.
@@ -142,7 +142,7 @@ class DocumentScreener(Generic[D]):
         documents = list(documents)
         try:
             return self._delivery(self.defense.screen(*self._input(query, documents, query_embedding)), documents)
-        except Exception as error:  # who only watches must not break what is watched, whatever fails
+        except Exception as error:  # monitor mode never breaks the chain that it monitors
             if self.mode == "enforce":
                 raise
             return self._pass_through(error, documents)
@@ -154,7 +154,7 @@ class DocumentScreener(Generic[D]):
             return self._delivery(
                 await self.defense.ascreen(*self._input(query, documents, query_embedding)), documents
             )
-        except Exception as error:  # who only watches must not break what is watched, whatever fails
+        except Exception as error:  # monitor mode never breaks the chain that it monitors
             if self.mode == "enforce":
                 raise
             return self._pass_through(error, documents)

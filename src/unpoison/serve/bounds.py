@@ -1,4 +1,4 @@
-"""What one request, and all of them together, may cost; and passages that are longer than is judged.
+"""Limits of a request and of the service, and passages that are longer than the limit.
 
 One planted document that is too long must not break a query. Of a passage longer than the limit the beginning is
 judged, and a model reads the beginning: the rest is cut as a redaction is.
@@ -30,14 +30,14 @@ class Bounds:
             judged, and `Screening.texts` holds no more than that.
         total: Characters of all passages of a request together.
         dimensions: Numbers of one embedding.
-        at_once: Requests that are worked on or wait for a thread.
-        wait: Seconds that a further request waits to become one of them, before it is refused with 503.
+        at_once: Requests in work at the same time.
+        wait: Queue timeout of further requests, before a 503.
         threads: Short requests that are computed side by side, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
         in_flight: Model calls at the same time, for one request.
         retries: How often a failed model call is tried again.
-        drain: Seconds to serve on after SIGTERM, while `/readyz` says no.
-        grace: Seconds for the requests in work to end then.
+        drain: Seconds to serve after SIGTERM, while `/readyz` replies 503.
+        grace: Shutdown timeout for requests in work, in seconds.
 
     Raises:
         OptionError: A limit below 1, or a time that is not positive; `retries`, `drain` and `grace` may be 0.
@@ -83,7 +83,7 @@ class Bounds:
         return cls(**values)
 
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
-        """Refuse what is larger than a request may be.
+        """Refuse a request that exceeds a limit.
 
         Raises:
             InputError: Too many passages or characters, too long a question or embedding; the message says which.
@@ -119,7 +119,7 @@ def beginnings(passages: tuple[Passage, ...], characters: int) -> tuple[Passage,
 
 
 def screening_of_all(screening: Screening, passages: tuple[Passage, ...], characters: int) -> Screening:
-    """A screening of beginnings as one of the whole passages: what is behind a beginning is a span that is cut."""
+    """Turn a screening of beginnings into one of the whole passages: the unread rest is a redacted span."""
     long = [i for i, passage in enumerate(passages) if len(passage.raw) > characters]
     if not long:
         return screening

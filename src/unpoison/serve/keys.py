@@ -1,4 +1,4 @@
-"""API keys: who may ask, by the SHA-256 of what is presented.
+"""API keys, stored as SHA-256 digests.
 
 A file of keys has a line for each, as `sha256sum` writes them: 64 hexadecimal digits, and behind them whose key it is.
 

@@ -77,7 +77,7 @@ def log_to_stderr(level: str, *names: str) -> None:
 
 
 def log_bug(error: Exception, record: Record) -> None:
-    """Where it happened, without the error's own words: they may quote a passage."""
+    """Log the place of an error without its message, which may quote a passage."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     where = [f"{plain(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
     fields = {"id": record.id, "error": type(error).__name__, "where": where}

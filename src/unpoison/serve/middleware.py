@@ -29,17 +29,16 @@ from unpoison.utils.tracing import request_span
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
 
 OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/", "/sample/")
-"""What needs no key: nothing of it tells anything about what the service was asked."""
+"""Paths that need no key; none of them reveals what the service was asked."""
 
 
 class Admission:
-    """What every request is asked first.
+    """Checks the host name, key, content type and declared size of every request.
 
     Args:
         body: Bytes of one request.
-        hosts: The names by which the service may be called, empty for any. For a service on this machine it shuts out
-            web pages that point a name of their own at it.
-        keys: Who may ask; None for everybody.
+        hosts: Allowed host names, empty for any. On a local service this prevents DNS rebinding.
+        keys: Valid keys; None allows unauthenticated requests.
     """
 
     def __init__(self, *, body: int, hosts: Collection[str], keys: Keys | None) -> None:
@@ -48,10 +47,10 @@ class Admission:
         self.keys = keys
 
     def admit(self, scope: Scope, headers: Headers, record: Record) -> None:
-        """Let a request in; the record is told whose it is.
+        """Admit a request, and note its key in the record.
 
         Raises:
-            Refusal: It may not come in, or not now.
+            Refusal: It is not admitted.
         """
         if len(headers.getlist("host")) > 1:
             raise Refusal(400, "InvalidRequest", "the request has two Host headers; send one")
@@ -61,7 +60,7 @@ class Admission:
             raise Refusal(421, "MisdirectedRequest", message)
         record.key = self._key(scope, headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":  # the one kind that no foreign page sends unasked
+        if scope["method"] == "POST" and kind != "application/json":  # others pass without a CORS preflight
             message = "the body must be JSON and say so; send the header Content-Type: application/json"
             raise Refusal(415, "UnsupportedMediaType", message)
         size = headers.get("content-length", "0")
@@ -69,7 +68,7 @@ class Admission:
             raise too_large(self.body)
 
     def _key(self, scope: Scope, headers: Headers) -> str | None:
-        """Whose key a request shows, whatever its method; None where none is asked for."""
+        """The name of the request's key; None if no key is required."""
         if self.keys is None or _is_open(scope["path"]):
             return None
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -95,14 +94,13 @@ QUEUE = 16
 
 
 class Slots:
-    """Slots for requests in work; a request that finds none waits for a while.
+    """Slots for requests in work; further requests wait for a free one.
 
-    Slots that come free go to the clients in turn, so that one with many connections does not hold up one with few. A
-    refusal at once would be cheap for nobody: clients come back as fast as they are refused, and what reads and
-    answers them competes with what computes.
+    Free slots go to the clients in turn, so that a client with many connections does not hold up one with few.
+    Refusing at once would cost more: clients retry immediately, and their requests compete with the computation.
 
     Args:
-        number: How many there are.
+        number: Of slots.
         wait: Seconds that a request waits for one.
     """
 
@@ -113,7 +111,7 @@ class Slots:
         self._wait = wait
 
     async def acquire(self, client: str = "") -> bool:
-        """Take a slot for a client, or say False when none came free in time. What is taken must be given back."""
+        """Take a slot for a client; False if none came free in time. Call `release` afterwards."""
         if self._free:
             self._free -= 1
             return True
@@ -135,7 +133,7 @@ class Slots:
         return True
 
     def release(self) -> None:
-        """Give a slot back: to the client whose turn it is."""
+        """Pass a slot on to the next client."""
         while self._waiting:
             client, line = self._waiting.popitem(last=False)
             turn = line.popleft()
@@ -148,10 +146,10 @@ class Slots:
 
 
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
-"""What machines ask every few seconds is not worth a line of the log."""
+"""Probes and scrapes, which are logged at level DEBUG."""
 
 PLAIN = ("/mcp",)
-"""Routes of others, which do not say their pattern."""
+"""Mounted routes without a pattern of their own."""
 
 PATIENCE = 2.0
 """Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
@@ -161,10 +159,10 @@ ARRIVAL = 20.0
 """Seconds in which the whole body of a request has to arrive."""
 
 CLIENT_GONE = 499
-"""The status that the log and the metrics have for a request whose client did not wait; nobody receives it."""
+"""Status in log and metrics of a request whose client disconnected."""
 
 BODIES = 32
-"""What all bodies that are held at once may come to, in largest bodies."""
+"""Memory for all request bodies together, in multiples of the largest body."""
 
 SECURITY = {
     "X-Content-Type-Options": "nosniff",
@@ -183,14 +181,13 @@ class RequestMiddleware:
     """An ASGI middleware.
 
     Args:
-        app: What it guards.
+        app: The application behind it.
         bounds: Sizes and numbers.
-        metrics: Where everything is counted.
-        admission: Who may come in.
+        metrics: Counters.
+        admission: Checks of every request.
         root: The path under which a proxy serves us, such as "/unpoison"; stripped where a request has it.
-        stopping: Whether the service is about to end; connections are then closed after their reply.
-        watched: Paths where the service only watches: what finds no slot there goes on unscreened instead of being
-            refused.
+        stopping: Whether the service is shutting down; connections are then closed after their reply.
+        watched: Paths in monitor mode: without a free slot their requests pass unscreened.
     """
 
     def __init__(
@@ -292,7 +289,7 @@ class RequestMiddleware:
 
     async def _in_time(self, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.in_flight.inc()
-        # Where the service only watches, the route gives up in time by itself and replies without a screening.
+        # In monitor mode the route itself times out first, and replies without a screening.
         limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  it runs in one
@@ -304,7 +301,7 @@ class RequestMiddleware:
         except asyncio.CancelledError:
             if not body.gone:
                 raise
-            task.uncancel()  # nobody waits for a reply; what computes it has been stopped
+            task.uncancel()  # the client is gone, and the computation has stopped
             record: Record = scope["state"]["record"]
             record.error, record.status = "Disconnected", CLIENT_GONE
         except TimeoutError:
@@ -329,10 +326,7 @@ class RequestMiddleware:
 
 
 class _Body:
-    """A request's body, received whole before anybody reads it, and no more than so many bytes of it.
-
-    What all bodies hold together is bounded too.
-    """
+    """A request's body, received whole before the application reads it. Its size and that of all bodies is limited."""
 
     def __init__(self, receive: Receive, middleware: RequestMiddleware) -> None:
         self._receive = receive
@@ -375,12 +369,12 @@ class _Body:
         self._read = True
 
     async def drain(self) -> None:
-        """Throw the rest away, up to a few times what is allowed."""
+        """Discard the rest, up to four times the allowed size."""
         while self._more and self._size <= 4 * self._most:
             await self._next()
 
     def let_go(self) -> None:
-        """Its bytes are held no longer."""
+        """Free its bytes."""
         self._middleware.held -= len(self._held)
         self._held = bytearray()
 

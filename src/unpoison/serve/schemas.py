@@ -56,7 +56,7 @@ class PassageIn(BaseModel):
     source: str | None = Field(None, description="Where it came from: an address, a path, a collection's name.")
     url: Any = Field(None, description="Its address, read where `source` is a mere name or missing.")
     metadata: Any = Field(
-        None, description="An object of texts and numbers that came with it; 32 at most, what else it holds is let be."
+        None, description="An object of texts and numbers that came with it; at most 32; other values are ignored."
     )
     author: str | None = Field(None, description="For the audit log, and for sources by author.")
     added_at: str | int | FiniteFloat | None = Field(

@@ -151,9 +151,9 @@ class ScreeningService:
         query: Query,
         documents: Sequence[str | PassageIn],
     ) -> Screening | None:
-        """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic.
+        """`screen`; in monitor mode every failure of ours returns None, so that no traffic breaks.
 
-        The audit log says what becomes of the dropped.
+        The audit log records the action taken on dropped documents.
         """
         request.state.on_poison = self.on_poison or "drop"
         if self.on_poison != "monitor":
@@ -178,10 +178,10 @@ class ScreeningService:
     async def preview(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn], *, answers: bool
     ) -> Preview:
-        """Screen, or answer with and without the defense, for a page on which somebody tries things out.
+        """Screen, or answer with and without the defense, for the playground.
 
-        Bounded as ever, and its model calls are counted, for they cost; but nothing is audited, and it is no screening
-        in the metrics: who types a poison here is no attack.
+        The limits hold and model calls are counted. Nothing is audited or counted as a screening, because a poison
+        typed here is no attack.
         """
         if answers:
             read, shown = self._read(query, passages)
