@@ -76,7 +76,8 @@ def test_tables_of_options_are_those_of_the_program(kind: str, name: str) -> Non
     shown = dict(reversed(rows))  # of a page with two tables the first
     known = {option.name: option.default for option in options(find(kind, name))}
     for option, default in shown.items():
-        if option in known and known[option] is not inspect.Parameter.empty:
+        # What None stands for is told in the page's words.
+        if option in known and known[option] not in (inspect.Parameter.empty, None):
             assert default in (written(known[option]), "none"), f"{name}: the page says {option} is {default}"
     if kind == "attacks":
         assert set(shown) == set(known), "a page names every option of its attack"

@@ -235,7 +235,7 @@ class Defense(ABC):
         return self.sources.notes if self.sources is not None else ()
 
     def all_kept(
-        self, query: Query, passages: tuple[Passage, ...], reasons: Reason | Sequence[Reason], *notes: str
+        self, query: Query, passages: tuple[Passage, ...], reasons: str | Reason | Sequence[str | Reason], *notes: str
     ) -> Screening:
         """A screening that drops nothing, for one reason or for one reason each."""
         k = len(passages)
@@ -245,7 +245,7 @@ class Defense(ABC):
             passages,
             kept=range(k),
             scores=[0.0] * k,
-            reasons=[reasons] * k if isinstance(reasons, Reason) else reasons,
+            reasons=[reasons] * k if isinstance(reasons, str | Reason) else reasons,
             evidence=Evidence(notes=notes),
         )
 

@@ -158,6 +158,9 @@ STREAM_GRACE = 2.0
 """Seconds beyond the time of a request in which a stream that is late can say so."""
 
 
+LATE = "the answer was not ready in time; send fewer or shorter passages"
+
+
 async def event_response(request: Request, events: AsyncIterator[Event], generator: str) -> StreamingResponse:
     """The response for the events of an answer.
 
@@ -189,9 +192,12 @@ async def _write_events(
             async with asyncio.timeout_at(end):  # around no yield: it would end whatever the receiver does then
                 event = await anext(events, None)
     except UnpoisonError as error:
-        yield _failure(request, type(error).__name__, str(error))
+        if end is None or asyncio.get_running_loop().time() < end:
+            yield _failure(request, type(error).__name__, str(error))
+        else:  # a model that noticed the end of the time first
+            yield _failure(request, "Timeout", LATE)
     except TimeoutError:
-        yield _failure(request, "Timeout", "the answer was not ready in time; send fewer or shorter passages")
+        yield _failure(request, "Timeout", LATE)
     except Exception as error:
         yield _failure(request, "InternalError", "this is a fault of the service, not of the request")
         raise error

@@ -16,6 +16,9 @@ from unpoison.text.sentences import around
 
 __all__ = ["is_payload", "quotation_around", "under_voice"]
 
+MAX_BEGINNING = 10_000
+"""Characters of a text that say whether its blocks are lines."""
+
 MAX_LEAD_CHARS = 160
 """Characters before an order in its sentence that go with it: "Dear reader, please ...". A longer lead stays."""
 
@@ -119,9 +122,13 @@ def block_end(text: str, place: int) -> int:
     return min(breaks, default=len(text))
 
 
-@lru_cache(maxsize=32)
 def _breaks(text: str) -> list[re.Pattern[str]]:
     """The patterns that end a block in this text; in logs and other lists of lines, each line is a block."""
+    return _breaks_of(text[:MAX_BEGINNING])
+
+
+@lru_cache(maxsize=32)
+def _breaks_of(text: str) -> list[re.Pattern[str]]:
     lines = sum(1 for _ in islice(_LINE.finditer(text), MAX_LINES))
     keyed = sum(1 for _ in islice(_KEYED_LINE.finditer(text), MAX_LINES))
     wrapped = sum(1 for _ in islice(_WRAPPED.finditer(text), MAX_LINES))

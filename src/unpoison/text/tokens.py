@@ -10,8 +10,6 @@ import re
 
 import Stemmer
 
-from unpoison.utils.extras import require
-
 __all__ = ["ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "nltk_stems", "stems", "words"]
 
 ENGLISH_33 = frozenset(
@@ -104,6 +102,8 @@ def nltk_stems(text: str) -> list[str]:
     Raises:
         MissingExtraError: NLTK is not installed.
     """
+    from unpoison.utils.extras import require  # one published variant needs it, and every defense this module
+
     stem = require("nltk.stem.porter", "mode=reference of TrustRAG").PorterStemmer().stem
     return [stem(word) if len(word) > 3 else word for word in ASCII_WORD.findall(text.lower())]
 

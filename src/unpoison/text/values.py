@@ -325,7 +325,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
         kind that fits ("Wann?" "um 9:30") is found where there is none of the kind itself.
     """
     text = text[:MAX_CHARS]
-    question_words = _question_words(question)
+    question_words = _question_words(question[:MAX_QUESTION_CHARS])
     present = set(map(_root, READ_WORD.findall(text))) & question_words
     fitting, named = _ALSO_FOUND.get(asked.kind, frozenset()), {question[v.start : v.end] for v in values(question)}
     best: tuple[bool, float, int, str, str] | None = None
@@ -348,7 +348,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
 
 def question_coverage(question: str, text: str) -> float:
     """The share of a question's words, without function words, that a text holds in some form, in [0, 1]."""
-    words = _question_words(question)
+    words = _question_words(question[:MAX_QUESTION_CHARS])
     return len(words.intersection(map(_root, READ_WORD.findall(text[:MAX_CHARS])))) / len(words) if words else 1.0
 
 

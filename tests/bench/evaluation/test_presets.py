@@ -32,7 +32,7 @@ def published(name: str, **wanted: str) -> list[float | None]:
 
 MATCHERS_OF_THE_PAPERS = {
     "grada": {"asr_substring", "em_within", "poisoned", "recall"},
-    "ragdefender": {"asr_substring", "accuracy_substring"},
+    "ragdefender": {"asr_substring", "accuracy_substring", "gold_kept", "clean_kept", "recall"},
     "trustrag": {"asr_exclusive", "accuracy_substring", "accuracy_strict", "f1", "clean_kept", "poison_share"},
     "radar": {"asr_lowered", "accuracy", "judged_accuracy", "judged_relevance", "judged_coherence"},
 }

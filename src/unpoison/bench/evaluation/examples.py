@@ -206,7 +206,7 @@ class Example:
 
 def _question(row: Mapping[str, Any]) -> str:
     named = [name for name in QUERY_FIELDS if name in row] or ["question"]
-    return _text(row, next((name for name in named if row[name] is not None), named[0]))
+    return _text(row, next((name for name in named if row.get(name) is not None), named[0]))
 
 
 def _identifier(row: Mapping[str, Any], default: str | None, question: str) -> str:
