@@ -126,7 +126,7 @@ def scan(
         scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
     try:
         _write(scan_result, describe_source(source), as_json, output, sarif, html)
-    except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
+    except BrokenPipeError:  # the reader closed the pipe; the scan itself succeeded
         _finish(kept, scan_result, documents)
         raise
     _finish(kept, scan_result, documents)

@@ -66,7 +66,9 @@ Rule = Annotated[
 ]
 PolicyFile = Annotated[Path | None, option("--policy FILE", "A policy of sources, in YAML.")]
 
-sources = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say who is in your data, and remember them.")
+sources = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List the sources in your data, and learn their history."
+)
 
 
 @sources.command("list", cls=Command, epilog=LIST_EXAMPLES)

@@ -38,7 +38,7 @@ def check_writable(output: Path) -> None:
     try:
         output.open("xb").close()
     except FileExistsError:
-        if output.is_dir() or output.is_file():  # opening a pipe would end it for its reader
+        if output.is_dir() or output.is_file():  # opening and closing a pipe would send EOF to its reader
             output.open("ab").close()
     else:
         output.unlink()

@@ -45,7 +45,7 @@ def _clean(value: object) -> object:
 
 
 def _moment(time: datetime) -> str:
-    """To the minute: nobody reads microseconds."""
+    """To the minute."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

@@ -159,7 +159,7 @@ class State:
 
 
 def usual_folder(source: str, kind: str = "scan") -> Path:
-    """Where the state of a source is kept if nobody says: beside a file or folder, else in the working directory."""
+    """Default location of a source's state: beside a file or folder, else in the working directory."""
     if source != "-" and Path(source).exists():
         path = Path(source)
         return path.resolve().with_name(f"{path.resolve().name}.{kind}")

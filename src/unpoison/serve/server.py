@@ -1,6 +1,6 @@
 """The application under uvicorn, in one process or several, and connections that are bounded in number and in time.
 
-Nobody can hold the service by holding sockets. The server closes connections that rest between two requests; the
+Idle connections cannot block the service. The server closes connections that rest between two requests; the
 class here closes those that never begin one, and those that begin one and do not come to the end of its head. When
 there are as many connections as may be, the one that has been without a request for longest makes room: silence can
 only displace silence, and `/healthz` is always answered.

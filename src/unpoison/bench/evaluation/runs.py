@@ -149,7 +149,7 @@ def folder_name(scenarios: Iterable[Scenario]) -> str:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep a second process out of a run's folder; the system lets go when this one ends, however it ends.
+    """Lock a run's folder against a second process; the operating system releases the lock when this process ends.
 
     Raises:
         InputError: Another process has the folder.

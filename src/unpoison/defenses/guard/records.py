@@ -1,4 +1,4 @@
-"""Records of one form: texts that share a frame of words and fill it with other subjects and values.
+"""Passages from one template: texts that share a frame of words with different subjects and values.
 
 Product sheets, tickets and clauses are each written as the next one is. What most texts of a retrieval have in common
 says nothing against any one of them; only what a text has beside its form can have been written for the question.
