@@ -273,3 +273,19 @@ def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
 )
 def test_a_stand_in_for_a_language_model_is_named(attack: str, generator: str | None, named: bool) -> None:
     assert bool(stand_in(Scenario("sample", attack=attack, poisons=1, generator=generator))) is named
+
+
+def test_the_paper_variant_names_where_it_departs_from_the_papers_text() -> None:
+    (radar,) = {
+        number.row_differs
+        for number in load_preset("radar-table-1", generator="openai:m").published
+        if number.label == "RADAR (paper)" and number.measure == "accuracy"
+    }
+    assert {"Eq. 36", "Eq. 40", "abstains"} <= {
+        word for word in ("Eq. 36", "Eq. 40", "abstains") if any(word in text for text in radar)
+    }
+    marco = load_preset("ragdefender-table-5", generator="openai:m").published[0]
+    assert any("k = 2 and 2 poisons at 1x" in text for text in marco.column_differs)
+    keywords = [one for one in load_preset("grada-table-1", generator="openai:m").published if "Keyword" in one.row]
+    assert any("Figure 8" in text for text in keywords[0].row_differs)
+    assert (keywords[0].value, keywords[0].spread) == (0.11, 0.02)

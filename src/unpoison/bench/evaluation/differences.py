@@ -26,6 +26,7 @@ __all__ = [
     "injection_difference",
     "measurable",
     "same_model",
+    "shortfalls",
     "variants",
 ]
 
@@ -43,6 +44,17 @@ PAPER, REFERENCE = "paper", "reference"
 
 _HAS_REFERENCE = ("trustrag", "radar", "ragdefender")
 """Methods whose `mode=reference` follows the released code."""
+
+
+def shortfalls(variant: str, spec: str) -> tuple[str, ...]:
+    """In what a variant is not what it is named after."""
+    if variant != PAPER or _method(spec) != "radar":
+        return ()
+    return (
+        "variant: unanimous answers count as supported, where Eq. 36 gives them no support",
+        "variant: of two answers that are outliers by Eq. 40 the better rank stays",
+        "variant: it abstains where nothing is trusted; the paper does not say what then",
+    )
 
 
 def variants(spec: str) -> dict[str, str]:
@@ -146,6 +158,8 @@ def prompt_difference(row: Mapping[str, Any]) -> str:
         differs = wording("consolidate", options.get("mode", "paper"))["differs"]
     elif name == "astuterag":
         differs = wording("consolidate", name)["differs"]
+    elif name == "robustrag" and style.paper == "grada":
+        differs = "keywords are asked for in our words, theirs by Prompts 1 and 2 of Figure 8"
     elif style.paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
         if style.replay:
             return ""
@@ -227,7 +241,8 @@ class Differences:
             yield row
             return
         for variant, spec in variants(row["defense"]).items():
-            yield {**row, "variant": variant, "defense": spec}
+            differs = [*row.get("differs", ()), *shortfalls(variant, spec)]
+            yield {**row, "variant": variant, "defense": spec, "differs": differs}
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""
@@ -283,6 +298,8 @@ class Differences:
             yield from self._of_setting(column["data"], scenario, measure)
             if scenario.policy in COMPETING:
                 yield from self._model("retriever", {})
+            if scenario.policy == "pool" and column["data"] == "msmarco":
+                yield "setting: k = 2 and 2 poisons at 1x, as in the released code; Section 5 has k = 5 and 5"
             if writer := stand_in(scenario):
                 yield f"texts: attack written by {writer}, theirs by a language model"
             if scenario.attacked and (words := injection_difference(self._raw["source"], scenario.attack)):

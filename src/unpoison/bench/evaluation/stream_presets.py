@@ -18,6 +18,7 @@ from unpoison.bench.evaluation.differences import (
     injection_difference,
     measurable,
     same_model,
+    shortfalls,
     variants,
 )
 from unpoison.bench.evaluation.preset_data import preset_file, preset_files
@@ -133,7 +134,8 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         lacking={label: why for label, why in reasons.items() if why},
         differs=tuple(_differs(raw, generator, nli)),
         method_differs={
-            _variant_name(label, variant): (YEAR,) if variant == REFERENCE else () for label, variant in named
+            _variant_name(label, variant): (YEAR,) if variant == REFERENCE else shortfalls(variant, method.defense)
+            for (label, variant), method in named.items()
         },
         attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
     )
