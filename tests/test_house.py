@@ -1,5 +1,6 @@
 """The page on the architecture says what is there: its picture is the contract's, its files exist."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -35,3 +36,14 @@ def test_the_words_of_the_documentation_stay_within_their_budget(place: str, bud
     pages = [ROOT / place] if place.endswith(".md") else sorted((ROOT / place).rglob("*.md"))
     pages = [page for page in pages if page.name != "papers.md"]  # which is generated
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= budget
+
+
+def test_a_class_name_means_one_thing():
+    """Of public classes of modules; two adapters of frameworks share the name of the tool that they make."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert set(twice) <= {"ScreeningTool"}, twice

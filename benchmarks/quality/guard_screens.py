@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.training.guard_data import Sample
-from unpoison.bench.evaluation import Tally, tally
+from unpoison.bench.evaluation import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import load_encoder
@@ -47,7 +47,7 @@ class Screened:
         return np.asarray(self.screening.evidence["probability"], dtype=np.float64)
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> CellTally:
         """The passages counted by what they are and what became of them."""
         poison, gold = (set(np.flatnonzero(labels).tolist()) for labels in (self.sample.poison, self.sample.gold))
         return tally(len(self.sample.poison), self.screening.kept_indices, poison, gold)

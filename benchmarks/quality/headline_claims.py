@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.quality.quality_cells import BENIGN, CANDIDATES
 from benchmarks.training.guard_data import Sample, measured_samples
 from unpoison.algorithms.intervals import bootstrap_ratio
-from unpoison.bench.evaluation import Estimate, Tally, clean_contexts, load, wilson
+from unpoison.bench.evaluation import CellTally, Estimate, clean_contexts, load, wilson
 from unpoison.cli.demo_cases import plant as demo_planted
 from unpoison.io.rows import load_sample
 
@@ -69,17 +69,17 @@ def _labelled(domain: str, question: str, passages: Sequence, labels: Sequence[s
     )
 
 
-def read_share(tallies: Sequence[Tally]) -> Estimate:
+def read_share(tallies: Sequence[CellTally]) -> Estimate:
     """Of the contexts, those in which any poison is left."""
     return wilson(sum(t.poisoned for t in tallies), len(tallies))
 
 
-def touched_share(tallies: Sequence[Tally]) -> Estimate:
+def touched_share(tallies: Sequence[CellTally]) -> Estimate:
     """Of the questions, those that lose a clean passage."""
     return wilson(sum(t.damaged for t in tallies), len(tallies))
 
 
-def kept_share(tallies: Sequence[Tally]) -> Estimate:
+def kept_share(tallies: Sequence[CellTally]) -> Estimate:
     """Of the clean passages, those that are kept; resampled by question."""
     kept, dropped = [t.clean_kept for t in tallies], [t.clean_dropped for t in tallies]
     return bootstrap_ratio(kept, [a + b for a, b in zip(kept, dropped)], shares=True)
@@ -98,7 +98,7 @@ class Claim:
 
     says: str
     group: str
-    measure: Callable[[Sequence[Tally]], Estimate]
+    measure: Callable[[Sequence[CellTally]], Estimate]
     defense: str = "guard"
 
     @property

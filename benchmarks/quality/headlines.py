@@ -26,7 +26,7 @@ from benchmarks.quality.headline_claims import CLAIMS, Claim, Groups, of_data, o
 from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from benchmarks.training.guard_data import Sample
 from unpoison import Guard, __version__
-from unpoison.bench.evaluation import Tally
+from unpoison.bench.evaluation import CellTally
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""
@@ -73,7 +73,7 @@ def groups_of(claims: Mapping[str, Claim], folder: Path) -> dict[str, list[Sampl
 
 def measure(claims: Mapping[str, Claim], groups: Groups) -> Iterator[tuple[str, Entry]]:
     """Each claim's name and what is written of it."""
-    counts: dict[tuple[str, str], list[Tally]] = {}
+    counts: dict[tuple[str, str], list[CellTally]] = {}
     stamp = {"commit": commit(), "date": datetime.now(UTC).date().isoformat(), **state()}
     for name, claim in claims.items():
         key = (claim.defense, claim.group)
@@ -82,11 +82,11 @@ def measure(claims: Mapping[str, Claim], groups: Groups) -> Iterator[tuple[str, 
         yield name, {**entry(name, claim, counts[key]), **stamp}
 
 
-def tallies(defense: str, samples: Sequence[Sample]) -> list[Tally]:
+def tallies(defense: str, samples: Sequence[Sample]) -> list[CellTally]:
     return [screened.tally for screened in screen_all(defense, samples)]
 
 
-def entry(name: str, claim: Claim, counts: Sequence[Tally]) -> Entry:
+def entry(name: str, claim: Claim, counts: Sequence[CellTally]) -> Entry:
     """A claim's number, in percent, and how to get it."""
     found = claim.measure(counts)
     few = claim.measure(spread(counts, FEW)).value if claim.repeatable else None

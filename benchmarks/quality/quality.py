@@ -29,7 +29,7 @@ from benchmarks.quality.quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CAND
 from unpoison import Passage, Query, __version__
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
-from unpoison.bench.evaluation import Context, Tally, tally
+from unpoison.bench.evaluation import CellTally, Context, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import load_encoder
@@ -100,9 +100,9 @@ class Shown:
         return cosine(vectors[:1], vectors[1:]).ravel()
 
 
-def measure(found: list[Cell], defenses: dict[str, Defense | None], shown: Shown) -> dict[Key, list[Tally]]:
+def measure(found: list[Cell], defenses: dict[str, Defense | None], shown: Shown) -> dict[Key, list[CellTally]]:
     """Screen every context with every defense."""
-    results = defaultdict[Key, list[Tally]](list)
+    results = defaultdict[Key, list[CellTally]](list)
     total, done, progress = sum(len(cell.contexts) for cell in found), 0, Progress("screening")
     for cell in found:
         for plain in cell.contexts:
@@ -120,7 +120,7 @@ def measure(found: list[Cell], defenses: dict[str, Defense | None], shown: Shown
     return dict(results)
 
 
-def report(results: dict[Key, list[Tally]], names: list[str]) -> None:
+def report(results: dict[Key, list[CellTally]], names: list[str]) -> None:
     """Print every table."""
     present = {key[0] for key in results}
     groups = [(f"{', '.join(s for s in WIKI if s in present)} pooled", [s for s in WIKI if s in present], "cosine")]
@@ -149,7 +149,7 @@ def report(results: dict[Key, list[Tally]], names: list[str]) -> None:
 def attacked(results: dict, names: list[str], sets: list[str], order: str, attack: str, measures: dict) -> None:
     """One table per measure: defenses by number of poisons."""
 
-    def pooled(count: int, name: str) -> list[Tally]:
+    def pooled(count: int, name: str) -> list[CellTally]:
         cell = attack if count else "none"
         return [t for s in sets for t in results.get((s, cell, count, order, name), ())]
 
@@ -199,7 +199,7 @@ def main() -> None:
         rows = [
             dict(zip(names, key), counts=[list(asdict(t).values()) for t in value]) for key, value in results.items()
         ]
-        arguments.json.write_text(json.dumps({"fields": list(Tally.__slots__), "cells": rows}))
+        arguments.json.write_text(json.dumps({"fields": list(CellTally.__slots__), "cells": rows}))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from unpoison.algorithms.intervals import bootstrap_ratio
-from unpoison.bench.evaluation import Estimate, Tally, wilson
+from unpoison.bench.evaluation import CellTally, Estimate, wilson
 
-Tallies = Sequence[Tally]
+Tallies = Sequence[CellTally]
 Measure = Callable[[Tallies], str]
 
 

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from unpoison.algorithms.intervals import wilson
-from unpoison.report.charts import Lines, Series, svg
+from unpoison.report.charts import LineChart, Series, svg
 
 QUESTIONS = 46
 OWNED = (0, 1, 2, 3, 5)
@@ -46,7 +46,7 @@ def picture() -> str:
         Series(name, hue, tuple((owned, wilson(hits, QUESTIONS)) for owned, hits in zip(OWNED, counts, strict=True)))
         for hue, (name, counts) in enumerate(SUCCESSES.items())
     )
-    figure = Lines(TITLE, "known sources owned, of five planted texts", "answers that say the attacker's, %", lines)
+    figure = LineChart(TITLE, "known sources owned, of five planted texts", "answers that say the attacker's, %", lines)
     return svg(figure)
 
 

@@ -30,7 +30,7 @@ from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
 from unpoison.text.injection_grammar import find_injections
 from unpoison.text.ngram_hashes import hash_ngrams
-from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, Weights, injections, unwrap
+from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, InjectionWeights, injections, unwrap
 
 SEED = 0
 
@@ -215,16 +215,16 @@ def table(texts: Sequence[Text], called: Sequence[bool], key: str) -> Iterator[s
         yield f"| {'harmless' if harmless else 'injection'} | {name} | {len(flags)} | {100 * np.mean(flags):.1f} |"
 
 
-def quantised(weight: NDArray[np.float64], bias: float) -> Weights:
+def quantised(weight: NDArray[np.float64], bias: float) -> InjectionWeights:
     """Weights of a byte each."""
     unit = float(np.quantile(np.abs(weight[weight != 0]), 0.9995)) / 127
-    return Weights(np.clip(np.round(weight / unit), -127, 127).astype(np.int8), unit, bias)
+    return InjectionWeights(np.clip(np.round(weight / unit), -127, 127).astype(np.int8), unit, bias)
 
 
 FRAMES = ("{}", "in {}", "in {}.", "is {}.", "say {}.", "answer {}.", "at {}.", "by {}.", ". {}", "{}. ")
 
 
-def without_answers(weights: Weights) -> Weights:
+def without_answers(weights: InjectionWeights) -> InjectionWeights:
     """Weights that the answers which our own wordings are filled with do not speak for: a name is no injection."""
     weight = weights.weight.copy()
     names = {name for answer in ANSWERS for name in (answer, *answer.split()) if len(name) > 3 or name.isdigit()}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from unpoison.agents.mcp_messages import Gate
+from unpoison.agents.mcp_messages import McpGate
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
-from unpoison.agents.mcp_servers import Lines, TooLong
+from unpoison.agents.mcp_servers import MessageLines, TooLong
 
 GOOD = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"fine"}]}}'
 
@@ -71,7 +71,7 @@ class Hostile:
     async def send(self, line: bytes, message: dict[str, Any]) -> None: ...
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        lines = Lines(65_536)
+        lines = MessageLines(65_536)
         for piece in self.pieces:
             if piece is None:
                 await asyncio.sleep(60)
@@ -83,7 +83,7 @@ class Hostile:
 
 async def replies(server: Hostile) -> list[dict[str, Any]]:
     to_host: list[bytes] = []
-    gate = Gate("me")
+    gate = McpGate("me")
     gate.learn_tools([{"name": "fetch", "inputSchema": {"type": "object"}}])
     proxy = Proxy(server, gate, to_host.append, ProxyBounds(message_bytes=65_536, seconds=0.2, bad_messages=10))  # type: ignore[arg-type]
     await proxy.from_host(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"fetch"}}')

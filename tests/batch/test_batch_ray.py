@@ -10,7 +10,7 @@ import pytest
 
 from batch.rows import ODD, RAW, good, write
 from needs import need
-from unpoison.batch import Screener, run
+from unpoison.batch import BatchScreener, run
 from unpoison.batch import ray as engine
 from unpoison.batch.parts import Part
 from unpoison.errors import MissingExtraError
@@ -51,7 +51,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.needs("ray")
 def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     steps: list[int] = []
-    screener = Screener("grada")
+    screener = BatchScreener("grada")
     run(str(source), str(tmp_path / "local.jsonl"), screener, workers=1)
     collect = lambda step: steps.append(step.finished.rows)  # noqa: E731
     run(str(source), str(tmp_path / "ray.jsonl"), screener, engine="ray", workers=2, progress=collect)
@@ -75,4 +75,4 @@ def test_without_ray_the_extra_is_named(batch, source: Path, tmp_path: Path, mon
     assert result.exit_code == 2
     assert result.stderr == f"error: the engine ray needs ray; run: {install_command('ray')}\n"
     with pytest.raises(MissingExtraError):
-        run(str(source), str(tmp_path / "out.jsonl"), Screener(), engine="ray")
+        run(str(source), str(tmp_path / "out.jsonl"), BatchScreener(), engine="ray")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
-from unpoison.batch import Progress, Screener, run
+from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch import runner as runner_module
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError
@@ -25,9 +25,9 @@ def source(tmp_path: Path) -> Path:
 
 
 class TestResuming:
-    SCREENER = Screener("grada")
+    SCREENER = BatchScreener("grada")
 
-    def interrupted(self, source: Path, output: Path, after: int, screener: Screener = SCREENER) -> None:
+    def interrupted(self, source: Path, output: Path, after: int, screener: BatchScreener = SCREENER) -> None:
         def stop(step: Progress) -> None:
             nonlocal after
             after -= 1
@@ -37,7 +37,7 @@ class TestResuming:
         with pytest.raises(KeyboardInterrupt):
             run(str(source), str(output), screener, workers=1, progress=stop)
 
-    def steps(self, source: Path, output: Path, screener: Screener = SCREENER) -> list[bool]:
+    def steps(self, source: Path, output: Path, screener: BatchScreener = SCREENER) -> list[bool]:
         resumed: list[bool] = []
         run(str(source), str(output), screener, workers=1, progress=lambda step: resumed.append(step.resumed))
         return resumed
@@ -69,8 +69,10 @@ class TestResuming:
         assert self.steps(source, output) == [True, False, True, False, False]
         assert b"ROW 5" in output.read_bytes()
 
-    @pytest.mark.parametrize("other", [Screener("grada:keep=2"), Screener("vanilla"), Screener("ragdefender")])
-    def test_another_defense_begins_anew(self, source: Path, output: Path, other: Screener):
+    @pytest.mark.parametrize(
+        "other", [BatchScreener("grada:keep=2"), BatchScreener("vanilla"), BatchScreener("ragdefender")]
+    )
+    def test_another_defense_begins_anew(self, source: Path, output: Path, other: BatchScreener):
         self.interrupted(source, output, after=3)
         assert not any(self.steps(source, output, other))
         assert read(output)[0]["screening"] == other([GOOD])[0]["screening"]
@@ -151,7 +153,7 @@ def batch_process(*arguments: object, strike: tuple[int, int] = (0, 0)) -> subpr
 def test_killed_for_good_and_begun_again(tmp_path: Path):
     source = write(tmp_path / "in.jsonl", [good(n) for n in range(320)])
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
-    run(str(source), str(whole), Screener("grada"), workers=1)
+    run(str(source), str(whole), BatchScreener("grada"), workers=1)
     folder = output.with_name(f"{output.name}.parts")
     with batch_process("-d", "grada", "--workers", 2, source, output, strike=(3, signal.SIGKILL)) as process:
         assert process.wait() == -signal.SIGKILL

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison import Grada
-from unpoison.batch import Screener, run
+from unpoison.batch import BatchScreener, run
 from unpoison.batch import runner as runner_module
 from unpoison.batch.local import usual_workers, waits
 from unpoison.errors import InputError, OptionError, UnknownNameError
@@ -59,7 +59,7 @@ def test_a_file_is_its_rows_one_by_one(rows: list[dict[str, Any]], most: int):
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
         patched.setattr(runner_module, "MAX_ROWS", most)
         source, output = write(Path(name) / "in.jsonl", rows), Path(name) / "out.jsonl"
-        run(str(source), str(output), Screener("grada"), workers=1)
+        run(str(source), str(output), BatchScreener("grada"), workers=1)
         assert read(output) == expected
 
 
@@ -76,7 +76,7 @@ def test_the_same_bytes_as_the_command_screen(command, batch, source: Path, tmp_
 
 
 def test_standard_input_and_output(batch, source: Path, tmp_path: Path):
-    run(str(source), str(tmp_path / "out.jsonl"), Screener("grada"), workers=1)
+    run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grada"), workers=1)
     result = batch("-d", "grada", "--workers", 1, "-", "-", given=source.read_bytes())
     assert result.exit_code == 1
     assert result.stdout_bytes == (tmp_path / "out.jsonl").read_bytes()
@@ -116,7 +116,7 @@ def test_files_that_cannot_be_used(batch, source: Path, tmp_path: Path):
     assert "is a folder" in batch(source, tmp_path / "folder").stderr
     for option in ({"engine": "spark"}, {"workers": 0}, {"limit": 0}):
         with pytest.raises(OptionError, match=next(iter(option))):
-            run(str(source), str(tmp_path / "out.jsonl"), Screener(), **option)
+            run(str(source), str(tmp_path / "out.jsonl"), BatchScreener(), **option)
 
 
 class Busy:
@@ -149,7 +149,7 @@ def test_threads_share_one_defense_and_the_bound_on_calls(
 
     monkeypatch.setattr("unpoison.models.loading.load_generator", generator)
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(40)]), tmp_path / "out.jsonl"
-    screener = Screener("radar", generator="openai:x", nli="lexical", in_flight=in_flight)
+    screener = BatchScreener("radar", generator="openai:x", nli="lexical", in_flight=in_flight)
     run(str(source), str(output), screener, workers=4)
     assert len(busy) == 1
     assert least <= busy[0].most <= most  # four rows at a time, eight passages each
@@ -157,18 +157,18 @@ def test_threads_share_one_defense_and_the_bound_on_calls(
 
 
 def test_how_many_workers_suit_which_models():
-    many = usual_workers(Screener())
+    many = usual_workers(BatchScreener())
     assert many >= 1
-    assert usual_workers(Screener("guard", encoder="lexical", generator="extractive")) == many
-    assert usual_workers(Screener("guard", encoder="st:some/model")) == 1
-    assert usual_workers(Screener("guard:encoder=minilm")) == 1
-    assert usual_workers(Screener("guard", generator="openai:gpt-4o-mini")) == 8
-    assert waits(Screener("guard:encoder=openai:text-embedding-3-small"))
-    assert not waits(Screener("guard", encoder="minilm"))
+    assert usual_workers(BatchScreener("guard", encoder="lexical", generator="extractive")) == many
+    assert usual_workers(BatchScreener("guard", encoder="st:some/model")) == 1
+    assert usual_workers(BatchScreener("guard:encoder=minilm")) == 1
+    assert usual_workers(BatchScreener("guard", generator="openai:gpt-4o-mini")) == 8
+    assert waits(BatchScreener("guard:encoder=openai:text-embedding-3-small"))
+    assert not waits(BatchScreener("guard", encoder="minilm"))
 
 
 def test_unknown_names_come_back_from_other_processes(tmp_path: Path):
     source = write(tmp_path / "in.jsonl", [GOOD])
     with pytest.raises(UnknownNameError, match="did you mean 'grada'"):
-        run(str(source), str(tmp_path / "out.jsonl"), Screener("grado"), workers=2)
+        run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grado"), workers=2)
     assert json.loads(source.read_text()) == GOOD

@@ -6,14 +6,14 @@ import pickle  # noqa: TID251  what engines do to a screener
 import pytest
 
 from batch.rows import GOOD, ODD
-from unpoison.batch import Screener
+from unpoison.batch import BatchScreener
 from unpoison.defenses.base import Defense
 from unpoison.errors import ModelError, OptionError
 
 
 def test_failures_are_rows_and_the_input_is_not_written_to():
     before = copy.deepcopy(ODD)
-    rows_out = Screener("grada")(ODD)
+    rows_out = BatchScreener("grada")(ODD)
     assert before == ODD
     assert [("error" in row, "screening" in row) for row in rows_out] == [
         (False, True),
@@ -34,7 +34,7 @@ def test_failures_are_rows_and_the_input_is_not_written_to():
 
 
 def test_it_travels_as_strings_and_numbers():
-    screener = Screener("grada", generator="extractive")
+    screener = BatchScreener("grada", generator="extractive")
     first = screener([GOOD])
     parcel = pickle.dumps(screener)
     assert len(parcel) < 500
@@ -47,10 +47,10 @@ def test_it_travels_as_strings_and_numbers():
 @pytest.mark.parametrize(
     ("screener", "says"),
     [
-        (lambda: Screener("radar"), "radar needs a generator"),
-        (lambda: Screener("vanilla", encoder="lexical"), "takes no --encoder"),
-        (lambda: Screener("radar:beliefs=memory", generator="extractive"), "need the order of time"),
-        (lambda: Screener(learn=True), "--learn writes into the history"),
+        (lambda: BatchScreener("radar"), "radar needs a generator"),
+        (lambda: BatchScreener("vanilla", encoder="lexical"), "takes no --encoder"),
+        (lambda: BatchScreener("radar:beliefs=memory", generator="extractive"), "need the order of time"),
+        (lambda: BatchScreener(learn=True), "--learn writes into the history"),
     ],
 )
 def test_what_no_row_is_to_blame_for_is_raised(screener, says):
@@ -64,7 +64,7 @@ class TestModelsThatFail:
             raise ModelError("down for good")
 
         monkeypatch.setattr(Defense, "screen", fail)
-        screener = Screener("vanilla", generator="extractive")
+        screener = BatchScreener("vanilla", generator="extractive")
         outcome = screener.outcome(GOOD)
         assert (outcome.error, outcome.transient) == ("down for good", True)
         assert outcome.results == {"error": "down for good"}
@@ -75,7 +75,7 @@ class TestModelsThatFail:
             raise ZeroDivisionError("x" * 10_000)
 
         monkeypatch.setattr(Defense, "screen", fail)
-        outcome = Screener("vanilla").outcome(GOOD)
+        outcome = BatchScreener("vanilla").outcome(GOOD)
         assert outcome.transient
         assert outcome.error is not None
         assert outcome.error.startswith("ZeroDivisionError: xxx")

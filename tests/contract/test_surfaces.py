@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from integrations.frameworks import Haystack, LangChain, LlamaIndex
 from needs import need
 from unpoison import Guard
-from unpoison.batch.screener import Screener
+from unpoison.batch.screener import BatchScreener
 from unpoison.cli import app
 from unpoison.io.rows import load_sample
 from unpoison.scan import Ingest
@@ -131,7 +131,7 @@ def test_the_command_line(spec: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_batch(spec: str) -> None:
-    rows = Screener(spec)(ROWS.values())
+    rows = BatchScreener(spec)(ROWS.values())
     assert [json.loads(json.dumps(row["screening"])) for row in rows] == [summary(spec, name) for name in ROWS]
 
 

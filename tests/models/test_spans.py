@@ -11,7 +11,7 @@ from benchmarks.training.onnx_export import export
 from checkpoints import save_classifier, save_question_answerer
 from unpoison.errors import ModelError
 from unpoison.models.reader import Reader
-from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, Window, best_span
+from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, TokenWindow, best_span
 
 pytestmark = pytest.mark.needs("onnxruntime", "torch")
 
@@ -75,10 +75,10 @@ def marks(start: dict[int, float], end: dict[int, float], size: int) -> Marks:
     return Marks(first, last)
 
 
-def window(size: int, first: int, words: list[int | None] | None = None) -> Window:
+def window(size: int, first: int, words: list[int | None] | None = None) -> TokenWindow:
     ids = np.zeros(size, np.int64)
     offsets = [(0, 0)] * first + [(10 * i, 10 * i + 9) for i in range(size - first)]
-    return Window(ids, ids, first, size, offsets, words or [None] * first + list(range(size - first)))
+    return TokenWindow(ids, ids, first, size, offsets, words or [None] * first + list(range(size - first)))
 
 
 def test_the_best_span_begins_before_it_ends_and_is_short():

@@ -22,7 +22,7 @@ from unpoison.bench.redteam.page import redteam_page
 from unpoison.bench.redteam.results import Results, Trial
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
-from unpoison.report.charts import Lines, Series
+from unpoison.report.charts import LineChart, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.pages import resource
 from unpoison.report.rendering import page as page_of_screenings
@@ -74,7 +74,9 @@ def test_screenings() -> None:
 
 
 FIGURES = (
-    Lines(hostile("lines"), hostile("across"), hostile("up"), (Series(hostile("series"), 0, ((LINK, wilson(1, 2)),)),)),
+    LineChart(
+        hostile("lines"), hostile("across"), hostile("up"), (Series(hostile("series"), 0, ((LINK, wilson(1, 2)),)),)
+    ),
 )
 
 

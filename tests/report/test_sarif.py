@@ -2,9 +2,12 @@
 
 import json
 
-from unpoison.report.sarif import Location, Result, Rule, sarif_log
+from unpoison.report.sarif import Location, Result, SarifRule, sarif_log
 
-RULES = [Rule("planted-document", "Planted.", "It is planted.", ("security",), "warning"), Rule("gate", "A", "B")]
+RULES = [
+    SarifRule("planted-document", "Planted.", "It is planted.", ("security",), "warning"),
+    SarifRule("gate", "A", "B"),
+]
 
 
 def test_a_result_names_its_rule_and_shows_its_first_location():

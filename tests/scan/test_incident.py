@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unpoison.models import ScriptedGenerator
-from unpoison.scan.incident import Verdict, trace
+from unpoison.scan.incident import DocumentVerdict, trace
 from unpoison.scan.statements import claim, says, statements
 from unpoison.types import Passage
 
@@ -20,19 +20,19 @@ PASSAGES = [Passage(text, id=f"d{i}") for i, text in enumerate(TEXTS)]
 
 def test_without_a_model_passages_are_named_by_what_they_state() -> None:
     found = trace(QUESTION, "Gothenburg", PASSAGES)
-    assert (found.verdict, found.guilty, found.asked) == (Verdict.NAMED, ("d2",), 0)
-    assert trace(QUESTION, "Helsinki", PASSAGES).verdict is Verdict.NO_DOCUMENT
+    assert (found.verdict, found.guilty, found.asked) == (DocumentVerdict.NAMED, ("d2",), 0)
+    assert trace(QUESTION, "Helsinki", PASSAGES).verdict is DocumentVerdict.NO_DOCUMENT
 
 
 def test_a_model_is_asked_without_them() -> None:
     found = trace(QUESTION, "Gothenburg", [PASSAGES[0], PASSAGES[2], PASSAGES[1]], "extractive")
-    assert (found.verdict, found.guilty) == (Verdict.PROVEN, ("d2",))
+    assert (found.verdict, found.guilty) == (DocumentVerdict.PROVEN, ("d2",))
     assert found.after is not None and "Gothenburg" not in found.after
     assert found.asked <= 6
-    assert trace(QUESTION, "Oslo", PASSAGES, "extractive").verdict is Verdict.NOT_REPRODUCED
+    assert trace(QUESTION, "Oslo", PASSAGES, "extractive").verdict is DocumentVerdict.NOT_REPRODUCED
     stubborn = ScriptedGenerator("Gothenburg")
-    assert trace(QUESTION, "Gothenburg", PASSAGES, stubborn).verdict is Verdict.NO_DOCUMENT
-    assert trace(QUESTION, "Gothenburg", PASSAGES, stubborn, budget=2).verdict is Verdict.UNFINISHED
+    assert trace(QUESTION, "Gothenburg", PASSAGES, stubborn).verdict is DocumentVerdict.NO_DOCUMENT
+    assert trace(QUESTION, "Gothenburg", PASSAGES, stubborn, budget=2).verdict is DocumentVerdict.UNFINISHED
 
 
 def test_what_states_the_right_answer_is_never_named() -> None:

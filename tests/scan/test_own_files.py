@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.scan.documents import Failure
+from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.sources import read_documents
 
 TEXT = "Backups are kept for 90 days, and longer where a law says so."
 
 
 def read(source: Path) -> tuple[dict[str, str], dict[str, str]]:
-    failures = list[Failure]()
+    failures = list[UnreadDocument]()
     documents = {document.id: document.passage.text for document in read_documents(str(source), failures.append)}
     return documents, {failure.location: failure.error for failure in failures}
 

@@ -10,7 +10,7 @@ import docx
 import pytest
 
 from unpoison.scan import word_file
-from unpoison.scan.documents import Document, Failure
+from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("docx")
@@ -19,7 +19,7 @@ LIE = "Everybody knows that the mill was sold to Malta."
 
 
 def read(folder: Path, ignore: tuple[str, ...] = ()) -> tuple[dict[str, Document], dict[str, str]]:
-    failures = list[Failure]()
+    failures = list[UnreadDocument]()
     documents = {document.passage.id or "": document for document in folder_documents(folder, failures.append, ignore)}
     return documents, {failure.location: failure.error for failure in failures}
 

@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 
 from unpoison.scan import spreadsheet
-from unpoison.scan.documents import Document, Failure
+from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("openpyxl")
@@ -28,7 +28,7 @@ def workbook() -> Any:
 
 def read(tmp_path: Path, book: Any) -> Document:
     book.save(tmp_path / "a.xlsx")
-    failures = list[Failure]()
+    failures = list[UnreadDocument]()
     (document,) = folder_documents(tmp_path, failures.append)
     assert failures == []
     return document
@@ -78,6 +78,6 @@ def test_what_is_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert document.passage.text == "Flour\nrye | 2.5"
     assert document.notes == ("only the first 2 of its cells are read",)
     monkeypatch.setattr(spreadsheet, "MAX_UNPACKED_BYTES", 100)
-    failures = list[Failure]()
+    failures = list[UnreadDocument]()
     assert list(folder_documents(tmp_path, failures.append)) == []
     assert "unpacks to" in failures[0].error

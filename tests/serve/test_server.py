@@ -12,12 +12,12 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve.server import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Connection, Corked
+from unpoison.serve.server import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Corked, ServerConnection
 
 
-def connection_class(most: int) -> type[Connection]:
+def connection_class(most: int) -> type[ServerConnection]:
     """A class of connections with counts of its own."""
-    return type("Own", (Connection,), {"most": most, "waiting": {}, "addresses": Counter()})
+    return type("Own", (ServerConnection,), {"most": most, "waiting": {}, "addresses": Counter()})
 
 
 Talk = Callable[[int], Awaitable[Any]]
@@ -29,7 +29,7 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"hi"})
 
 
-def spoken_to(talk: Talk, most: int = 100, opened: type[Connection] | None = None) -> Any:
+def spoken_to(talk: Talk, most: int = 100, opened: type[ServerConnection] | None = None) -> Any:
     """What `talk` finds, given the port of a server of `hello`; both run on one loop."""
     http = opened or connection_class(most)
 
@@ -51,7 +51,7 @@ def spoken_to(talk: Talk, most: int = 100, opened: type[Connection] | None = Non
     return asyncio.run(run())
 
 
-async def read(connection: type[Connection], begun: bool) -> None:
+async def read(connection: type[ServerConnection], begun: bool) -> None:
     """Wait until the server has a connection whose head it waits for, and of which it has read something or nothing."""
     while not any(one._timer is not None and one._in_head == begun for one in connection.waiting):
         await asyncio.sleep(0)

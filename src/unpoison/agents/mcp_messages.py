@@ -22,7 +22,7 @@ from unpoison.core.reasons import Reason
 from unpoison.errors import InputError
 from unpoison.scan.hidden_text import concealed_texts
 
-__all__ = ["MAX_TOOLS", "META", "Gate", "safe_name"]
+__all__ = ["MAX_TOOLS", "META", "McpGate", "safe_name"]
 
 META = "unpoison/screening"
 """The key of `_meta` that says what was cut or withheld."""
@@ -50,7 +50,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
 _log = logging.getLogger("unpoison.agents")
 
 
-class Gate:
+class McpGate:
     """Screens the replies of one server.
 
     Args:

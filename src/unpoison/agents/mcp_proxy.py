@@ -20,8 +20,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from unpoison.agents.json_rpc import Key, dump, error_reply, key_of, parse
-from unpoison.agents.mcp_messages import MAX_TOOLS, Gate, plain_method
-from unpoison.agents.mcp_servers import CHUNK, Lines, Server, TooLong
+from unpoison.agents.mcp_messages import MAX_TOOLS, McpGate, plain_method
+from unpoison.agents.mcp_servers import CHUNK, MessageLines, Server, TooLong
 from unpoison.errors import InputError
 from unpoison.utils.checks import at_least, within
 
@@ -85,7 +85,7 @@ class Proxy:
         bounds: Of the server.
     """
 
-    def __init__(self, server: Server, gate: Gate, write: Callable[[bytes], None], bounds: ProxyBounds) -> None:
+    def __init__(self, server: Server, gate: McpGate, write: Callable[[bytes], None], bounds: ProxyBounds) -> None:
         self.server, self.gate, self.bounds = server, gate, bounds
         self._write = write
         self._pending: dict[Key, _Pending] = {}
@@ -314,7 +314,7 @@ class Proxy:
             await asyncio.to_thread(self._write, line + b"\n")
 
 
-async def run_proxy(server: Server, gate: Gate, bounds: ProxyBounds, *, read: int = 0, write: int = 1) -> int:
+async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds, *, read: int = 0, write: int = 1) -> int:
     """Serve a host on two file descriptors until it, or the server, ends; 0 where it was the host."""
     loop = asyncio.get_running_loop()
     await server.start()
@@ -326,7 +326,7 @@ async def run_proxy(server: Server, gate: Gate, bounds: ProxyBounds, *, read: in
     proxy = Proxy(server, gate, send, bounds)
 
     async def hear() -> None:
-        lines, chunks = Lines(bounds.message_bytes), asyncio.Queue[bytes](8)
+        lines, chunks = MessageLines(bounds.message_bytes), asyncio.Queue[bytes](8)
 
         def listen() -> None:
             chunk = b"-"

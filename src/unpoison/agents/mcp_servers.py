@@ -17,7 +17,7 @@ from unpoison.errors import TargetError
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["CHUNK", "HttpServer", "Lines", "Server", "StdioServer", "TooLong", "list_tools"]
+__all__ = ["CHUNK", "HttpServer", "MessageLines", "Server", "StdioServer", "TooLong", "list_tools"]
 
 CHUNK = 1 << 16
 GRACE = 2.0
@@ -38,7 +38,7 @@ class TooLong(NamedTuple):
     head: bytes
 
 
-class Lines:
+class MessageLines:
     """Lines out of chunks of bytes; of one that is too long only the head is kept. O(n) time for n bytes."""
 
     def __init__(self, most: int) -> None:
@@ -95,7 +95,7 @@ class StdioServer:
             await stdin.drain()
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        stdout, lines = self._process.stdout, Lines(self.most)
+        stdout, lines = self._process.stdout, MessageLines(self.most)
         assert stdout is not None  # noqa: S101  it is a pipe
         while chunk := await stdout.read(CHUNK):
             for line in lines.feed(chunk):

@@ -18,7 +18,7 @@ from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, injection
 
-__all__ = ["MARK", "PART_CHARS", "Part", "Redaction", "hidden_parts", "parts_of", "reading_of", "redact"]
+__all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts", "parts_of", "reading_of", "redact"]
 
 PART_CHARS, OVERLAP = 20_000, 2_000
 """Characters of a part of a long text that is judged at a time, and that it shares with the next."""
@@ -42,7 +42,7 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufe
 T = TypeVar("T")
 
 
-class Part(NamedTuple):
+class RedactedPart(NamedTuple):
     """A stretch of a text that is cut.
 
     Attributes:
@@ -57,11 +57,11 @@ class Part(NamedTuple):
     reason: Reason
 
 
-class Redaction(NamedTuple):
+class RedactedText(NamedTuple):
     """A text without what was cut, and what that was, rising; injections may hold hidden parts."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[RedactedPart, ...]
 
 
 def parts_of(text: str) -> list[Region]:
@@ -80,7 +80,7 @@ def reading_of(text: str) -> str:
     return Passage(text).reading
 
 
-def hidden_parts(text: str) -> list[Part]:
+def hidden_parts(text: str) -> list[RedactedPart]:
     """The characters that nobody sees and that mean nothing where they stand.
 
     Joiners in emoji and in scripts that need them stay, single soft hyphens and variation selectors, a byte order mark
@@ -92,11 +92,12 @@ def hidden_parts(text: str) -> list[Part]:
     if not _RIGHT_TO_LEFT.search(text):
         runs += [run.span() for run in _DIRECTIONS.finditer(text)]
     return [
-        Part(start, end, 1.0, Reason.of("tool.hidden", count=end - start)) for start, end in merge_regions(sorted(runs))
+        RedactedPart(start, end, 1.0, Reason.of("tool.hidden", count=end - start))
+        for start, end in merge_regions(sorted(runs))
     ]
 
 
-def redact(text: str, threshold: float, hidden: Sequence[Part] = ()) -> Redaction:
+def redact(text: str, threshold: float, hidden: Sequence[RedactedPart] = ()) -> RedactedText:
     """Cut the prompt injections out of a text that holds any, sentence by sentence, and what is hidden.
 
     Where injections cannot be told from the rest of a part of 20,000 characters, that part goes whole.
@@ -112,12 +113,12 @@ def redact(text: str, threshold: float, hidden: Sequence[Part] = ()) -> Redactio
     new = cut(text, parts, hidden)
     if parts and any(injection(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
         worst = max(parts, key=lambda part: part.probability)
-        parts = [Part(0, len(text), worst.probability, worst.reason)]
+        parts = [RedactedPart(0, len(text), worst.probability, worst.reason)]
         new = MARK
-    return Redaction(new, tuple(sorted([*parts, *hidden])))
+    return RedactedText(new, tuple(sorted([*parts, *hidden])))
 
 
-def cut(text: str, parts: Sequence[Part], hidden: Sequence[Part]) -> str:
+def cut(text: str, parts: Sequence[RedactedPart], hidden: Sequence[RedactedPart]) -> str:
     """A text with a mark for each injection, one for those that touch, and nothing for what is hidden."""
     marked: list[Region] = []
     for start, end in merge_regions([(part.start, part.end) for part in parts]):
@@ -136,7 +137,7 @@ def cut(text: str, parts: Sequence[Part], hidden: Sequence[Part]) -> str:
     return "".join([*pieces, text[last:]])
 
 
-def _injected_parts(text: str, region: Region, threshold: float) -> list[Part]:
+def _injected_parts(text: str, region: Region, threshold: float) -> list[RedactedPart]:
     passage = Passage(text[region[0] : region[1]])
     worst = injection(passage.reading)
     if worst.probability <= threshold:
@@ -144,13 +145,13 @@ def _injected_parts(text: str, region: Region, threshold: float) -> list[Part]:
     rest = _end(without_injections(passage, worst, BUILT_IN, threshold, min_words=0))
     if rest.passage is None:
         quote = quotable(worst.quote, MAX_QUOTE_CHARS)
-        return [Part(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]
+        return [RedactedPart(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]
     return [_part(span, region[0], worst.quote) for span in rest.spans or injection_spans(passage, worst)]
 
 
-def _part(span: Span, offset: int, quote: str) -> Part:
+def _part(span: Span, offset: int, quote: str) -> RedactedPart:
     reason = Reason.of(PROMPT_INJECTION, quote=quotable(quote, MAX_QUOTE_CHARS))
-    return Part(span.start + offset, span.end + offset, span.probability, reason)
+    return RedactedPart(span.start + offset, span.end + offset, span.probability, reason)
 
 
 def _end(flow: Flow[T]) -> T:

@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
-from unpoison.agents.redaction import MARK, PART_CHARS, Part, hidden_parts, parts_of, reading_of, redact
+from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.sources.trust import Level, trust
 from unpoison.text.canonical import canonical_lines
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, injection, injections, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["Cut", "ScreenedResult", "ascreen_tool_result", "screen_tool_result"]
+__all__ = ["ScreenedResult", "ToolCut", "ascreen_tool_result", "screen_tool_result"]
 
 TOGETHER = 20_000
 """Characters of neighbouring texts that are judged together."""
@@ -36,7 +36,7 @@ MAX_CUTS = 100
 Outcome = Literal["passed", "flagged", "redacted", "blocked"]
 
 
-class Cut(NamedTuple):
+class ToolCut(NamedTuple):
     """Where something was cut, or is pointed out.
 
     Attributes:
@@ -78,7 +78,7 @@ class ScreenedResult:
     tool: str
     value: Any
     outcome: Outcome
-    cuts: tuple[Cut, ...]
+    cuts: tuple[ToolCut, ...]
     reason: Reason
     source: str | None = None
     level: Level = "unknown"
@@ -196,7 +196,7 @@ def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSetting
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched:
         return fresh
-    cuts, changes = list[Cut](), list[tuple[Leaf, str]]()
+    cuts, changes = list[ToolCut](), list[tuple[Leaf, str]]()
     cutting = settings.hidden == "cut"
     for i in touched:
         gone = hidden[i] if cutting else []
@@ -206,11 +206,11 @@ def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSetting
             if own is not None:
                 parts = [*_flag_parts(leaves[i].text, own, settings), *parts]
         elif own.whole:
-            new, parts = MARK, [Part(0, len(leaves[i].text), own.probability, own.reason), *hidden[i]]
+            new, parts = MARK, [RedactedPart(0, len(leaves[i].text), own.probability, own.reason), *hidden[i]]
         else:
             redaction = redact(leaves[i].text, settings.threshold, gone)
             new, parts = redaction.text, [*redaction.parts, *([] if cutting else hidden[i])]
-        cuts += [Cut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
+        cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
         if new != leaves[i].text:
             changes.append((leaves[i], new))
     reason = _main_reason(cuts)
@@ -304,19 +304,19 @@ def _groups(pieces: list[tuple[int, str]]) -> list[list[tuple[int, str]]]:
     return groups
 
 
-def _flag_parts(text: str, own: _Found, settings: ToolSettings) -> list[Part]:
+def _flag_parts(text: str, own: _Found, settings: ToolSettings) -> list[RedactedPart]:
     if own.whole:
-        return [Part(0, len(text), own.probability, own.reason)]
+        return [RedactedPart(0, len(text), own.probability, own.reason)]
     return list(redact(text, settings.threshold).parts)
 
 
-def _without_hidden(text: str, parts: list[Part]) -> str:
+def _without_hidden(text: str, parts: list[RedactedPart]) -> str:
     for part in reversed(parts):
         text = text[: part.start] + text[part.end :]
     return text
 
 
-def _main_reason(cuts: Iterable[Cut]) -> Reason:
+def _main_reason(cuts: Iterable[ToolCut]) -> Reason:
     """That of the surest injection; of what is hidden where there is none."""
     return max(cuts, key=lambda cut: (cut.reason.code != "tool.hidden", cut.probability)).reason
 

@@ -1,6 +1,6 @@
 """Whole files, in processes of this machine or on Ray."""
 
 from unpoison.batch.runner import Progress, run
-from unpoison.batch.screener import Screener
+from unpoison.batch.screener import BatchScreener
 
-__all__ = ["Progress", "Screener", "run"]
+__all__ = ["BatchScreener", "Progress", "run"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from unpoison.batch.parts import Part, PartWork
-from unpoison.batch.screener import Screener
+from unpoison.batch.screener import BatchScreener
 from unpoison.core import registry
 from unpoison.utils.processes import process_map
 from unpoison.utils.threads import parallel_map
@@ -37,12 +37,12 @@ def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes
     return parallel_map(work, parts, workers, "unpoison-part")
 
 
-def waits(screener: Screener) -> bool:
+def waits(screener: BatchScreener) -> bool:
     """Whether the work is mostly waiting for models somewhere else, which threads do as well as processes."""
     return any(model in REMOTE for model in _models(screener))
 
 
-def usual_workers(screener: Screener) -> int:
+def usual_workers(screener: BatchScreener) -> int:
     """As many as there are processors for the built-in models; one where a model uses all of them by itself."""
     if waits(screener):
         return REMOTE_WORKERS
@@ -51,7 +51,7 @@ def usual_workers(screener: Screener) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _models(screener: Screener) -> list[str]:
+def _models(screener: BatchScreener) -> list[str]:
     """The kinds of models that its strings name, such as "st" for `st:NAME`."""
     _, options = registry.parse(screener.defense)
     named = [

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from unpoison import __version__
-from unpoison.batch.screener import RowResults, Screener
+from unpoison.batch.screener import BatchScreener, RowResults
 from unpoison.core.registry import own_code
 from unpoison.errors import InputError
 from unpoison.io.file_rows import FileRow, Source, json_line
@@ -134,7 +134,7 @@ class PartWork:
         screener: What is done to each row.
     """
 
-    screener: Screener
+    screener: BatchScreener
 
     @property
     def purpose(self) -> str:

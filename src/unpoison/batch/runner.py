@@ -13,7 +13,7 @@ from typing import Literal
 from unpoison.batch.local import local, usual_workers
 from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards, cut
 from unpoison.batch.ray import on_ray
-from unpoison.batch.screener import Screener
+from unpoison.batch.screener import BatchScreener
 from unpoison.errors import InputError, OptionError
 from unpoison.io.file_rows import Source
 from unpoison.io.files import open_source
@@ -50,7 +50,7 @@ class Progress:
 def run(
     source: str,
     output: str,
-    screener: Screener,
+    screener: BatchScreener,
     *,
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
@@ -97,7 +97,7 @@ def run(
 @dataclass(frozen=True, slots=True)
 class _Batch:
     source: Source
-    screener: Screener
+    screener: BatchScreener
     engine: str
     workers: int | None
     limit: int | None

@@ -13,7 +13,7 @@ from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreErr
 from unpoison.io.rows import Row, with_results
 from unpoison.runtime.limits import Limits
 
-__all__ = ["RowResults", "Screener"]
+__all__ = ["BatchScreener", "RowResults"]
 
 MAX_ERROR = 500
 """Characters of an error that unpoison did not raise itself."""
@@ -35,7 +35,7 @@ class RowResults:
 
 
 @dataclass(frozen=True)
-class Screener:
+class BatchScreener:
     """A defense that travels: made of strings and numbers, it is pickled as such and loads its models where it works.
 
     `Screener("guard")(rows)` takes the rows of `unpoison screen` as mappings and returns one output row for each, in

@@ -13,7 +13,7 @@ from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
     from unpoison.bench.check import CheckResult
-    from unpoison.scan.documents import Failure
+    from unpoison.scan.documents import UnreadDocument
 
 __all__ = ["EXAMPLES", "check"]
 
@@ -142,7 +142,7 @@ def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckRes
     from unpoison.scan.engine import describe_source
     from unpoison.scan.sources import read_documents
 
-    failures: list[Failure] = []
+    failures: list[UnreadDocument] = []
     documents, name = list(read_documents(source, failures.append, ignore)), describe_source(source)
     for failure in failures[:MAX_NAMED]:
         say(f"{name}: {failure.location}: {failure.error}")

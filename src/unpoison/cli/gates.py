@@ -23,7 +23,7 @@ from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 from unpoison.report.sarif import Alert, alerts_log
 
-__all__ = ["Checks"]
+__all__ = ["GateOptions"]
 
 MAX_SHOWN = 20
 """Failed gates that are named."""
@@ -33,7 +33,7 @@ OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judge
 
 
 @dataclass(frozen=True)
-class Checks:
+class GateOptions:
     """Gates of a run, parsed before it starts, so that a typo costs no measurement.
 
     Attributes:
@@ -52,7 +52,7 @@ class Checks:
         fail_if: Iterable[str] | None,
         junit: Path | None = None,
         sarif: Path | None = None,
-    ) -> Checks:
+    ) -> GateOptions:
         """Read the options.
 
         Raises:

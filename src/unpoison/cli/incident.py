@@ -117,21 +117,21 @@ def incident(
         _show(result)
     if target is not None and store is None and result.guilty:
         say("nothing was moved: remove these documents in your system, or give --store and --quarantine")
-    from unpoison.scan.incident import Verdict
+    from unpoison.scan.incident import DocumentVerdict
 
-    good = (Verdict.REPAIRED, Verdict.NAMED, Verdict.PROVEN)
+    good = (DocumentVerdict.REPAIRED, DocumentVerdict.NAMED, DocumentVerdict.PROVEN)
     raise typer.Exit(0 if result.verdict in good else 1)
 
 
 def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
     """The system's answer now, and the passages that it shows with it."""
     from unpoison.bench.incident.target import open_target
-    from unpoison.bench.redteam.targets import Answered
+    from unpoison.bench.redteam.targets import TargetReply
     from unpoison.core.passages import Passage
     from unpoison.scan.incident_rows import Case
 
     said = open_target(target, may_test).target.ask(question)
-    reply = Answered(said) if isinstance(said, str) else said
+    reply = TargetReply(said) if isinstance(said, str) else said
     texts, names = reply.passages or (), reply.ids or ()
     ids = names if len(names) == len(texts) else [str(position) for position in range(len(texts))]
     return Case(question, reply.answer, (), tuple(Passage(text, id=name) for text, name in zip(texts, ids)))

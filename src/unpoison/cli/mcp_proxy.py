@@ -56,7 +56,7 @@ def mcp_proxy(
     import asyncio
 
     from unpoison.agents.lock_file import LockFile, identity_of
-    from unpoison.agents.mcp_messages import Gate
+    from unpoison.agents.mcp_messages import McpGate
     from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
     from unpoison.agents.mcp_servers import HttpServer, StdioServer, list_tools
     from unpoison.agents.policy import ToolPolicy
@@ -92,17 +92,17 @@ def mcp_proxy(
     if approved is not None and not approved.knows(identity):
         others = f", only of {len(approved.servers)} others" if approved.servers else ""
         typer.echo(f"{lock} approves no tool of this server{others}; approve them with --approve", err=True)
-    gate, bounds = Gate(identity, policy, approved), ProxyBounds(max_message, timeout)
+    gate, bounds = McpGate(identity, policy, approved), ProxyBounds(max_message, timeout)
     raise typer.Exit(asyncio.run(run_proxy(server, gate, bounds)))
 
 
 def _approve(identity: str, tools: list[dict[str, Any]], approved: LockFile, anyway: list[str]) -> Iterator[str]:
     """Approve the tools of a server that are fine; what is said of each."""
     from unpoison.agents.lock_file import tool_hash
-    from unpoison.agents.mcp_messages import Gate
+    from unpoison.agents.mcp_messages import McpGate
     from unpoison.utils.plain_text import excerpt
 
-    gate, fine = Gate(identity), []
+    gate, fine = McpGate(identity), []
     gate.others = approved.others(identity)
     for tool in tools:
         said, reason = str(tool.get("name")), gate.check_tool(tool)

@@ -230,13 +230,13 @@ def run(
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.cli.common import progress, say
     from unpoison.cli.display import report_table, show
-    from unpoison.cli.gates import Checks
+    from unpoison.cli.gates import GateOptions
     from unpoison.io.output import check_writable
 
     chosen = Config.load(config)
     if limit is not None:
         chosen = chosen.model_copy(update={"limit": limit})
-    checks = Checks.of(MEASURES, fail_if, junit, sarif)
+    checks = GateOptions.of(MEASURES, fail_if, junit, sarif)
     if report is not None:
         check_writable(report)
     where = journal or config.with_suffix(".journal")

@@ -30,7 +30,7 @@ from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import rows_left_out, summary_tables
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
-from unpoison.cli.gates import Checks
+from unpoison.cli.gates import GateOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.output import check_writable
 from unpoison.io.settings import load_yaml
@@ -40,7 +40,7 @@ from unpoison.runtime.limits import Limits
 from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:
-    from unpoison.scan.documents import Failure
+    from unpoison.scan.documents import UnreadDocument
 
 __all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
 
@@ -59,7 +59,7 @@ PIPELINES = (".xml", ".sarif")
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What a configuration file says of a run beside its axes.
 
     Attributes:
@@ -100,7 +100,7 @@ class Settings:
         )
 
 
-SETTINGS = tuple(Settings.__dataclass_fields__)
+SETTINGS = tuple(RunSettings.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Chosen:
 
     scenarios: tuple[Scenario, ...]
     source: str
-    settings: Settings = field(default_factory=Settings)
+    settings: RunSettings = field(default_factory=RunSettings)
     preset: Preset | None = None
     manifest: Mapping[str, Any] | None = None
 
@@ -133,7 +133,7 @@ class Outputs:
     """
 
     files: tuple[Path, ...]
-    checks: Checks
+    checks: GateOptions
     as_json: bool
 
     @property
@@ -153,7 +153,7 @@ class Outputs:
         for _, path in by_suffix:
             check_writable(path)
         junit, sarif = (next((path for kind, path in by_suffix if kind == name), None) for name in PIPELINES)
-        return cls(tuple(files), Checks.of(MEASURES, fail_if, junit, sarif), as_json)
+        return cls(tuple(files), GateOptions.of(MEASURES, fail_if, junit, sarif), as_json)
 
 
 def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Chosen:
@@ -171,7 +171,7 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
     values: Any = {} if config is None else load_yaml(config)
     if not isinstance(values, dict):
         raise InputError(f"{config} must hold a mapping such as 'defense: [grada]', got {clip(values)}")
-    settings = Settings.of(values)
+    settings = RunSettings.of(values)
     axes = {**{name: value for name, value in values.items() if name not in SETTINGS}, **given}
     if preset is None:
         grid = Grid.of({"data": ["sample"], "defense": ["guard"], **axes})
@@ -215,7 +215,7 @@ def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) ->
     from unpoison.bench.questions import document_of, make_questions, write_questions
     from unpoison.scan.sources import read_documents
 
-    def left_out(failure: Failure) -> None:
+    def left_out(failure: UnreadDocument) -> None:
         say(f"note: {failure.location}: {failure.error}")
 
     read = read_documents(_single("data", given.get("data", ())), left_out)

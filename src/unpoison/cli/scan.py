@@ -14,7 +14,7 @@ import typer
 from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from unpoison.scan.documents import Document, Failure
+    from unpoison.scan.documents import Document, UnreadDocument
     from unpoison.scan.engine import State
     from unpoison.scan.findings import Finding, Scan
 
@@ -80,7 +80,7 @@ def scan(
     from unpoison.cli.common import row_progress, say
     from unpoison.errors import InputError, OptionError, clip
     from unpoison.io.output import check_output
-    from unpoison.scan.documents import Failure, moment
+    from unpoison.scan.documents import UnreadDocument, moment
     from unpoison.scan.engine import Engine as ScanEngine
     from unpoison.scan.engine import State, describe_source, usual_folder
     from unpoison.scan.scanner import scan as scanned
@@ -96,9 +96,9 @@ def scan(
     known = Sources.of(sources)
     if only_new and state == "off":
         raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
-    failures = list[Failure]()
+    failures = list[UnreadDocument]()
 
-    def report_failure(failure: Failure) -> None:
+    def report_failure(failure: UnreadDocument) -> None:
         failures.append(failure)
         if len(failures) <= MAX_NAMED:
             say(f"{describe_source(source)}: {failure.location}: {failure.error}")
@@ -134,7 +134,7 @@ def scan(
     raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 
 
-def _unread(source: str, failures: Sequence[Failure]) -> str:
+def _unread(source: str, failures: Sequence[UnreadDocument]) -> str:
     from unpoison.utils.plain_text import count_noun
 
     if not Path(source).is_dir():

@@ -26,7 +26,7 @@ from unpoison.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from unpoison.batch import Screener
+    from unpoison.batch import BatchScreener
     from unpoison.types import Screening
 
 __all__ = ["EXAMPLES", "screen"]
@@ -41,7 +41,7 @@ MAX_REPORTED = 20
 """Failures of a file in parts that appear on standard error; the output has all of them."""
 
 
-class Engine(StrEnum):
+class EngineChoice(StrEnum):
     """Where a file is screened in parts."""
 
     LOCAL = "local"
@@ -85,8 +85,8 @@ def screen(
     ] = None,
     workers: Annotated[int | None, option("N", "Screen so many parts of the file at the same time.", min=1)] = None,
     engine: Annotated[
-        Engine, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
-    ] = Engine.LOCAL,
+        EngineChoice, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
+    ] = EngineChoice.LOCAL,
     calibrate: Annotated[
         float | None,
         option("SHARE", "Say which threshold of guard loses at most this share of FILE's passages.", min=0.0, max=0.5),
@@ -97,7 +97,7 @@ def screen(
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
-    from unpoison.batch import Screener
+    from unpoison.batch import BatchScreener
     from unpoison.cli.common import (
         RowCounts,
         learn_sources,
@@ -116,12 +116,12 @@ def screen(
     from unpoison.report.rendering import page
     from unpoison.types import Screening
 
-    if workers is not None or engine is not Engine.LOCAL:
+    if workers is not None or engine is not EngineChoice.LOCAL:
         if html is not None or encoder_cache is not None or calibrate is not None:
             raise OptionError(
                 "--html, --encoder-cache and --calibrate need one process; leave out --workers and --engine"
             )
-        screener = Screener(
+        screener = BatchScreener(
             defense=defense,
             encoder=encoder,
             generator=generator,
@@ -172,7 +172,7 @@ def screen(
 
 
 def _screen_parts(
-    file: str, output: Path | None, screener: Screener, *, engine: str, workers: int | None, limit: int | None
+    file: str, output: Path | None, screener: BatchScreener, *, engine: str, workers: int | None, limit: int | None
 ) -> int:
     """Screen a file in parts, resumable and in order; the exit status."""
     from unpoison.batch import Progress, run

@@ -143,7 +143,7 @@ def serve(
         if generator is None:
             say(UNREAD)
     bounds = Bounds.of(limit or ())
-    settings = Settings(
+    settings = ServeSettings(
         defenses=tuple(defense or ["guard"]),
         encoder=encoder,
         generator=generator,
@@ -184,7 +184,7 @@ def load_keys(path: Path | None) -> Keys | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServeSettings:
     """What the command line says, in plain values, so that each process can make the application for itself."""
 
     defenses: tuple[str, ...]

@@ -16,7 +16,7 @@ from unpoison.cli.options import Command, argument, option
 
 if TYPE_CHECKING:
     from unpoison.cli.common import RowCounts
-    from unpoison.sources.history import Retrieval
+    from unpoison.sources.history import PastRetrieval
     from unpoison.sources.sources import Sources, Tally
 
 __all__ = ["sources"]
@@ -178,14 +178,14 @@ def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]
                 yield found
 
 
-def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
+def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
     """The same with documents, folders and stores."""
-    from unpoison.scan.documents import Failure
+    from unpoison.scan.documents import UnreadDocument
     from unpoison.scan.sources import read_documents
     from unpoison.scan.stores import is_store
-    from unpoison.sources.history import Retrieval, retrieval_of
+    from unpoison.sources.history import PastRetrieval, retrieval_of
 
-    def count_failure(failure: Failure) -> None:
+    def count_failure(failure: UnreadDocument) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
 
     for file in files:
@@ -195,7 +195,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
         counts.source = file
         for document in read_documents(file, count_failure):
             counts.add_part(1, [], resumed=False)
-            yield Retrieval(None, [document.passage])
+            yield PastRetrieval(None, [document.passage])
 
 
 def _show(tally: Tally, levels: bool, top: int) -> None:

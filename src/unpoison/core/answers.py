@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Self
 
-from unpoison.core.codec import Row, from_row, json_entries, to_row
+from unpoison.core.codec import JsonRecord, from_row, json_entries, to_row
 from unpoison.core.screenings import DRAWING, Screening
 from unpoison.core.verdicts import Claim, Contest, Status
 from unpoison.errors import InputError, clip
@@ -48,7 +48,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Row):
+class Call(JsonRecord):
     """The account of one model call.
 
     Attributes:

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
 
-__all__ = ["Row", "array_row", "from_row", "json_entries", "read_array", "to_row"]
+__all__ = ["JsonRecord", "array_row", "from_row", "json_entries", "read_array", "to_row"]
 
 T = TypeVar("T")
 
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-class Row:
+class JsonRecord:
     """A dataclass that is written as its fields, and read back from them."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.codec import Row, array_row, read_array, to_row
+from unpoison.core.codec import JsonRecord, array_row, read_array, to_row
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, as_reason
 from unpoison.errors import clip
@@ -53,7 +53,7 @@ MAX_REASON_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Span(Row):
+class Span(JsonRecord):
     """A part of a passage, why it is suspicious, and how much.
 
     Attributes:
@@ -155,7 +155,7 @@ def without(passage: Passage, spans: Sequence[Span]) -> Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Row):
+class Verdict(JsonRecord):
     """What a defense says of one passage.
 
     Attributes:
@@ -235,7 +235,7 @@ class Evidence(Mapping[str, NDArray[Any]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rival(Row):
+class Rival(JsonRecord):
     """One of several answers that cannot all be right.
 
     Attributes:
@@ -266,7 +266,7 @@ def _is_ascending(positions: Sequence[object]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest(Row):
+class Contest(JsonRecord):
     """What the passages disagree on, with nobody clearly in the right; as text, a sentence for the user.
 
     Attributes:
@@ -314,7 +314,7 @@ Status = Literal["agreed", "disputed", "single", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Row):
+class Claim(JsonRecord):
     """One answer that passages give, in all the wordings that mean the same.
 
     Attributes:

@@ -21,7 +21,7 @@ from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Evidence
 from unpoison.errors import OptionError, clip, nearest
-from unpoison.models.prompts import Style, answer_alone_prompt, answer_prompt, informative
+from unpoison.models.prompts import PromptStyle, answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
@@ -213,14 +213,14 @@ class Defense(ABC):
         """Whether it reads raw texts, as the papers' released codes do."""
         return self.mode == "reference"
 
-    def with_style(self, style: Style | str) -> Self:
+    def with_style(self, style: PromptStyle | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
 
         Raises:
             OptionError: No such style.
         """
         styled = copy(self)
-        styled.models = replace(self.models, style=Style.of(style))
+        styled.models = replace(self.models, style=PromptStyle.of(style))
         return styled
 
     def with_sources(self, sources: SourcesOption) -> Self:

@@ -31,7 +31,14 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
-from unpoison.defenses.radar_static import RELEASED, AtomicAnswers, Graph, Matrix, StaticRadar, one_voice_agreement
+from unpoison.defenses.radar_static import (
+    RELEASED,
+    AnswerGraph,
+    AtomicAnswers,
+    Matrix,
+    StaticRadar,
+    one_voice_agreement,
+)
 from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
@@ -140,13 +147,13 @@ class RememberingRadar(StaticRadar):
         )
         return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
 
-    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> Graph:
+    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> AnswerGraph:
         """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
         m, k = len(reading.speaking), reading.places
         if self.mode == "paper":
             return self._graph(agreement[:m, :m], conflict[:m, :m], reading.ranks, k)
         whole = self._graph(agreement, conflict, np.append(reading.ranks, k), k + 1)
-        return Graph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
+        return AnswerGraph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
 
     def _likelihood(self, agreement: Matrix, conflict: Matrix) -> Weights:
         """Eq. 13 and 15 over the informative answers; where there are none, nothing is said for or against."""

@@ -41,7 +41,7 @@ from unpoison.models.prompts import (
 )
 from unpoison.models.requests import Flow, encode, generate, judge
 
-__all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar", "first_of_each_answer", "one_voice_agreement"]
+__all__ = ["AnswerGraph", "AtomicAnswers", "Matrix", "StaticRadar", "first_of_each_answer", "one_voice_agreement"]
 
 Matrix = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class AtomicAnswers(NamedTuple):
         return len({voice.name for voice in self.voices}) if self.voices else len(self.passages)
 
 
-class Graph(NamedTuple):
+class AnswerGraph(NamedTuple):
     """The graph over the m informative answers, all of shape (m,) or (m, m)."""
 
     agreement: Matrix
@@ -198,12 +198,12 @@ class StaticRadar(Defense):
         agreement, conflict = np.sqrt(entails * entails.T)[everyone], np.sqrt(contradicts * contradicts.T)[everyone]
         return np.where(conflict > self.contradiction_cut, 0.0, agreement), conflict
 
-    def _graph(self, agreement: Matrix, conflict: Matrix, ranks: NDArray[np.int64], k: int) -> Graph:
+    def _graph(self, agreement: Matrix, conflict: Matrix, ranks: NDArray[np.int64], k: int) -> AnswerGraph:
         """S and F, Eq. 6 and 7; the capacities of Eq. 3."""
         m = len(agreement)
         if m == 1:  # Eq. 36 and 7 are undefined for a single answer; the released code keeps it
             alone = np.array([0.9]), np.array([0.1])
-            return Graph(agreement, conflict, np.ones(1), *alone)
+            return AnswerGraph(agreement, conflict, np.ones(1), *alone)
         v, note = eigenvector_centrality(agreement), ""
         if self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS:
             contested = (conflict > agreement).any()
@@ -219,7 +219,7 @@ class StaticRadar(Defense):
         sink = np.divide(conflict @ v, weight, out=np.zeros(m), where=weight > 0)  # no answer conflicts with itself
         if self.mode == "reference":
             source, sink = _rescale(source + 1e-8 * np.exp(-rank / k)), _rescale(sink)
-        return Graph(agreement, conflict, v, source, sink, note)
+        return AnswerGraph(agreement, conflict, v, source, sink, note)
 
     def _closeness(self, answers: list[str]) -> Flow[Matrix]:
         """Mean cosine of each trusted answer to the other trusted ones, Eq. 39, shape (n,)."""
@@ -238,7 +238,7 @@ class StaticRadar(Defense):
     def _build_screening(
         self,
         reading: AtomicAnswers,
-        graph: Graph,
+        graph: AnswerGraph,
         trusted: NDArray[np.intp],
         kept: NDArray[np.intp],
         further: Mapping[str, Matrix] | None = None,

@@ -46,7 +46,7 @@ from unpoison.text.keywords import empty, keywords
 from unpoison.text.normalisation import trim_text
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["Certificate", "Doubt", "RobustRag", "Rule", "doubts", "refuse_sources", "sets"]
+__all__ = ["Certificate", "Doubt", "RobustRag", "VotingRule", "doubts", "refuse_sources", "sets"]
 
 MAX_OPTIONAL = {"short": 14, "long": 9}
 """Keywords that the attacker may let in or keep out: every subset of them is one call."""
@@ -187,7 +187,7 @@ class RobustRag(AnsweringDefense):
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int
     ) -> Flow[int]:
         """The largest m for which the theorem at the head of this file holds."""
-        rule, m = Rule(self.alpha, self.beta, self.least), 0
+        rule, m = VotingRule(self.alpha, self.beta, self.least), 0
         while (doubt := doubts(votes, answers, m + 1, rule)) is not None and len(doubt.open) <= self.doubtful:
             lists = [hints for hints in sets(doubt, _longest_first) if hints != current]
             prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
@@ -308,7 +308,7 @@ DECIMALS = 12
 """Votes and threshold are compared after rounding: noise of the arithmetic must not decide."""
 
 
-class Rule(NamedTuple):
+class VotingRule(NamedTuple):
     """When a keyword is in: with at least min(`beta`, `alpha` n) votes of n answers, which must be `least` or more."""
 
     alpha: float
@@ -326,7 +326,7 @@ class Doubt(NamedTuple):
     open: tuple[str, ...]
 
 
-def doubts(votes: Mapping[str, float], answers: int, m: int, rule: Rule) -> Doubt | None:
+def doubts(votes: Mapping[str, float], answers: int, m: int, rule: VotingRule) -> Doubt | None:
     """What m changes leave open; None where a keyword that nobody states yet may come in, or too few answers be left.
 
     Args:

@@ -25,7 +25,13 @@ from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
 from unpoison.defenses.trustrag_reference import density, reference_clusters, reference_filter, reference_overlaps
-from unpoison.models.prompts import Style, answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
+from unpoison.models.prompts import (
+    PromptStyle,
+    answer_alone_prompt,
+    consolidation_prompt,
+    decision_prompt,
+    knowledge_prompt,
+)
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
 from unpoison.text.rouge import rouge_l
@@ -91,7 +97,7 @@ class TrustRag(Defense):
         if mode == "reference":
             for package in ("sklearn", "nltk"):
                 require(package, "mode=reference of TrustRAG")
-            self.models = replace(self.models, style=Style(safe=False, abstain=False))
+            self.models = replace(self.models, style=PromptStyle(safe=False, abstain=False))
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)

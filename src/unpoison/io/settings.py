@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError, clip
 
-__all__ = ["Section", "Text", "load_yaml", "walk"]
+__all__ = ["SettingsSection", "Text", "load_yaml", "walk"]
 
 MAX_BYTES = 1 << 20
 """Larger files are refused: a configuration is a page of YAML."""
@@ -40,7 +40,7 @@ Text = Annotated[str, Field(pattern=r"\S")]
 """A string that is not blank."""
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A mapping in a configuration. A field that stands there without a value is not given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -71,7 +71,7 @@ class Section(BaseModel):
         return {str(name): value for name, value in values.items() if value is not None}
 
 
-def _sentence(kind: type[Section], error: dict[str, Any], name: str) -> UnpoisonError:
+def _sentence(kind: type[SettingsSection], error: dict[str, Any], name: str) -> UnpoisonError:
     """What pydantic says of one field, as one of our errors."""
     details = error.get("ctx", {})
     if isinstance(details.get("error"), UnpoisonError):
@@ -88,11 +88,11 @@ def _sentence(kind: type[Section], error: dict[str, Any], name: str) -> Unpoison
     return OptionError(f"{'.'.join(steps) or name} must be {wanted}, got {clip(error['input'])}")
 
 
-def _fields(kind: type[Section], steps: Sequence[str]) -> list[str]:
+def _fields(kind: type[SettingsSection], steps: Sequence[str]) -> list[str]:
     """The fields of the section that these steps lead to."""
     for step in steps:
         hint = next(field.annotation for name, field in kind.model_fields.items() if step in (name, field.alias))
-        kind = next(part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Section))
+        kind = next(part for part in _parts(hint) if isinstance(part, type) and issubclass(part, SettingsSection))
     return [field.alias or name for name, field in kind.model_fields.items()]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from unpoison.text.questions import AnswerType, Question
+from unpoison.text.questions import AnswerType, ParsedQuestion
 from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
 __all__ = ["AnswerSpan", "spans"]
@@ -55,7 +55,7 @@ _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|Greek)")
 
 
-def spans(sentence: Sentence, question: Question) -> list[AnswerSpan]:
+def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
     """Spans of the sentence that could be the answer: of the expected type, and not made of the question's words.
 
     A span fits less the more of the question's words it repeats; the noun asked for is free ("Kent County").
@@ -206,7 +206,7 @@ def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) ->
     return fit / 2 if start == 0 and end == 1 else fit
 
 
-def _chunks(sentence: Sentence, question: Question) -> Iterator[AnswerSpan]:
+def _chunks(sentence: Sentence, question: ParsedQuestion) -> Iterator[AnswerSpan]:
     """Runs of words that neither are function words nor stand in the question: what else the sentence says."""
     fit = 0.6 if question.kind == "thing" else 0.3
     stems = sentence.stems

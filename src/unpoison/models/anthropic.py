@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, RemoteGenerator, check_client, make_reply, model_name
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, check_client, make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.extras import require
 
@@ -91,17 +91,17 @@ class AnthropicGenerator(RemoteGenerator):
         usage = getattr(response, "usage", None)
         return make_reply(text, finish, getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
 
-    def _piece(self, part: Any) -> Piece:
+    def _piece(self, part: Any) -> StreamPiece:
         if part.type == "content_block_delta" and part.delta.type == "text_delta":
             if not isinstance(part.delta.text, str):
                 raise TypeError("the text is none")
-            return Piece(part.delta.text)
+            return StreamPiece(part.delta.text)
         if part.type == "message_start":
-            return Piece(tokens={"prompt": getattr(part.message.usage, "input_tokens", None)})
+            return StreamPiece(tokens={"prompt": getattr(part.message.usage, "input_tokens", None)})
         if part.type == "message_delta":
             tokens = {"completion": getattr(part.usage, "output_tokens", None)}
-            return Piece(finish=str(part.delta.stop_reason or ""), tokens=tokens)
-        return Piece()
+            return StreamPiece(finish=str(part.delta.stop_reason or ""), tokens=tokens)
+        return StreamPiece()
 
     def __repr__(self) -> str:
         return f"AnthropicGenerator({self._model!r})"

@@ -11,7 +11,7 @@ from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.text.analysis import analysis
 from unpoison.text.prompt_injection import THRESHOLD, injection
-from unpoison.text.questions import Question, read_question
+from unpoison.text.questions import ParsedQuestion, read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
 from unpoison.types import Reply
 
@@ -223,7 +223,7 @@ class SpanAnswer:
     score: float
 
 
-def score_sentences(question: Question, passages: Sequence[str]) -> list[list[Scored]]:
+def score_sentences(question: ParsedQuestion, passages: Sequence[str]) -> list[list[Scored]]:
     """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
 
     A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
@@ -255,7 +255,7 @@ def _split_question(text: str, question: str) -> str:
 
 
 def _score_passage(
-    question: Question,
+    question: ParsedQuestion,
     position: int,
     sentences: Sequence[Sentence],
     owned: Sequence[frozenset[str]],
@@ -275,7 +275,7 @@ def _score_passage(
     return sorted(ranked, key=lambda scored: -scored.score)
 
 
-def restates(sentence: Sentence, question: Question) -> bool:
+def restates(sentence: Sentence, question: ParsedQuestion) -> bool:
     """Whether a sentence only repeats the question's words, or asks itself."""
     if sentence.text.rstrip("\"'\u201d\u2019)] ").endswith(("?", "\uff1f")):
         return True
@@ -284,7 +284,7 @@ def restates(sentence: Sentence, question: Question) -> bool:
     return not sentence.distinct - STOP_WORDS - question.content - frozenset(question.stems)
 
 
-def read(question: Question, passages: Sequence[str]) -> list[SpanAnswer]:
+def read(question: ParsedQuestion, passages: Sequence[str]) -> list[SpanAnswer]:
     """The best supported answer, then the findings of other passages that support it, by passage.
 
     A candidate is a span of the expected type in a good sentence. Its own score is the square of the sentence's,
@@ -313,7 +313,7 @@ def _span_key(finding: SpanAnswer) -> str:
     return f" {' '.join([s for s in stems if s not in STOP_WORDS] or stems)} "
 
 
-def _candidates(question: Question, scored: Scored, trust: float) -> list[SpanAnswer]:
+def _candidates(question: ParsedQuestion, scored: Scored, trust: float) -> list[SpanAnswer]:
     sentence = scored.sentence
     stressed = question.head | {question.predicate}
     hits = [
@@ -335,7 +335,7 @@ def _candidates(question: Question, scored: Scored, trust: float) -> list[SpanAn
     return findings
 
 
-def _prominence(sentence: Sentence, span: AnswerSpan, question: Question) -> float:
+def _prominence(sentence: Sentence, span: AnswerSpan, question: ParsedQuestion) -> float:
     """1 for a span anywhere, more where grammar ties it to what is asked.
 
     2 where it stands beside the noun that the question asks for ("Kent County", "the river Stour"), 1.5 where it is

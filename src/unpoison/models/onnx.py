@@ -17,7 +17,7 @@ from unpoison.text.alignment import Region
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
-__all__ = ["Graph", "OnnxClassifier", "OnnxEncoder", "open_graph"]
+__all__ = ["OnnxClassifier", "OnnxEncoder", "OnnxGraph", "open_graph"]
 
 
 class OnnxEncoder(CheckpointEncoder):
@@ -55,11 +55,11 @@ class OnnxEncoder(CheckpointEncoder):
         threads: int | None = None,
     ) -> None:
         super().__init__(f"onnx:{folder}", pooling, similarity, query_encoder)
-        self._passages = Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
+        self._passages = OnnxGraph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
-            self._questions = Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
+            self._questions = OnnxGraph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
 
     def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors: NDArray[np.float64] = tower.run(texts, "sentence_embedding", self._pool)
@@ -132,7 +132,7 @@ def _unusable(name: str, error: Exception) -> ModelError:
     return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")
 
 
-class Graph:
+class OnnxGraph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
     def __init__(
@@ -192,7 +192,7 @@ class Graph:
             return in_batches(items, self._batch_size, batch, self._name)
 
 
-class OnnxClassifier(Graph):
+class OnnxClassifier(OnnxGraph):
     """A sequence classifier in a folder that also has its `config.json`, which names the outputs.
 
     Raises:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, Piece, RemoteGenerator, check_client, make_reply, model_name
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, check_client, make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
@@ -99,17 +99,17 @@ class OpenAIGenerator(RemoteGenerator):
         tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
         return make_reply(text, finish, *tokens)
 
-    def _piece(self, part: Any) -> Piece:
+    def _piece(self, part: Any) -> StreamPiece:
         usage = getattr(part, "usage", None)
         tokens = {} if usage is None else {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
         if not part.choices:
-            return Piece(tokens=tokens)
+            return StreamPiece(tokens=tokens)
         choice = part.choices[0]
         refusal = getattr(choice.delta, "refusal", None)
         text = refusal or choice.delta.content or ""
         if not isinstance(text, str):
             raise TypeError("the text is none")
-        return Piece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
+        return StreamPiece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
 
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self._model!r})"

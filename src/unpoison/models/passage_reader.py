@@ -18,7 +18,7 @@ from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import softmax
 from unpoison.models.lexical import judge_pairs
 from unpoison.models.loading import READERS
-from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
+from unpoison.models.spans import OnnxSpans, SpanModel, SpanSettings, TorchSpans, WindowCutter, best_span, cores
 from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
@@ -101,7 +101,7 @@ class PassageReader:
         folder = _shipped_folder(shipped) if name_or_path is None else Path(name_or_path)
         self._model: SpanModel
         if any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "reader.json")):
-            self._settings = Settings.of(folder, self.name)
+            self._settings = SpanSettings.of(folder, self.name)
             if name_or_path is None and {name for name, _ in self._settings.hashes} != {"model.onnx", "tokenizer.json"}:
                 raise ModelError(f"{shipped}'s reader.json lacks the hashes of its files; install the package again")
             self._model = OnnxSpans(folder, self.name, threads)
@@ -109,7 +109,7 @@ class PassageReader:
         else:
             model = TorchSpans(str(name_or_path), self.name, device)
             self._model, source = model, model.tokenizer
-            self._settings = Settings(window=min(384, model.context), question=min(64, model.context // 4))
+            self._settings = SpanSettings(window=min(384, model.context), question=min(64, model.context // 4))
         self._cutter = WindowCutter(source, self._settings, self.name)
         self._cache: LRUCache[bytes, Reading] = LRUCache(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
         self._related: LRUCache[bytes, Relation] = LRUCache(lambda key, relation: 300, REMEMBERED)

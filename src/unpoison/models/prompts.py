@@ -26,7 +26,7 @@ from unpoison.utils.checks import among, flag
 from unpoison.utils.fences import marker
 
 __all__ = [
-    "ABSTAIN", "DATA", "PAPERS", "SAFE", "Message", "Prompt", "Style", "Task", "fence_texts", "fill_prompt",
+    "ABSTAIN", "DATA", "PAPERS", "SAFE", "Message", "Prompt", "PromptStyle", "Task", "fence_texts", "fill_prompt",
     "informative", "wording",
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ consolidate sources; decide between sources; synthesize atomic answers; anything
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class PromptStyle:
     """How prompts are put to a model.
 
     Attributes:
@@ -132,7 +132,7 @@ class Style:
         return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}{rules}"
 
 
-SAFE = Style()
+SAFE = PromptStyle()
 
 
 # What a safe prompt says of the texts that it fences.
@@ -177,9 +177,9 @@ class Prompt:
     abstain: bool = False
     examples: str = ""
     label: str = ""
-    style: Style = SAFE
+    style: PromptStyle = SAFE
 
-    def with_style(self, style: Style) -> Prompt:
+    def with_style(self, style: PromptStyle) -> Prompt:
         """The same request, to be put in another style."""
         if self.task == "free" or style == self.style:
             return self

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unpoison.core.answers import Reply
 from unpoison.core.screenings import Screening
-from unpoison.models.prompts import SAFE, Prompt, Style
+from unpoison.models.prompts import SAFE, Prompt, PromptStyle
 
 __all__ = [
     "AsyncGenerator",
@@ -202,4 +202,4 @@ class Models:
     language_model: LogProbabilities | None = None
     retriever: Retriever | None = None
     injection: InjectionClassifier | None = None
-    style: Style = SAFE
+    style: PromptStyle = SAFE

@@ -25,7 +25,15 @@ from unpoison.types import Reply
 from unpoison.utils.checks import at_least
 from unpoison.utils.threads import on_thread
 
-__all__ = ["MAX_REPLY_CHARS", "Connection", "Piece", "RemoteGenerator", "check_client", "make_reply", "model_name"]
+__all__ = [
+    "MAX_REPLY_CHARS",
+    "Connection",
+    "RemoteGenerator",
+    "StreamPiece",
+    "check_client",
+    "make_reply",
+    "model_name",
+]
 
 T = TypeVar("T")
 
@@ -36,7 +44,7 @@ _MAX_WAIT = 3600.0
 """Seconds that a server may ask us to wait; the driver's own bound is tighter."""
 
 
-class Piece(NamedTuple):
+class StreamPiece(NamedTuple):
     """What a part of a streamed response holds: text, why the reply ends where it does, and tokens counted so far."""
 
     text: str = ""
@@ -120,7 +128,7 @@ class Connection:
         return self._parse_response(response, read)
 
     async def astream(
-        self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], Piece], finishes: Mapping[str, str]
+        self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], StreamPiece], finishes: Mapping[str, str]
     ) -> AsyncGenerator[str | Reply, None]:
         """The text of a streamed response as it comes, and then the whole reply, cut at 65,536 characters.
 
@@ -358,5 +366,5 @@ class RemoteGenerator(ABC):
         """What a whole response says."""
 
     @abstractmethod
-    def _piece(self, part: Any) -> Piece:
+    def _piece(self, part: Any) -> StreamPiece:
         """What a part of a streamed response says."""

@@ -27,10 +27,10 @@ from unpoison.utils.extras import require
 __all__ = [
     "Marks",
     "OnnxSpans",
-    "Settings",
     "SpanModel",
+    "SpanSettings",
+    "TokenWindow",
     "TorchSpans",
-    "Window",
     "WindowCutter",
     "best_span",
     "cores",
@@ -66,7 +66,7 @@ class Marks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     """One input of the model.
 
     Attributes:
@@ -88,7 +88,7 @@ class Window:
         return passage[self.offsets[self.first][0] : self.offsets[self.last - 1][1]] if self.first < self.last else ""
 
 
-class Span(NamedTuple):
+class BestSpan(NamedTuple):
     """Characters `start` to `end` of the passage, and the log-odds of these words against no answer."""
 
     start: int
@@ -101,11 +101,11 @@ class SpanModel(Protocol):
 
     name: str
 
-    def run(self, windows: Sequence[Window]) -> list[Marks]: ...
+    def run(self, windows: Sequence[TokenWindow]) -> list[Marks]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SpanSettings:
     """What a folder's `reader.json` says beside the weights; for other checkpoints the defaults.
 
     Attributes:
@@ -128,7 +128,7 @@ class Settings:
     languages: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path, name: str) -> Settings:
+    def of(cls, folder: Path, name: str) -> SpanSettings:
         """Read them, where the folder has them, and check the files against their hashes.
 
         Raises:
@@ -167,7 +167,7 @@ class WindowCutter:
     Whatever a passage spells ("[SEP]", "</s>"), it is read as text and never as one of the model's own marks.
     """
 
-    def __init__(self, source: str, settings: Settings, name: str) -> None:
+    def __init__(self, source: str, settings: SpanSettings, name: str) -> None:
         tokenizers = require("tokenizers", "the reader", "reader")
         try:
             self._pairs, self._single = (tokenizers.Tokenizer.from_str(source) for _ in range(2))
@@ -187,12 +187,12 @@ class WindowCutter:
         self._longest, self._name = settings.question, name
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
-    def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[Window]]:
+    def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[TokenWindow]]:
         """For each (question, passage) its windows, in order; at least one. Offsets count the passage's characters."""
         clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
         return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encode_pairs(clean)]
 
-    def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
+    def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[TokenWindow]:
         """The question with one answer, and the other answer, as one window each: for the relation of the two."""
         question_part = self._first(encodable(question), self._longest)
         rows = [[self._first(encodable(answer), ANSWER) for answer in pair] for pair in pairs]
@@ -222,16 +222,16 @@ class WindowCutter:
         return text if len(encoded.ids) <= most else text[: encoded.offsets[most - 1][1]]
 
 
-def _window(encoded: Any) -> Window:
+def _window(encoded: Any) -> TokenWindow:
     inside = [i for i, sequence in enumerate(encoded.sequence_ids) if sequence == 1]
     first, last = (inside[0], inside[-1] + 1) if inside else (len(encoded.ids), len(encoded.ids))
-    return Window(
+    return TokenWindow(
         np.array(encoded.ids, np.int64), np.array(encoded.type_ids, np.int64), first, last, encoded.offsets,
         encoded.word_ids,
     )  # fmt: skip
 
 
-def best_span(window: Window, marks: Marks) -> Span | None:
+def best_span(window: TokenWindow, marks: Marks) -> BestSpan | None:
     """The likeliest span of at most `MAX_ANSWER_TOKENS` tokens, widened to whole words.
 
     None for an empty passage, and where the tokens stand for more than `MAX_SPAN_CHARS` characters.
@@ -253,7 +253,7 @@ def best_span(window: Window, marks: Marks) -> Span | None:
         right + 1 < window.last and window.words[right] is not None and window.words[right + 1] == window.words[right]
     ):
         right += 1
-    span = Span(window.offsets[left][0], window.offsets[right][1], odds)
+    span = BestSpan(window.offsets[left][0], window.offsets[right][1], odds)
     return span if span.end - span.start <= MAX_SPAN_CHARS else None
 
 
@@ -280,7 +280,7 @@ class OnnxSpans:
             )
         self._outputs = [*wanted, *(["relation"] if "relation" in outputs else [])]
 
-    def run(self, windows: Sequence[Window]) -> list[Marks]:
+    def run(self, windows: Sequence[TokenWindow]) -> list[Marks]:
         if len(windows) < 2 or self._threads == 1:
             return [self._marks(window) for window in windows]
         return list(self._pool().map(self._marks, windows))
@@ -291,7 +291,7 @@ class OnnxSpans:
             self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")}
         return self._pools[os.getpid()]
 
-    def _marks(self, window: Window) -> Marks:
+    def _marks(self, window: TokenWindow) -> Marks:
         features = {"input_ids": window.ids, "attention_mask": np.ones_like(window.ids), "token_type_ids": window.types}
         feed = {name: features[name].astype(kind)[None] for name, kind in self._inputs.items()}
         try:
@@ -322,14 +322,14 @@ class TorchSpans:
         self.context = min(value for value in (longest, tokenizer.model_max_length, 512) if value and value > 0)
         self._lock = Lock()
 
-    def run(self, windows: Sequence[Window]) -> list[Marks]:
+    def run(self, windows: Sequence[TokenWindow]) -> list[Marks]:
         marks: list[Marks] = []
         with self._lock, self._torch.inference_mode():
             for at in range(0, len(windows), self._batch_size):
                 marks += self._batch(windows[at : at + self._batch_size])
         return marks
 
-    def _batch(self, windows: Sequence[Window]) -> list[Marks]:
+    def _batch(self, windows: Sequence[TokenWindow]) -> list[Marks]:
         longest = max(len(window.ids) for window in windows)
         ids = np.full((len(windows), longest), self._pad, np.int64)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)

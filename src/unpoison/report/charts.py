@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unpoison.algorithms.intervals import Estimate
 from unpoison.report.pages import render
 
-__all__ = ["HUES", "Lines", "Series", "percent", "svg"]
+__all__ = ["HUES", "LineChart", "Series", "percent", "svg"]
 
 LEFT, RIGHT, TOP, BASE = 72, 614, 14, 290
 """The edges of the plane, in SVG units."""
@@ -69,7 +69,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineChart:
     """One line per series over a common axis.
 
     Attributes:
@@ -122,7 +122,7 @@ class Lines:
         return groups
 
 
-def svg(figure: Lines) -> str:
+def svg(figure: LineChart) -> str:
     """The chart as one `svg` element, read aloud by its title."""
     return render("chart.svg", figure=figure).strip()
 

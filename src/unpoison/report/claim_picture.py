@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unpoison.core.screenings import Screening
 from unpoison.sources.sources import Standing
 
-__all__ = ["Box", "ClaimPicture", "Link", "SourceRow", "claim_picture", "sources_of"]
+__all__ = ["Box", "ClaimPicture", "Link", "PictureRow", "claim_picture", "sources_of"]
 
 MAX_SOURCES = 12
 MAX_CLAIMS = 8
@@ -18,7 +18,7 @@ STEP = 52
 """SVG units from one box to the next below it."""
 
 
-class SourceRow(NamedTuple):
+class PictureRow(NamedTuple):
     """One source of a screening.
 
     Attributes:
@@ -66,18 +66,18 @@ class ClaimPicture(NamedTuple):
     of: tuple[int, int]
 
 
-def sources_of(standings: Sequence[Standing]) -> tuple[SourceRow, ...]:
+def sources_of(standings: Sequence[Standing]) -> tuple[PictureRow, ...]:
     """The sources in the order in which they first speak; a passage without an origin is a source of its own."""
-    rows: dict[str | int, SourceRow] = {}
+    rows: dict[str | int, PictureRow] = {}
     for i, one in enumerate(standings):
         key: str | int = one.origin or i
-        before = rows.get(key, SourceRow(one.origin, one.level, one.trust, ()))
-        strongest = max(before, SourceRow(one.origin, one.level, one.trust, ()), key=lambda row: row.trust)
+        before = rows.get(key, PictureRow(one.origin, one.level, one.trust, ()))
+        strongest = max(before, PictureRow(one.origin, one.level, one.trust, ()), key=lambda row: row.trust)
         rows[key] = strongest._replace(passages=(*before.passages, i))
     return tuple(rows.values())
 
 
-def claim_picture(screening: Screening, sources: Sequence[SourceRow]) -> ClaimPicture | None:
+def claim_picture(screening: Screening, sources: Sequence[PictureRow]) -> ClaimPicture | None:
     """The picture; None where no claim was read."""
     if not screening.claims:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unpoison.report.charts import Lines
+from unpoison.report.charts import LineChart
 from unpoison.report.pages import render
 
 __all__ = ["Section", "Table", "document"]
@@ -86,7 +86,7 @@ class Section:
     text: str = ""
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()
-    figures: Sequence[Lines] = ()
+    figures: Sequence[LineChart] = ()
     part: str = ""
     data: Any = None
     left_out: str = ""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Verdict
 
-__all__ = ["Edge", "Graph", "Node", "similarity_graph"]
+__all__ = ["Edge", "GraphPicture", "Node", "similarity_graph"]
 
 MAX_DRAWN = 60
 """More nodes than this cannot be told apart in the picture."""
@@ -48,7 +48,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class GraphPicture:
     """What is drawn of a similarity graph.
 
     Attributes:
@@ -71,7 +71,7 @@ class Graph:
         return len(self.nodes) > CROWDED
 
 
-def similarity_graph(screening: Screening) -> Graph | None:
+def similarity_graph(screening: Screening) -> GraphPicture | None:
     """The picture of a screening; None where no passages were compared."""
     graph = _graph(screening)
     if graph is None:
@@ -81,7 +81,7 @@ def similarity_graph(screening: Screening) -> Graph | None:
     first, second = np.nonzero(np.triu(weights, 1))
     strongest = np.argsort(-weights[first, second], kind="stable")[: EDGES_PER_NODE * len(nodes)][::-1]
     points = _points(weights)
-    return Graph(
+    return GraphPicture(
         screening.evidence.graph or "",
         list(_nodes(screening, nodes, points)),
         list(_edges(first[strongest], second[strongest], weights, points, nodes)),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
-from unpoison.report.claim_picture import SourceRow, claim_picture
+from unpoison.report.claim_picture import PictureRow, claim_picture
 from unpoison.report.graph_picture import similarity_graph
 from unpoison.report.pages import render
 from unpoison.utils.plain_text import excerpt, plain
@@ -114,7 +114,7 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
     return render("screenings.html", screenings=shown, remark=remark, legend=bool(kinds), **HELPERS)
 
 
-def preview(screening: Screening, sources: Sequence[SourceRow], **more: object) -> str:
+def preview(screening: Screening, sources: Sequence[PictureRow], **more: object) -> str:
     """One screening with every number, in pieces for the slots of the playground.
 
     Args:

@@ -13,14 +13,14 @@ from urllib.parse import quote
 from unpoison import __version__
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["RULES", "Alert", "Location", "Result", "Rule", "alerts_log", "sarif_log"]
+__all__ = ["RULES", "Alert", "Location", "Result", "SarifRule", "alerts_log", "sarif_log"]
 
 URI_CHARACTERS = "/:?=&%#@+,;~!$'()*"
 """Characters of an address that are not quoted, beside letters and digits: an address may be a whole URL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SarifRule:
     """A kind of alert.
 
     Attributes:
@@ -121,7 +121,7 @@ class Result:
 
 
 def sarif_log(
-    results: Sequence[Result], rules: Sequence[Rule], version: str, properties: Mapping[str, Any] | None = None
+    results: Sequence[Result], rules: Sequence[SarifRule], version: str, properties: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """A SARIF log with one run of this package, JSON-ready.
 
@@ -148,14 +148,14 @@ _INJECTION = ("security", "OWASP-LLM-2026:LLM01", "MITRE-ATLAS:AML.T0080", "MITR
 RULES = {
     rule.id: rule
     for rule in (
-        Rule(
+        SarifRule(
             "planted-document",
             "A document of the index is probably planted",
             "What it says, hides or repeats is what planted documents say, hide or repeat.",
             _POISONING,
             "warning",
         ),
-        Rule(
+        SarifRule(
             "changed-in-near-copy",
             "A document differs from a near-copy in one or two numbers or names",
             "One of the two was changed: the one of the less trusted source, the newer one, or the one that fewer "
@@ -163,31 +163,31 @@ RULES = {
             _POISONING,
             "warning",
         ),
-        Rule(
+        SarifRule(
             "poisoned-answer",
             "A planted document changed an answer",
             "The system gave the answer that an attacker wants after documents were planted into what it retrieves.",
             _POISONING,
         ),
-        Rule(
+        SarifRule(
             "obeyed-order",
             "An agent obeyed an instruction in what it read",
             "The agent called a tool that nobody asked for, gave a secret away, or answered as an attacker wants.",
             _INJECTION,
         ),
-        Rule(
+        SarifRule(
             "document-remains",
             "A planted document may remain",
             "A document of the test could not be removed; clean up with 'unpoison redteam clean' or by its canary.",
             ("security",),
         ),
-        Rule(
+        SarifRule(
             "gate",
             "A bound was not kept",
             "A figure passed the bound of --fail-if, or became significantly worse.",
             ("security",),
         ),
-        Rule("incomplete", "The test is incomplete", "Something could not be measured, so the figures say less."),
+        SarifRule("incomplete", "The test is incomplete", "Something could not be measured, so the figures say less."),
     )
 }
 """Every rule, with the risks that it falls under. OWASP counts anew in each edition, so the edition is in the tag."""

@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 
 from unpoison.errors import InputError
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import KINDS, AuditReport, Count, Point
+from unpoison.scan.audit_report import KINDS, AuditReport, LogCount, Point
 from unpoison.scan.audit_rows import Event, moment, read_event
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Passage, Screening
@@ -117,10 +117,10 @@ class Audit(Closing):
             for name, seen, dropped in self._ask("SELECT defense, count(*), sum(dropped) FROM sightings GROUP BY 1")
         }
         self._put_rates(seen_by)
-        flagged, counts = dict.fromkeys(KINDS, 0), dict[str, tuple[Count, ...]]()
+        flagged, counts = dict.fromkeys(KINDS, 0), dict[str, tuple[LogCount, ...]]()
         self._ask("CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)")
         for kind in KINDS:  # questions first: what is dropped for one under attack is flagged too
-            counts[kind] = tuple(heapq.nsmallest(top, self._counts(kind, flagged), key=Count.rank))
+            counts[kind] = tuple(heapq.nsmallest(top, self._counts(kind, flagged), key=LogCount.rank))
         self._ask("DROP TABLE attacked")
         ((documents,),) = self._ask("SELECT count(DISTINCT document) FROM sightings")
         width, points = self._timeline()
@@ -138,7 +138,7 @@ class Audit(Closing):
             known=frozenset(one.name for one in counts["source"] if self._is_known(one.name)),
         )
 
-    def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[Count]:
+    def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[LogCount]:
         """Everything of a kind that was dropped at all; what is flagged is counted."""
         column = {"question": "question", "document": "document", "source": "source", "author": "author"}[kind]
         pairs = "document || char(0) || question"
@@ -173,7 +173,7 @@ class Audit(Closing):
             if kind == "question" and is_flagged:
                 self._ask("INSERT INTO temp.attacked VALUES (?)", name)
             known = kind == "document"
-            yield Count(
+            yield LogCount(
                 kind=kind,
                 name=name,
                 label=label if kind in ("document", "question") else "",

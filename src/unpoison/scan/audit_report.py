@@ -16,7 +16,7 @@ from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
 
-__all__ = ["KINDS", "AlertRule", "AuditReport", "Count", "Point", "audit_page", "day", "tables"]
+__all__ = ["KINDS", "AlertRule", "AuditReport", "LogCount", "Point", "audit_page", "day", "tables"]
 
 KINDS = ("question", "document", "source", "author")
 """What is counted; under attack questions are found first."""
@@ -26,7 +26,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class LogCount:
     """One document, question, source or author over the whole log.
 
     Attributes:
@@ -99,7 +99,7 @@ class AuditReport:
     dropped: int
     documents: int
     flagged: Mapping[str, int]
-    counts: Mapping[str, tuple[Count, ...]]
+    counts: Mapping[str, tuple[LogCount, ...]]
     width: int
     points: tuple[Point, ...]
     defenses: Mapping[str, float]
@@ -197,7 +197,7 @@ def day(time: float | None) -> str:
 
 def tables(report: AuditReport) -> Iterator[Table]:
     """Documents, sources and authors, questions: for the terminal and the page alike."""
-    origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=Count.rank))
+    origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=LogCount.rank))
     flagged, attacked = (f"{report.flagged[kind]:,}" for kind in ("document", "question"))
     for title, columns, counts in (
         (f"documents: {flagged} flagged", ("questions", "source, author"), report.counts["document"]),
@@ -224,12 +224,12 @@ def tables(report: AuditReport) -> Iterator[Table]:
         )
 
 
-def _quote(one: Count) -> str:
+def _quote(one: LogCount) -> str:
     """The beginning of a document, and of a flagged one the line that allows it."""
     return f"{one.label} (if it is fine, allow: {one.allow})".lstrip() if one.flagged and one.allow else one.label
 
 
-def _named(one: Count) -> str:
+def _named(one: LogCount) -> str:
     if one.kind == "question":
         return excerpt(one.label or one.name, 80)
     return excerpt(one.name, 60) if one.kind == "document" else f"{one.kind} {excerpt(one.name, 60)}"

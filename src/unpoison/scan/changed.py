@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
-from unpoison.scan.collection import Collection
+from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
 from unpoison.text.analysis import analysis
@@ -121,7 +121,7 @@ class Changes(NamedTuple):
     withheld: int = 0
 
 
-def changes(collection: Collection, wanted: NDArray[np.bool_], sources: Sources | None = None) -> Changes:
+def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sources | None = None) -> Changes:
     """The change of each wanted unit that differs from a near-copy in one or two numbers or names.
 
     Args:
@@ -143,7 +143,7 @@ def changes(collection: Collection, wanted: NDArray[np.bool_], sources: Sources 
     return Changes(by_unit)
 
 
-def _change(collection: Collection, unit: int, others: Sequence[int], sources: Sources | None) -> Change | None:
+def _change(collection: ScanCollection, unit: int, others: Sequence[int], sources: Sources | None) -> Change | None:
     """The change that speaks most against a unit."""
     folded = analysis(collection.units[unit].body).part(FoldedText)
     equal = [unit]
@@ -167,7 +167,7 @@ def _change(collection: Collection, unit: int, others: Sequence[int], sources: S
 
 
 def _judge(
-    collection: Collection,
+    collection: ScanCollection,
     ours: Sequence[int],
     theirs: Sequence[int],
     words: tuple[ChangedWords, ...],

@@ -24,14 +24,14 @@ from unpoison.scan.neighbours import (
     weigh_stems,
 )
 
-__all__ = ["Collection", "Groups", "collect_documents"]
+__all__ = ["Groups", "ScanCollection", "collect_documents"]
 
 KEYWORDS = 8
 """Words of a question that is put to the defense."""
 
 
 @dataclass(frozen=True)
-class Collection:
+class ScanCollection:
     """n documents, read.
 
     Attributes:
@@ -92,7 +92,7 @@ class Collection:
         return likeness(self.near, unit_length(self.terms.counts, self.weights[1]))
 
 
-def collect_documents(values: Iterable[object]) -> Collection:
+def collect_documents(values: Iterable[object]) -> ScanCollection:
     """Read documents: O(n) time and memory for n words in all.
 
     Raises:
@@ -100,7 +100,7 @@ def collect_documents(values: Iterable[object]) -> Collection:
     """
     documents = tuple(documents_of(values))
     units = tuple(unit for number, document in enumerate(documents) for unit in units_of(document, number))
-    return Collection(
+    return ScanCollection(
         documents,
         units,
         tuple(map(probe, units)),

@@ -14,7 +14,7 @@ from unpoison.errors import InputError, clip
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 
-__all__ = ["Document", "Failure", "Probe", "Unit", "documents_of", "moment", "probe", "unique_name", "units_of"]
+__all__ = ["Document", "Probe", "Unit", "UnreadDocument", "documents_of", "moment", "probe", "unique_name", "units_of"]
 
 METADATA = ("metadata", "meta", "payload")
 """Where a row or a framework's object keeps what it says beside the text."""
@@ -107,7 +107,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class UnreadDocument:
     """A row or file that could not be read.
 
     Attributes:

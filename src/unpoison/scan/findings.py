@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import clip
 from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
-from unpoison.scan.collection import Collection
+from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
@@ -162,7 +162,7 @@ class ScanEvidence:
 
 
 def findings(
-    collection: Collection, evidence: ScanEvidence, chosen: NDArray[np.bool_], threshold: float
+    collection: ScanCollection, evidence: ScanEvidence, chosen: NDArray[np.bool_], threshold: float
 ) -> tuple[Finding, ...]:
     """One finding for each chosen document, most suspicious first; ties in the documents' order."""
     last = np.searchsorted(collection.owner, np.arange(len(collection.documents)), side="right")
@@ -178,7 +178,7 @@ def findings(
 
 
 def _make_finding(
-    collection: Collection,
+    collection: ScanCollection,
     evidence: ScanEvidence,
     number: int,
     units: range,
@@ -219,7 +219,7 @@ def _make_finding(
 
 
 def _reasons(
-    collection: Collection, evidence: ScanEvidence, unit: int
+    collection: ScanCollection, evidence: ScanEvidence, unit: int
 ) -> list[tuple[float, str, tuple[int, int] | None]]:
     """Weight, words and place of everything that speaks against a unit, each place in the caller's text."""
     weighted_reasons: list[tuple[float, str, tuple[int, int] | None]] = []
@@ -258,7 +258,7 @@ def _reasons(
     return weighted_reasons
 
 
-def _claim(collection: Collection, evidence: ScanEvidence, unit: int) -> str:
+def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str:
     signs = dict(zip(COLUMNS, evidence.signs[unit].tolist()))
     own, others = (1 / (1 + np.exp(-signs[name])) for name in ("own", "others"))
     times = int(evidence.screening_odds.times[unit])
@@ -267,7 +267,7 @@ def _claim(collection: Collection, evidence: ScanEvidence, unit: int) -> str:
     return f"it reads like a planted claim beside its neighbours: {own:.2f} by its own words{by_others}{style}"
 
 
-def _neighbours(collection: Collection, evidence: ScanEvidence, number: int, units: range) -> tuple[str, ...]:
+def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int, units: range) -> tuple[str, ...]:
     """Whoever stands nearest to the most suspicious unit and is not of its group."""
     if not len(units):
         return ()

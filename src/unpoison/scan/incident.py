@@ -33,7 +33,15 @@ from unpoison.text.canonical import canonical
 from unpoison.text.prompt_injection import THRESHOLD, injection
 
 __all__ = [
-    "BudgetError", "Count", "Incident", "Proof", "Suspect", "Trials", "Verdict", "find_culprits", "suspects_among",
+    "BudgetError",
+    "DocumentVerdict",
+    "Incident",
+    "Proof",
+    "Suspect",
+    "Trials",
+    "WrongCount",
+    "find_culprits",
+    "suspects_among",
     "trace",
 ]  # fmt: skip
 
@@ -60,7 +68,7 @@ class BudgetError(UnpoisonError):
     """Nothing may be asked any more."""
 
 
-class Standing(StrEnum):
+class Stance(StrEnum):
     """What a document says about the answer."""
 
     STATES = "states the wrong answer, or gives orders"
@@ -87,12 +95,12 @@ class Suspect:
     near: float = 0.0
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> Stance:
         """Whether what it says can be behind the wrong answer. What a system replies does not decide this."""
         if self.right >= STATED and self.stated < STATED:
-            return Standing.RIGHT
+            return Stance.RIGHT
         ordered = self.stated < HINT and injection(canonical(self.text).text).probability > THRESHOLD
-        return Standing.STATES if self.stated >= HINT or ordered else Standing.SILENT
+        return Stance.STATES if self.stated >= HINT or ordered else Stance.SILENT
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values, without the text."""
@@ -130,7 +138,7 @@ def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> l
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class WrongCount:
     """How often the answer was the wrong one, of so many questions."""
 
     wrong: int
@@ -154,8 +162,8 @@ class Proof:
     """
 
     document: Suspect
-    with_it: Count
-    without: Count
+    with_it: WrongCount
+    without: WrongCount
 
     def to_dict(self) -> dict[str, Any]:
         counts = {"with": asdict(self.with_it), "without": asdict(self.without)}
@@ -193,12 +201,12 @@ class Trials:
         replies = self._replies[frozenset(withheld)]
         return replies[-1] if replies else self._one_more(frozenset(withheld))
 
-    def count(self, withheld: Collection[str]) -> Count:
+    def count(self, withheld: Collection[str]) -> WrongCount:
         """How often the answer is the wrong one, of `repeats` questions; raises as `reply`."""
         key = frozenset(withheld)
         while len(self._replies[key]) < self.repeats:
             self._one_more(key)
-        return Count(sum(map(self.is_wrong, self._replies[key])), len(self._replies[key]))
+        return WrongCount(sum(map(self.is_wrong, self._replies[key])), len(self._replies[key]))
 
     def is_gone(self, withheld: Collection[str], looks: int) -> bool:
         """Whether none of so many replies is the wrong answer; the first that is ends it. Raises as `reply`."""
@@ -257,10 +265,10 @@ def _withhold_until_gone(
     """Every suspect by name, and the fewest of them, in their order, without which the answer is another."""
     known = dict[str, Suspect]()
     for _ in range(ROUNDS):
-        usable = [one for one in more() if one.id not in known and one.standing is not Standing.RIGHT]
+        usable = [one for one in more() if one.id not in known and one.standing is not Stance.RIGHT]
         size = max(1, len(known))
         known |= {one.id: one for one in usable[:MAX_SUSPECTS]}
-        names = sorted(known, key=lambda name: known[name].standing is Standing.SILENT)
+        names = sorted(known, key=lambda name: known[name].standing is Stance.SILENT)
         if len(known) < size or not usable:
             break
         while not trials.is_gone(names[:size], looks):
@@ -290,7 +298,7 @@ def _find_fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> li
     return needed
 
 
-class Verdict(StrEnum):
+class DocumentVerdict(StrEnum):
     """What an incident came to."""
 
     REPAIRED = "repaired"
@@ -304,17 +312,21 @@ class Verdict(StrEnum):
 
 
 SENTENCES = {
-    Verdict.REPAIRED: "The documents behind the wrong answer are in quarantine; it is not given any more.",
-    Verdict.NOT_RIGHT: "The documents behind the wrong answer are in quarantine; the answer is not right yet.",
-    Verdict.PROVEN: "Without these documents the answer is another; nothing was quarantined.",
-    Verdict.NAMED: "These documents state the answer. Nobody was asked without them, so none is shown to be the cause.",
-    Verdict.NOT_MOVED: "The answer changes with documents that do not state it: read them. Nothing was quarantined.",
-    Verdict.NO_DOCUMENT: (
+    DocumentVerdict.REPAIRED: "The documents behind the wrong answer are in quarantine; it is not given any more.",
+    DocumentVerdict.NOT_RIGHT: "The documents behind the wrong answer are in quarantine; the answer is not right yet.",
+    DocumentVerdict.PROVEN: "Without these documents the answer is another; nothing was quarantined.",
+    DocumentVerdict.NAMED: (
+        "These documents state the answer. Nobody was asked without them, so none is shown to be the cause."
+    ),
+    DocumentVerdict.NOT_MOVED: (
+        "The answer changes with documents that do not state it: read them. Nothing was quarantined."
+    ),
+    DocumentVerdict.NO_DOCUMENT: (
         "No document that could be behind the answer is needed for it: it is in none of them, or in the model, a "
         "cache, or another store. Nothing was quarantined."
     ),
-    Verdict.NOT_REPRODUCED: "This answer is not given now, so nothing could be proven or was changed.",
-    Verdict.UNFINISHED: "The budget was used up before anything was proven; nothing was changed.",
+    DocumentVerdict.NOT_REPRODUCED: "This answer is not given now, so nothing could be proven or was changed.",
+    DocumentVerdict.UNFINISHED: "The budget was used up before anything was proven; nothing was changed.",
 }
 
 
@@ -335,7 +347,7 @@ class Incident:
 
     question: str
     answer: str
-    verdict: Verdict
+    verdict: DocumentVerdict
     suspects: tuple[Suspect, ...] = ()
     proofs: tuple[Proof, ...] = ()
     quarantined: tuple[str, ...] = ()
@@ -346,10 +358,10 @@ class Incident:
     @property
     def guilty(self) -> tuple[str, ...]:
         """Ids of the documents behind the answer; where nobody was asked, of those that state it plainly."""
-        if self.verdict is Verdict.NAMED:
+        if self.verdict is DocumentVerdict.NAMED:
             plainest = max((one.stated for one in self.suspects), default=0.0)
             return tuple(one.id for one in self.suspects if one.stated >= max(STATED, BESIDE * plainest))
-        return tuple(p.document.id for p in self.proofs if p.document.standing is Standing.STATES)
+        return tuple(p.document.id for p in self.proofs if p.document.standing is Stance.STATES)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -409,16 +421,22 @@ def trace(
         return suspects_among(question, trials.answers, named, right)
 
     if writer is None:
-        found = Incident(question, answer, Verdict.NAMED, tuple(suspects()))
-        return found if found.guilty else Incident(question, answer, Verdict.NO_DOCUMENT, found.suspects)
-    verdict, proofs, after, notes = Verdict.UNFINISHED, list[Proof](), None, list[str]()
+        found = Incident(question, answer, DocumentVerdict.NAMED, tuple(suspects()))
+        return found if found.guilty else Incident(question, answer, DocumentVerdict.NO_DOCUMENT, found.suspects)
+    verdict, proofs, after, notes = DocumentVerdict.UNFINISHED, list[Proof](), None, list[str]()
     try:
         if not trials.count(()).wrong:
-            verdict = Verdict.NOT_REPRODUCED
+            verdict = DocumentVerdict.NOT_REPRODUCED
         else:
             proofs = find_culprits(trials, suspects, right)
-            guilty = any(proof.document.standing is Standing.STATES for proof in proofs)
-            verdict = Verdict.PROVEN if guilty else Verdict.NOT_MOVED if proofs else Verdict.NO_DOCUMENT
+            guilty = any(proof.document.standing is Stance.STATES for proof in proofs)
+            verdict = (
+                DocumentVerdict.PROVEN
+                if guilty
+                else DocumentVerdict.NOT_MOVED
+                if proofs
+                else DocumentVerdict.NO_DOCUMENT
+            )
             after = trials.reply([proof.document.id for proof in proofs]) if proofs else None
     except BudgetError as error:
         notes.append(str(error))

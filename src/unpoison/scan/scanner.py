@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import clip
 from unpoison.scan.changed import changes
-from unpoison.scan.collection import Collection, Groups, collect_documents
+from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
@@ -118,7 +118,7 @@ def scan(
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
 
 
-def _reading_notes(collection: Collection) -> Iterator[str]:
+def _reading_notes(collection: ScanCollection) -> Iterator[str]:
     """What was guessed or lost when documents were read, with the first that it happened to."""
     of = dict[str, list[str]]()
     for document in collection.documents:
@@ -131,7 +131,7 @@ def _reading_notes(collection: Collection) -> Iterator[str]:
 
 
 def judge_documents(
-    collection: Collection,
+    collection: ScanCollection,
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
@@ -198,7 +198,7 @@ def judge_documents(
     )
 
 
-def _allowed(collection: Collection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Units of documents that the policy allows, and of those that it allows by the hash of their text.
 
     The style of the first is not judged. Nobody can put another text under a hash, so the second are settled.
@@ -212,7 +212,7 @@ def _allowed(collection: Collection, sources: Sources | None) -> tuple[NDArray[n
 
 
 def _screening_odds(
-    collection: Collection,
+    collection: ScanCollection,
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
@@ -244,7 +244,9 @@ def _screening_odds(
     return odds, failed
 
 
-def _orders(collection: Collection, counted: NDArray[np.bool_], unseen: dict[int, tuple[str, ...]]) -> list[Injection]:
+def _orders(
+    collection: ScanCollection, counted: NDArray[np.bool_], unseen: dict[int, tuple[str, ...]]
+) -> list[Injection]:
     """The most order-like stretch of each counted unit; where that is unlikely, only how likely it is."""
     orders = [Injection(0.0, "")] * len(collection.units)
     numbers = np.flatnonzero(counted).tolist()
@@ -256,13 +258,13 @@ def _orders(collection: Collection, counted: NDArray[np.bool_], unseen: dict[int
     return orders
 
 
-def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+def _first(collection: ScanCollection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
     """What a document's markup hides; only its first unit has it."""
     number = int(collection.owner[unit])
     return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
 
 
-def _join_questions(collection: Collection, suspicion: NDArray[Any], groups: Groups) -> None:
+def _join_questions(collection: ScanCollection, suspicion: NDArray[Any], groups: Groups) -> None:
     """Join suspicious documents behind the same question."""
     first = dict[str, int]()
     for unit, probe in enumerate(collection.probes):

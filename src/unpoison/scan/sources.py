@@ -14,7 +14,7 @@ from unpoison.core.passages import Passage
 from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
-from unpoison.scan.documents import Document, Failure, unique_name
+from unpoison.scan.documents import Document, UnreadDocument, unique_name
 from unpoison.scan.encodings import decode
 from unpoison.scan.hidden_text import read_page
 from unpoison.scan.pdf_file import read_pdf_file
@@ -26,7 +26,9 @@ from unpoison.scan.word_file import read_word_file
 __all__ = ["folder_documents", "open_documents", "read_documents"]
 
 
-def read_documents(source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
+def read_documents(
+    source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
+) -> Iterator[Document]:
     """The documents of a file, a folder or a store, each with a name of its own.
 
     Args:
@@ -47,7 +49,7 @@ def read_documents(source: str, failed: Callable[[Failure], None], ignore: Seque
 
 @contextmanager
 def open_documents(
-    source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()
+    source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Iterator[Document]]:
     """`read_documents` with the source open."""
     taken = dict[str, int]()
@@ -72,23 +74,23 @@ def open_documents(
 
 
 def _of_records(
-    records: Iterable[FileRow], failed: Callable[[Failure], None], taken: dict[str, int]
+    records: Iterable[FileRow], failed: Callable[[UnreadDocument], None], taken: dict[str, int]
 ) -> Iterator[Document]:
     for record in records:
         location = f"row {record.number:,}"
         if record.error is not None:
-            failed(Failure(location, record.error))
+            failed(UnreadDocument(location, record.error))
             continue
         if "passages" in record.fields and "text" not in record.fields:
             why = (
                 "it has passages and no text: a scan takes one document a row; for rows of questions use unpoison batch"
             )
-            failed(Failure(location, why))
+            failed(UnreadDocument(location, why))
             continue
         try:
             document = Document.of_row(record.fields)
         except InputError as error:
-            failed(Failure(location, str(error)))
+            failed(UnreadDocument(location, str(error)))
             continue
         yield unique_name(document, taken)
 
@@ -106,7 +108,9 @@ MAX_FILE_BYTES = 256 * 2**20
 """Bytes of one file."""
 
 
-def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
+def folder_documents(
+    folder: Path, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
+) -> Iterator[Document]:
     """The files below a folder in the order of their names, each a document named by its path. Its time is the file's.
 
     Args:
@@ -132,21 +136,25 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Se
     return _file_documents(wanted, folder, failed)
 
 
-def _file_documents(paths: Sequence[Path], folder: Path, failed: Callable[[Failure], None]) -> Iterator[Document]:
+def _file_documents(
+    paths: Sequence[Path], folder: Path, failed: Callable[[UnreadDocument], None]
+) -> Iterator[Document]:
     for path in paths:
         name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
         if why := _unread(path, kind):
-            failed(Failure(name, why))
+            failed(UnreadDocument(name, why))
             continue
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
-                failed(Failure(name, f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"))
+                failed(UnreadDocument(name, f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"))
                 continue
             document = _document(path, name, kind)
         except MissingExtraError:
             raise
         except Exception as error:  # a PDF library raises whatever it likes on hostile files
-            failed(Failure(name, f"it cannot be read: {' '.join(str(error).split())[:200] or type(error).__name__}"))
+            failed(
+                UnreadDocument(name, f"it cannot be read: {' '.join(str(error).split())[:200] or type(error).__name__}")
+            )
             continue
         yield document
 

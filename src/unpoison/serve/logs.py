@@ -12,7 +12,7 @@ from typing import Any
 
 from unpoison.report.rendering import plain
 
-__all__ = ["JsonLines", "Record", "log_bug", "log_to_stderr"]
+__all__ = ["JsonLines", "LogRecord", "log_bug", "log_to_stderr"]
 
 log = logging.getLogger("unpoison.service")
 
@@ -30,7 +30,7 @@ class JsonLines(logging.Formatter):
 
 
 @dataclass(slots=True)
-class Record:
+class LogRecord:
     """One line of the access log, without texts.
 
     Attributes:
@@ -76,7 +76,7 @@ def log_to_stderr(level: str, *names: str) -> None:
         logger.setLevel(level.upper())
 
 
-def log_bug(error: Exception, record: Record) -> None:
+def log_bug(error: Exception, record: LogRecord) -> None:
     """Log the place of an error without its message, which may quote a passage."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     where = [f"{plain(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]

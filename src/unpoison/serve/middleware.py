@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.keys import Keys
-from unpoison.serve.logs import Record, log_bug
+from unpoison.serve.logs import LogRecord, log_bug
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal, failure_reply
 from unpoison.serve.work import CLIENT
@@ -46,7 +46,7 @@ class Admission:
         self.hosts = frozenset(hosts)
         self.keys = keys
 
-    def admit(self, scope: Scope, headers: Headers, record: Record) -> None:
+    def admit(self, scope: Scope, headers: Headers, record: LogRecord) -> None:
         """Admit a request, and note its key in the record.
 
         Raises:
@@ -217,7 +217,7 @@ class RequestMiddleware:
             return
         headers = Headers(scope=scope)
         sent_id = headers.get("x-request-id", "")
-        record = Record(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
+        record = LogRecord(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
         record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, middleware=self)
         reply = _Reply(send, record, close=self.stopping())
@@ -236,7 +236,7 @@ class RequestMiddleware:
                 trace.set_attributes({"http.route": record.route, "http.response.status_code": record.status})
 
     async def _serve(self, scope: Scope, headers: Headers, body: _Body, reply: _Reply) -> None:
-        record: Record = scope["state"]["record"]
+        record: LogRecord = scope["state"]["record"]
         began = time.perf_counter()
         try:
             self.admission.admit(scope, headers, record)
@@ -268,7 +268,7 @@ class RequestMiddleware:
             await self.app(scope, body, reply)
             return
         await self._receive_body(body)
-        record: Record = scope["state"]["record"]
+        record: LogRecord = scope["state"]["record"]
         if await self.slots.acquire(client):
             await self._in_time(scope, body, reply)
         elif scope["path"] in self.watched:
@@ -302,7 +302,7 @@ class RequestMiddleware:
             if not body.gone:
                 raise
             task.uncancel()  # the client is gone, and the computation has stopped
-            record: Record = scope["state"]["record"]
+            record: LogRecord = scope["state"]["record"]
             record.error, record.status = "Disconnected", CLIENT_GONE
         except TimeoutError:
             if not timer.expired() or reply.started:
@@ -316,7 +316,7 @@ class RequestMiddleware:
 
     async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.rejected.labels(refusal.kind).inc()
-        record: Record = scope["state"]["record"]
+        record: LogRecord = scope["state"]["record"]
         record.error = refusal.kind
         if refusal.status_code != 504:
             with suppress(TimeoutError, Refusal):
@@ -392,7 +392,7 @@ class _Body:
 class _Reply:
     """Sends a reply with the headers that all have, and remembers its status."""
 
-    def __init__(self, send: Send, record: Record, *, close: bool = False) -> None:
+    def __init__(self, send: Send, record: LogRecord, *, close: bool = False) -> None:
         self._send = send
         self._record = record
         self._close = close

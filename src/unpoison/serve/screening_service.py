@@ -19,7 +19,7 @@ from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.streaming import Event
 from unpoison.serve.bounds import Bounds, beginnings, screening_of_all
-from unpoison.serve.logs import Record
+from unpoison.serve.logs import LogRecord
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest
@@ -158,7 +158,7 @@ class ScreeningService:
         request.state.on_poison = self.on_poison or "drop"
         if self.on_poison != "monitor":
             return await self.screen(request, defense, query, documents)
-        record: Record = request.state.record
+        record: LogRecord = request.state.record
         if record.unscreened is None:
             try:
                 async with asyncio.timeout(self.bounds.timeout):
@@ -251,7 +251,7 @@ class ScreeningService:
         self._log(request, screening, calls)
 
     def _log(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
-        record: Record = request.state.record
+        record: LogRecord = request.state.record
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
         record.calls = sum(call.kind == "generate" for call in calls) or None

@@ -41,7 +41,7 @@ from unpoison.serve.logs import log_to_stderr
 from unpoison.serve.replies import failure_reply
 from unpoison.serve.work import warm_up
 
-__all__ = ["KEEP_ALIVE", "Connection", "Draining", "address", "listen", "serve"]
+__all__ = ["KEEP_ALIVE", "Draining", "ServerConnection", "address", "listen", "serve"]
 
 KEEP_ALIVE = 75
 """Seconds between two requests of a connection: longer than the 60 s that proxies keep theirs, so that they end it."""
@@ -155,7 +155,7 @@ class Corked:
             self._transport.write(held)
 
 
-class Connection(HttpToolsProtocol):
+class ServerConnection(HttpToolsProtocol):
     """One connection.
 
     Attributes:
@@ -165,7 +165,7 @@ class Connection(HttpToolsProtocol):
     """
 
     most: ClassVar[int] = CONNECTIONS
-    waiting: ClassVar[dict[Connection, None]] = {}
+    waiting: ClassVar[dict[ServerConnection, None]] = {}
     addresses: ClassVar[Counter[str]] = Counter()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -322,8 +322,8 @@ class Draining(uvicorn.Server):
         await asyncio.sleep(LAST_REQUESTS)
         await super().shutdown(sockets)
 
-    def _connection(self) -> Connection:
-        return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+    def _connection(self) -> ServerConnection:
+        return ServerConnection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
 
 def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
@@ -344,7 +344,7 @@ class _Maker:
 
     def __call__(self) -> FastAPI:
         """The application, its models loaded."""
-        Connection.most = _most_connections()
+        ServerConnection.most = _most_connections()
         self.app = app = self.make()
         try:
             warm_up(app.state.service.choices.values())
@@ -479,7 +479,7 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
         backlog=1,  # connections that a process takes at once: the first to wake would take all that wait
         timeout_graceful_shutdown=int(bounds.grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
-        http=Connection,
+        http=ServerConnection,
         ws="none",
         loop="asyncio",  # uvloop takes all that wait
     )

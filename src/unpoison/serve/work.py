@@ -25,7 +25,7 @@ from unpoison.types import Call, Passage, Query, Screening
 from unpoison.utils.threads import STOP, settle
 from unpoison.utils.tracing import span
 
-__all__ = ["CLIENT", "FairQueue", "Screened", "Work", "warm_up"]
+__all__ = ["CLIENT", "FairQueue", "ScreenedWork", "Work", "warm_up"]
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ CLIENT: ContextVar[str] = ContextVar("client", default="")
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class ScreenedWork:
     """A screening and the model calls that it took."""
 
     screening: Screening
@@ -116,7 +116,7 @@ class Work:
     def __init__(self, threads: int) -> None:
         self._short, self._long = FairQueue(threads), FairQueue(threads)
 
-    async def screen(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> Screened:
+    async def screen(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> ScreenedWork:
         """Say which passages to trust.
 
         Raises:
@@ -125,10 +125,10 @@ class Work:
         flow, models, limits = defense.screen_flow(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
-                result = Screened(*await arun(flow, models, limits))
+                result = ScreenedWork(*await arun(flow, models, limits))
             else:
                 queue = self._long if _size(passages) > LONG else self._short
-                result = Screened(*await queue.run(partial(run, flow, models, limits)))
+                result = ScreenedWork(*await queue.run(partial(run, flow, models, limits)))
             mark("passages", len(passages))
             mark("dropped", len(result.screening.dropped_indices))
         return result

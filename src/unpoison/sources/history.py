@@ -19,7 +19,7 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.text.tokens import ENGLISH_318, stems
 from unpoison.utils.sqlite import Connected, connect, explain_errors, transaction
 
-__all__ = ["OUTCOMES", "History", "Outcome", "Past", "Retrieval", "question_hash", "retrieval_of"]
+__all__ = ["OUTCOMES", "History", "Outcome", "Past", "PastRetrieval", "question_hash", "retrieval_of"]
 
 Outcome = Literal["seen", "agreed", "contested", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("seen", "agreed", "contested", "dropped")
@@ -277,7 +277,7 @@ RETURNING questions"""
 TEXTS = ("text", "content", "page_content")
 
 
-class Retrieval(NamedTuple):
+class PastRetrieval(NamedTuple):
     """What was retrieved.
 
     Attributes:
@@ -296,7 +296,7 @@ class Retrieval(NamedTuple):
         return {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
 
 
-def retrieval_of(row: object, *, documents: bool = False) -> Retrieval:
+def retrieval_of(row: object, *, documents: bool = False) -> PastRetrieval:
     """Read a mapping, or an object with `query` and `passages`.
 
     Args:
@@ -306,18 +306,18 @@ def retrieval_of(row: object, *, documents: bool = False) -> Retrieval:
     Raises:
         InputError: It has no question, or no passages.
     """
-    if isinstance(row, Retrieval):
+    if isinstance(row, PastRetrieval):
         return row
     names = ("query", "question", "user_input", "query_hash", "passages", "contexts", "retrieved_contexts")
     held: Mapping[Any, Any] = row if isinstance(row, Mapping) else {n: getattr(row, n, None) for n in names}
     passages = next((held[name] for name in names[4:] if held.get(name) is not None), None)
     if passages is None and documents and any(isinstance(held.get(name), str) for name in TEXTS):
-        return Retrieval(None, [row])
+        return PastRetrieval(None, [row])
     question: object = next((held[name] for name in names[:4] if held.get(name) is not None), None)
     question = getattr(question, "text", question)
     if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
         raise InputError(f"a row needs a question and a list of passages, got {clip(row)}")
-    return Retrieval(question, passages, _find_drops(held, passages))
+    return PastRetrieval(question, passages, _find_drops(held, passages))
 
 
 def _find_drops(row: Mapping[Any, Any], passages: Sequence[object]) -> frozenset[int]:

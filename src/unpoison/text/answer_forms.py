@@ -17,9 +17,9 @@ import Stemmer
 
 from unpoison.text.normalisation import Token, fold_text, tokens, word_set
 from unpoison.text.quantities import Figure, Moment, quantities
-from unpoison.text.questions import MAX_QUESTION_CHARS, Question, read_question
+from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question
 from unpoison.text.tokens import ENGLISH_318
-from unpoison.text.units import MEASURES, Count, single
+from unpoison.text.units import MEASURES, Quantity, single
 
 __all__ = [
     "DENYING",
@@ -58,7 +58,7 @@ class ParsedAnswer:
     stems: frozenset[str]
     content: frozenset[str]
     dates: tuple[Moment, ...]
-    counts: tuple[Count | Figure, ...]
+    counts: tuple[Quantity | Figure, ...]
     bounds: frozenset[str]
     signs: tuple[str, ...]
     yes: bool | None
@@ -99,7 +99,7 @@ _DIVIDERS = frozenset((",", ";", "/", "and", "or"))
 
 
 @lru_cache(maxsize=256)
-def read_answer(text: str, expected: Question) -> ParsedAnswer:
+def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     """What an answer says. Linear time; the last 256 are kept, so cut long answers before.
 
     Args:
@@ -264,7 +264,7 @@ def form(question: str, text: str) -> str:
     return _ALIASES.get(words, words)
 
 
-def _without_question(text: str, expected: Question) -> str:
+def _without_question(text: str, expected: ParsedQuestion) -> str:
     """A statement without the part that only repeats the question: "Paris" of "The capital of France is Paris"."""
     if expected.kind == "polar" or (copula := _COPULA.search(text)) is None:
         return text
@@ -277,7 +277,7 @@ def _without_question(text: str, expected: Question) -> str:
     return text
 
 
-def _quantity(answer: ParsedAnswer, expected: Question, question: str) -> str:
+def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> str:
     wanted = _HOW_MANY.search(fold_text(question[:MAX_QUESTION_CHARS]))
     parts = [_date(moment) for moment in answer.dates]
     parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]
@@ -292,7 +292,7 @@ def _date(moment: Moment) -> str:
     return f"{year}{month}{day}{'?' * moment.swapped}"
 
 
-def _count(count: Count | Figure, expected: Question, wanted: str) -> str:
+def _count(count: Quantity | Figure, expected: ParsedQuestion, wanted: str) -> str:
     """A number with one name of its unit; without a unit in the one that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))

@@ -21,8 +21,8 @@ from unpoison.text.answer_forms import (
 )
 from unpoison.text.normalisation import word_set
 from unpoison.text.quantities import Figure, Moment
-from unpoison.text.questions import Question, read_question
-from unpoison.text.units import Count, near
+from unpoison.text.questions import ParsedQuestion, read_question
+from unpoison.text.units import Quantity, near
 
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
 
@@ -140,7 +140,7 @@ def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     )
 
 
-def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
+def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """One says what the other says it is not."""
     for denying, affirming in ((first, second), (second, first)):
         if denying.denied and affirming.stems and affirming.stems <= denying.denied:
@@ -148,7 +148,7 @@ def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relati
     return None
 
 
-def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: Question) -> Relation | None:
+def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
     """Yes and no."""
     if first.yes is None or second.yes is None:
         return None
@@ -157,7 +157,7 @@ def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: Question) -> 
     return SAME if expected.kind == "polar" or first.bare or second.bare else None
 
 
-def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: Question) -> Relation | None:
+def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
     dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
     if not (dated or counted) or not (expected.kind in ("date", "number") or _is_nested(first, second)):
@@ -190,7 +190,7 @@ def _compare_bounds(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relati
         return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else unbounded
     if "not" in left | right or any((left & a and right & b) or (left & b and right & a) for a, b in _RIVAL_BOUNDS):
         return RIVAL
-    lasting = all(isinstance(count, Count) and count.kind == "time" for count in (*first.counts, *second.counts))
+    lasting = all(isinstance(count, Quantity) and count.kind == "time" for count in (*first.counts, *second.counts))
     return CONTAINED if left | right == {"after"} and lasting and first.counts else RISKY
 
 
@@ -224,7 +224,7 @@ def _same_moment(left: Moment, right: Moment) -> Relation:
     return RISKY if agree else RIVAL
 
 
-def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
+def _same_count(left: Quantity | Figure, right: Quantity | Figure) -> Relation:
     """Measures are converted; other units must be equal or left out by one; ranges and scores are compared whole."""
     if isinstance(left, Figure) and isinstance(right, Figure):
         if left.kind == right.kind == "clock" and (left.unit or right.unit) and left != right:
@@ -233,7 +233,7 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
         return SAME if alike and (left.unit == right.unit or not (left.unit and right.unit)) else RIVAL
     if isinstance(left, Figure) or isinstance(right, Figure):
         parts = left.parts if isinstance(left, Figure) else right.parts if isinstance(right, Figure) else ()
-        value = left.value if isinstance(left, Count) else right.value if isinstance(right, Count) else None
+        value = left.value if isinstance(left, Quantity) else right.value if isinstance(right, Quantity) else None
         hours = value is not None and any(part == value * 60 % 720 for part in (parts[0], parts[0] % 720))
         return RISKY if value in parts or hours else RIVAL
     if left.kind and right.kind:
@@ -250,7 +250,7 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     return RISKY if written else SAME
 
 
-def _denials(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
+def _denials(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """The same said and denied."""
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
@@ -260,7 +260,7 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation
     return RIVAL if plain_first == plain_second else RISKY
 
 
-def _lists(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
+def _lists(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """Several things of which the other names some: both can be right."""
     if (
         not (first.items and second.items)
@@ -280,7 +280,7 @@ def _lists(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation |
     return CONTAINED if len(few) == len(many) else COMPATIBLE
 
 
-def _names(first: ParsedAnswer, second: ParsedAnswer, _: Question) -> Relation | None:
+def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
     if not (first.content and second.content) or first.bounds != second.bounds:
         return None

@@ -32,7 +32,7 @@ __all__ = [
     "THRESHOLD",
     "WINDOW",
     "Gibberish",
-    "Weights",
+    "GibberishWeights",
     "frequent_words",
     "gibberish",
     "gibberish_of",
@@ -71,7 +71,7 @@ class Gibberish(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class GibberishWeights:
     """The network, in whole numbers kept as floats.
 
     Attributes:
@@ -112,7 +112,7 @@ class Weights:
 
 
 @cache
-def network() -> Weights:
+def network() -> GibberishWeights:
     """The network that comes with the package."""
     with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return weights({name: arrays[name] for name in arrays.files})
@@ -122,13 +122,13 @@ _SCALARS = ("divisor", "deep_divisor", "top_bias", "top_divisor")
 _TYPES = {"words": np.uint64, "triples": np.uint8, **dict.fromkeys(("deep", "deep_bias", "top"), np.float64)}
 
 
-def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
+def weights(arrays: Mapping[str, NDArray[np.generic]]) -> GibberishWeights:
     """The network from the arrays of its file."""
     values: dict[str, Any] = {name: float(np.asarray(arrays[name], np.float64)) for name in _SCALARS}
-    for field in fields(Weights):
+    for field in fields(GibberishWeights):
         if field.name not in _SCALARS:
             values[field.name] = np.asarray(arrays[field.name], _TYPES.get(field.name, np.float32))
-    return Weights(**values)
+    return GibberishWeights(**values)
 
 
 def frequent_words(words: Sequence[str]) -> list[bool]:
@@ -182,7 +182,7 @@ def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isneginf(scores), 0.0, values)
 
 
-def worst(pieces: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def worst(pieces: Tokens, count: int, weights: GibberishWeights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The highest score of each of `count` texts, -inf where nothing can be judged, and its stretch's first token.
 
     Stretches begin at every `STEP`-th token of a text.
@@ -215,7 +215,7 @@ def worst(pieces: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.floa
     return best, where
 
 
-def _steps(pieces: Tokens, rows: NDArray[np.int64], total: int, weights: Weights) -> NDArray[np.float32]:
+def _steps(pieces: Tokens, rows: NDArray[np.int64], total: int, weights: GibberishWeights) -> NDArray[np.float32]:
     """What the first layer says of each step, its tokens' sums: shape (total, h)."""
     sums = np.zeros((total, weights.near_bias.shape[0]), dtype=np.float32)
     width = weights.near.shape[1]
@@ -238,7 +238,7 @@ def _steps(pieces: Tokens, rows: NDArray[np.int64], total: int, weights: Weights
     return sums
 
 
-def _vectors(pieces: Tokens, part: slice, weights: Weights) -> NDArray[np.float32]:
+def _vectors(pieces: Tokens, part: slice, weights: GibberishWeights) -> NDArray[np.float32]:
     """The vector of each token."""
     word = pieces.word[part]
     place = np.minimum(np.searchsorted(weights.words, word), len(weights.words) - 1)

@@ -21,7 +21,14 @@ from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318, READ_WORD
 
 __all__ = [
-    "Difference", "FoldedText", "Frame", "differ", "differences", "most_shared", "near_copies", "split_words",
+    "FoldedText",
+    "Frame",
+    "TokenDifference",
+    "differ",
+    "differences",
+    "most_shared",
+    "near_copies",
+    "split_words",
     "with_unit",
 ]  # fmt: skip
 
@@ -110,7 +117,7 @@ class _Compared(NamedTuple):
     one_word: bool
 
 
-class Difference(NamedTuple):
+class TokenDifference(NamedTuple):
     """Where two texts differ: words from and to, in each."""
 
     left: tuple[int, int]
@@ -229,11 +236,11 @@ def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
     return _Compared(tuple(frame), ours, theirs, one_word)
 
 
-def differences(one: FoldedText, other: FoldedText) -> list[Difference] | None:
+def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | None:
     """Where two texts differ in their words; None where they differ in too much. Linear time."""
     left, right = one.words, other.words
     n, m = len(left), len(right)
-    places: list[Difference] = []
+    places: list[TokenDifference] = []
     distinct = set()
     i = j = 0
     while True:
@@ -244,7 +251,7 @@ def differences(one: FoldedText, other: FoldedText) -> list[Difference] | None:
         step = _step(one.pairs[i : i + MAX_DIFFERENCE_WORDS + 1], other.pairs[j : j + MAX_DIFFERENCE_WORDS + 1])
         if step is None:
             return None
-        difference = Difference((i, i + step[0]), (j, j + step[1]))
+        difference = TokenDifference((i, i + step[0]), (j, j + step[1]))
         distinct.add((*left[i : difference.left[1]], None, *right[j : difference.right[1]]))
         if len(distinct) > MAX_DIFFERENCES:
             return None

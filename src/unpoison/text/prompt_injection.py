@@ -35,7 +35,7 @@ __all__ = [
     "STRONG",
     "THRESHOLD",
     "Injection",
-    "Weights",
+    "InjectionWeights",
     "injection",
     "injections",
     "known_injections",
@@ -140,7 +140,7 @@ class Injection(NamedTuple):
     end: int = 0
 
 
-class Weights(NamedTuple):
+class InjectionWeights(NamedTuple):
     """Weights of n-grams.
 
     Attributes:
@@ -346,8 +346,8 @@ def _unsupported_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]
 
 
 @cache
-def load_weights() -> Weights:
+def load_weights() -> InjectionWeights:
     """The weights of this package."""
     data = (files("unpoison") / "data" / "prompt-injection.npz").read_bytes()
     with np.load(BytesIO(data), allow_pickle=False) as arrays:
-        return Weights(arrays["weight"], float(arrays["unit"]), float(arrays["bias"]))
+        return InjectionWeights(arrays["weight"], float(arrays["unit"]), float(arrays["bias"]))

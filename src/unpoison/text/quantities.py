@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unpoison.text.normalisation import Token, word_set
-from unpoison.text.units import MEASURES, Count, near, single, to_count
+from unpoison.text.units import MEASURES, Quantity, near, single, to_count
 
 __all__ = ["Figure", "Moment", "Quantities", "quantities"]
 
@@ -38,7 +38,7 @@ class Quantities(NamedTuple):
     """The quantities of a text in order, and the tokens that are left."""
 
     moments: tuple[Moment, ...]
-    counts: tuple[Count | Figure, ...]
+    counts: tuple[Quantity | Figure, ...]
     rest: tuple[Token, ...]
 
 
@@ -106,7 +106,7 @@ class _Reader:
         self.tokens = tokens
         self.date, self.number = date, number
         self.moments: list[Moment] = []
-        self.counts: list[Count | Figure] = []
+        self.counts: list[Quantity | Figure] = []
         self.rest: list[Token] = []
 
     def read(self) -> Quantities:
@@ -225,7 +225,7 @@ class _Reader:
             measured = measured._replace(written=words[at])  # Python 3.1 is not Python 3.10
         again = spoken == "(" and measured in self.counts  # 5 (five)
         if not again and not any(
-            isinstance(c, Count) and c.kind == measured.kind != "" and near(c, measured) for c in self.counts
+            isinstance(c, Quantity) and c.kind == measured.kind != "" and near(c, measured) for c in self.counts
         ):
             self.counts.append(measured)  # not the same again in other units
         return end

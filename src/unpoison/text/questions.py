@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from unpoison.text.sentences import STOP_WORDS, split, stem
 
-__all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Question", "read_question"]
+__all__ = ["MAX_QUESTION_CHARS", "AnswerType", "ParsedQuestion", "read_question"]
 
 AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "choice", "thing"]
 """A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
@@ -22,7 +22,7 @@ MAX_OPTION_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """A question as the reader sees it.
 
     Attributes:
@@ -73,13 +73,13 @@ _WORD = re.compile(r"(?:(?:the|a|an) )?[\w-]+", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
-def read_question(text: str) -> Question:
+def read_question(text: str) -> ParsedQuestion:
     """Analyse a question; any text is one, of which the first 2,000 characters are read. The last 256 are kept."""
     return _read(text[:MAX_QUESTION_CHARS])
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> Question:
+def _read(text: str) -> ParsedQuestion:
     sentences = split(text)
     words = [word.lower() for sentence in sentences for word in sentence.words]
     stems = tuple(s for sentence in sentences for s in sentence.stems)
@@ -87,11 +87,11 @@ def _read(text: str) -> Question:
     question_word = _question_word(words)
     if words and words[0] in _AUXILIARIES:
         options = _options(text, words)
-        return Question(text, "choice" if options else "polar", stems, content, options=options)
+        return ParsedQuestion(text, "choice" if options else "polar", stems, content, options=options)
     kind, head = _expect_answer(words, stems, question_word)
     options = _options(text, words) if kind in ("thing", "person", "place") else ()
     predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""
-    return Question(text, "choice" if options else kind, stems, content, head, predicate, options)
+    return ParsedQuestion(text, "choice" if options else kind, stems, content, head, predicate, options)
 
 
 def _question_word(words: list[str]) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["MEASURES", "ROUNDED", "Count", "near", "single", "to_count"]
+__all__ = ["MEASURES", "ROUNDED", "Quantity", "near", "single", "to_count"]
 
 ROUNDED = Fraction(2, 100)
 """How far two measures may lie apart and still be one, where converting them takes rounding."""
 
 
-class Count(NamedTuple):
+class Quantity(NamedTuple):
     """A number with its unit ("" without), and what the two come to in the base unit of their kind.
 
     Units of one `system` convert exactly, others only roughly. `written` is set for what may be a version's number.
@@ -68,22 +68,22 @@ def single(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def to_count(value: Fraction, unit: str) -> Count:
+def to_count(value: Fraction, unit: str) -> Quantity:
     """A number with what it comes to in the base unit of its kind. Constant time."""
     if unit[:2] in ("2 ", "3 "):
         kind, factor, system = MEASURES[unit[2:]]
         power = int(unit[0])
-        return Count(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
+        return Quantity(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
     if "/" in unit:
         numerator, denominator = (MEASURES[part] for part in unit.split("/"))
-        return Count(
+        return Quantity(
             value, unit, value * numerator[1] / denominator[1], f"{numerator[0]}/{denominator[0]}", numerator[2]
         )
     kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
-    return Count(value, unit, value * factor, kind, system)
+    return Quantity(value, unit, value * factor, kind, system)
 
 
-def near(left: Count, right: Count) -> bool:
+def near(left: Quantity, right: Quantity) -> bool:
     """Whether two measures of a kind are equal; across systems of units, nearly."""
     if left.system == right.system:
         return left.amount == right.amount

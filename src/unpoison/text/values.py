@@ -17,7 +17,7 @@ from unpoison.text.languages import FUNCTION_WORDS, other_language
 from unpoison.text.questions import MAX_QUESTION_CHARS, read_question
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import Count, near, to_count
+from unpoison.text.units import Quantity, near, to_count
 
 __all__ = [
     "Kind",
@@ -148,14 +148,14 @@ class Value(NamedTuple):
     Attributes:
         kind: What it is.
         start, end: Where it stands.
-        key: What it comes to: a `Count`, (year, month, day), or its characters.
+        key: What it comes to: a `Quantity`, (year, month, day), or its characters.
         unit: Of a duration.
     """
 
     kind: Kind
     start: int
     end: int
-    key: Count | tuple[int | None, ...] | str
+    key: Quantity | tuple[int | None, ...] | str
     unit: str = ""
 
 
@@ -195,7 +195,7 @@ def _value(kind: Kind, match: re.Match[str]) -> Value:
     if kind in ("money", "share", "number"):
         number = groups.get("n") or groups.get("v") or match[0]
         amount = _number(number)
-        return Value(kind, start, end, Count(amount, kind, amount))
+        return Value(kind, start, end, Quantity(amount, kind, amount))
     if kind == "duration":
         unit = _unit(groups["unit"])
         return Value(kind, start, end, to_count(_number(groups["n"]), unit), unit)
@@ -304,7 +304,7 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
 
 def _same(left: Value, right: Value) -> bool:
     first, second = left.key, right.key
-    if isinstance(first, Count) and isinstance(second, Count):
+    if isinstance(first, Quantity) and isinstance(second, Quantity):
         return near(first, second)
     if left.kind == right.kind == "date" and isinstance(first, tuple) and isinstance(second, tuple):
         return all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)

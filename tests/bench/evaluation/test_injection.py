@@ -18,7 +18,7 @@ from unpoison.bench.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
-from unpoison.bench.evaluation.poisoning import Crafted, stage
+from unpoison.bench.evaluation.poisoning import CraftedPoison, stage
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.errors import InputError, OptionError
 from unpoison.types import Passage
@@ -129,14 +129,14 @@ def test_poison_of_other_questions_competes_and_is_told_apart():
 def test_a_policy_says_where(policy, fields, expected):
     scenario = Scenario("sample", attack="poisonedrag", policy=policy, **{"poisons": 2, "k": 10, **fields})
     texts = tuple(PoisonText(p.id, p.text, "q", "x", {"reached": True, "answers": ["Lyon"]}) for p in EXAMPLE.poisons())
-    (staged,) = stage(scenario, [EXAMPLE], {"q": CLEAN}, attack=PoisonedRag(), crafted={"q": Crafted("q", texts)})
+    (staged,) = stage(scenario, [EXAMPLE], {"q": CLEAN}, attack=PoisonedRag(), crafted={"q": CraftedPoison("q", texts)})
     assert (ids(staged.context), staged.context.injected) == (expected, scenario.poisons)
 
 
 @pytest.mark.parametrize("policy", ["replace-at", "replace-or-append"])
 def test_why_nothing_was_crafted_is_what_is_said(policy):
     scenario = Scenario("sample", attack="poisonedrag", policy=policy, poisons=2, k=5, positions=(1, 2))
-    crafted = {"q": Crafted("q", error="no wrong answer")}
+    crafted = {"q": CraftedPoison("q", error="no wrong answer")}
     (staged,) = stage(scenario, [EXAMPLE], {"q": CLEAN}, attack=PoisonedRag(), crafted=crafted)
     assert staged.error == "no wrong answer"
 
@@ -171,7 +171,7 @@ def test_in_a_batch_the_poison_of_ten_questions_competes():
     examples = [Example.of({"id": f"q{i}", **row}) for i in range(12)]
     clean = {e.id: Context(e.id, e.question, CLEAN.candidates) for e in examples}
     crafted = {
-        e.id: Crafted(e.id, (PoisonText(f"{e.id}#x", "capital of france", e.id, "x"),)) for e in examples
+        e.id: CraftedPoison(e.id, (PoisonText(f"{e.id}#x", "capital of france", e.id, "x"),)) for e in examples
     }  # fmt: skip
     scenario = Scenario("toy", attack="poisonedrag", poisons=1, policy="retrieve-batch", k=4)
     staged = stage(scenario, examples, clean, attack=PoisonedRag(), crafted=crafted)

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation.records import Tally, auroc, tally
+from unpoison.bench.evaluation.records import CellTally, auroc, tally
 from unpoison.errors import InputError
 
 
 def test_a_tally_follows_positions():
     counts = tally(5, kept=[4, 0], poison={0, 1}, gold={3, 4})
-    assert counts == Tally(1, 1, 2, 1, 1, 1)
+    assert counts == CellTally(1, 1, 2, 1, 1, 1)
     assert counts.poisoned
     assert counts.damaged
     assert not counts.emptied

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from unpoison.bench.redteam import Answered
+from unpoison.bench.redteam import TargetReply
 from unpoison.core.passages import Passage
 from unpoison.retrieval import BM25Retriever
 
@@ -79,14 +79,14 @@ class StandIn:
     ) -> None:
         self.store, self.reader, self.silent, self.k, self.calls = store, reader, silent, k, 0
 
-    def ask(self, question: str) -> Answered:
+    def ask(self, question: str) -> TargetReply:
         self.calls += 1
         documents = BM25Retriever(Passage(text, id=name) for name, text in documents_of(self.store).items())
         read = list(documents.retrieve(question, self.k))
         answer = self.reader(question, [passage.text for passage in read])
         if self.silent:
-            return Answered(answer)
-        return Answered(answer, tuple(passage.text for passage in read), tuple(passage.id or "" for passage in read))
+            return TargetReply(answer)
+        return TargetReply(answer, tuple(passage.text for passage in read), tuple(passage.id or "" for passage in read))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ import pytest
 
 from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, documents_of, votes, write_store
 from unpoison.bench.incident import investigate
-from unpoison.bench.redteam.config import Bounds, Wait
-from unpoison.bench.redteam.targets import Answered
+from unpoison.bench.redteam.config import RequestLimits, Wait
+from unpoison.bench.redteam.targets import TargetReply
 from unpoison.errors import InputError, TargetError
-from unpoison.scan.incident import Incident, Verdict
+from unpoison.scan.incident import DocumentVerdict, Incident
 from unpoison.scan.quarantine import earlier_moves, move
 from unpoison.scan.stores import open_store
 
@@ -28,7 +28,12 @@ class Run:
         self.before = documents_of(self.store)
 
     def __call__(self, target: Any = None, answer: str = WRONG, **options: Any) -> Incident:
-        options = {"wait": Wait(seconds=0.02, every=0.01), "bounds": Bounds(retries=0), "right": (RIGHT,), **options}
+        options = {
+            "wait": Wait(seconds=0.02, every=0.01),
+            "bounds": RequestLimits(retries=0),
+            "right": (RIGHT,),
+            **options,
+        }
         stores = str(self.store), str(self.held), self.journal
         return investigate(QUESTION, answer, target or self.target, *stores, **options)
 
@@ -43,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., Run]:
 def test_poisons_are_named_and_the_answer_is_right_again(run: Callable[..., Run], poisons: int, silent: bool) -> None:
     made = run(poisons, k=4, silent=silent)
     found = made()
-    assert found.verdict is Verdict.REPAIRED
+    assert found.verdict is DocumentVerdict.REPAIRED
     assert found.guilty and all(name.startswith("lie-") for name in found.guilty)
     assert (found.after, found.quarantined) == ("It was built in 1200.", found.guilty)
     assert set(documents_of(made.held)) == set(found.guilty)
@@ -55,14 +60,18 @@ def test_each_of_two_guilty_brings_the_answer_alone_and_two_halves_do_not(run: C
     made = run(2, reader=lambda question, texts: WRONG if "1606." in "".join(texts) else RIGHT)
     made.store.write_text(made.store.read_text().replace("as the year above its door says.", "so 1606."))
     found = made(repair=False)
-    assert (found.verdict, sorted(found.guilty), documents_of(made.held)) == (Verdict.PROVEN, ["lie-0", "lie-1"], {})
+    assert (found.verdict, sorted(found.guilty), documents_of(made.held)) == (
+        DocumentVerdict.PROVEN,
+        ["lie-0", "lie-1"],
+        {},
+    )
     assert [(p.with_it.wrong, p.without.wrong) for p in found.proofs] == [(4, 0), (4, 0)]
 
     def both(question: str, texts: Sequence[str]) -> str:
         return WRONG if sum("town hall of Alderton was built in 1606" in text for text in texts) > 1 else RIGHT
 
     found = run(2, reader=both)()
-    assert (found.verdict, len(found.guilty)) == (Verdict.REPAIRED, 1)  # without either half there is no lie
+    assert (found.verdict, len(found.guilty)) == (DocumentVerdict.REPAIRED, 1)  # without either half there is no lie
 
 
 def test_what_only_agrees_stays_and_is_said(run: Callable[..., Run]) -> None:
@@ -79,16 +88,16 @@ def test_what_only_agrees_stays_and_is_said(run: Callable[..., Run]) -> None:
 def test_another_lie_that_comes_in_its_place_is_looked_into(run: Callable[..., Run]) -> None:
     more = {f"other-{i}": f"The town hall of Alderton was built in 1777, says guide {i}." for i in range(2)}
     found = run(3, more=more, k=8)()
-    assert found.verdict is Verdict.REPAIRED
+    assert found.verdict is DocumentVerdict.REPAIRED
     assert {name.partition("-")[0] for name in found.guilty} == {"lie", "other"}
 
 
 def test_what_is_not_so_is_said_and_changes_nothing(run: Callable[..., Run]) -> None:
     made = run(1)
-    assert made(answer="1999").verdict is Verdict.NOT_REPRODUCED
-    assert made(budget=5).verdict is Verdict.UNFINISHED
+    assert made(answer="1999").verdict is DocumentVerdict.NOT_REPRODUCED
+    assert made(budget=5).verdict is DocumentVerdict.UNFINISHED
     stubborn = run(1, reader=lambda question, texts: "It was built in 1606.")
-    assert stubborn().verdict is Verdict.NO_DOCUMENT
+    assert stubborn().verdict is DocumentVerdict.NO_DOCUMENT
     assert (documents_of(stubborn.store), documents_of(stubborn.held)) == (stubborn.before, {})
     with pytest.raises(InputError, match="name another store with --quarantine"):
         stores = str(made.store), str(made.store), made.journal
@@ -100,7 +109,7 @@ def test_a_system_that_reads_from_a_cache_is_refused_and_all_is_put_back(run: Ca
     cached = made.target.ask(QUESTION)
 
     class Cached:
-        def ask(self, question: str) -> Answered:
+        def ask(self, question: str) -> TargetReply:
             return cached
 
     with pytest.raises(TargetError, match="still reads 'lie-0'"):
@@ -131,9 +140,9 @@ def test_a_run_that_is_killed_loses_nothing_and_the_next_begins_with_everything_
     assert documents_of(made.store) | documents_of(made.held) == made.before
     made.target.reader = votes
     found = made()
-    assert found.verdict is Verdict.REPAIRED
+    assert found.verdict is DocumentVerdict.REPAIRED
     again = made(answer="1203")  # what was repaired is not taken for what was broken off
-    assert again.verdict is Verdict.NOT_REPRODUCED
+    assert again.verdict is DocumentVerdict.NOT_REPRODUCED
     assert set(documents_of(made.held)) == set(found.quarantined)
     with open_store(str(made.store)) as index, open_store(str(made.held)) as held:
         move(earlier_moves(made.journal, index, held), held, index, made.journal)

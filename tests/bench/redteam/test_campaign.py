@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from bench.redteam.conftest import Quick, write_world
-from unpoison.bench.redteam import Answered, Config, Document, Hosts, run_test
-from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam import Config, Hosts, TargetDocument, TargetReply, run_test
+from unpoison.bench.redteam.journal import RunJournal
 from unpoison.errors import TargetError
 
 
@@ -24,15 +24,15 @@ class Scripted:
         self.lock = threading.Lock()
         self.behaviour = behaviour
 
-    def ask(self, question: str) -> Answered:
+    def ask(self, question: str) -> TargetReply:
         with self.lock:
             self.asked += 1
             if (act := self.behaviour.get("ask")) is not None:
                 act(self)
             texts = tuple(self.documents.values())
-        return Answered(texts[0] if texts else "I don't know", texts)
+        return TargetReply(texts[0] if texts else "I don't know", texts)
 
-    def plant(self, documents: list[Document]) -> list[str]:
+    def plant(self, documents: list[TargetDocument]) -> list[str]:
         with self.lock:
             for document in documents:
                 self.documents[document.canary] = document.text
@@ -66,7 +66,7 @@ def test_a_full_disk_plants_nothing(tmp_path, monkeypatch):
         tried(tmp_path, target)
     assert not target.documents
     monkeypatch.setattr(os, "fsync", real)
-    with Journal(tmp_path / "j.jsonl") as journal:  # what was not written whole is not there
+    with RunJournal(tmp_path / "j.jsonl") as journal:  # what was not written whole is not there
         assert journal.history.run is None
 
 
@@ -102,7 +102,7 @@ def test_an_interrupt_takes_everything_back(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         tried(tmp_path, target, questions=30, limits={"in_flight": 3})
     assert not target.documents
-    with Journal(tmp_path / "j.jsonl") as journal:
+    with RunJournal(tmp_path / "j.jsonl") as journal:
         assert not journal.history.open
         assert not journal.history.finished
         done = len(journal.history.trials)
@@ -133,7 +133,7 @@ def test_a_try_that_may_have_planted_is_not_repeated(tmp_path):
     assert results is None
     assert len(target.documents) == 1  # once, and its mark is named
     (canary,) = target.documents
-    with Journal(tmp_path / "j.jsonl") as journal:
+    with RunJournal(tmp_path / "j.jsonl") as journal:
         assert [plant.canary for plant in journal.history.open] == [canary]
 
 

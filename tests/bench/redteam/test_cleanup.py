@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bench.redteam.test_campaign import Scripted, tried
-from unpoison.bench.redteam import Answered
-from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam import TargetReply
+from unpoison.bench.redteam.journal import RunJournal
 from unpoison.errors import TargetError
 
 
@@ -25,15 +25,15 @@ def test_a_removal_that_only_seems_so_is_found_out_with_the_rehearsal(tmp_path):
     with pytest.raises(TargetError, match=r"could not be removed.*still reads it"):
         tried(tmp_path, system, wait={"seconds": 1})
     assert len(system.documents) == 1
-    with Journal(tmp_path / "j.jsonl") as journal:
+    with RunJournal(tmp_path / "j.jsonl") as journal:
         assert [plant.removed for plant in journal.history.plants.values()] == [False]  # `clean` tries again
 
 
 class Silent(Scripted):
     """Tells no passages."""
 
-    def ask(self, question: str) -> Answered:
-        return Answered(super().ask(question).answer)
+    def ask(self, question: str) -> TargetReply:
+        return TargetReply(super().ask(question).answer)
 
 
 def test_what_nobody_could_look_for_is_not_said_to_be_removed(tmp_path):

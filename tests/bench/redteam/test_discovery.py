@@ -10,7 +10,7 @@ import pytest
 from bench.check.rag_server import Rag, serve_rag
 from unpoison.bench.redteam import Hosts
 from unpoison.bench.redteam.discovery import OpenApi, discover, reply_paths, shown_passages
-from unpoison.bench.redteam.http_client import Reply
+from unpoison.bench.redteam.http_client import HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import InputError, UnpoisonError
 
@@ -166,11 +166,11 @@ def test_a_hostile_page_names_no_other_host_and_ends() -> None:
     ],
 )
 def test_fields_of_a_reply_by_their_names(reply: Any, paths: tuple[str, str | None]) -> None:
-    found = reply_paths(Reply(200, json.dumps(reply)))
+    found = reply_paths(HttpReply(200, json.dumps(reply)))
     assert (found["answer"], found.get("passages")) == paths
 
 
 def test_fields_of_a_stream() -> None:
     events = ({"sources": [{"text": "one"}]}, {"token": "a"}, {"token": "b"})
-    assert reply_paths(Reply(200, "", events)) == {"answer": "$.token", "passages": "$.sources[*]"}
-    assert reply_paths(Reply(200, "", ("a", "b"))) == {"answer": "text"}
+    assert reply_paths(HttpReply(200, "", events)) == {"answer": "$.token", "passages": "$.sources[*]"}
+    assert reply_paths(HttpReply(200, "", ("a", "b"))) == {"answer": "text"}

@@ -12,7 +12,7 @@ import pytest
 from bench.redteam.conftest import Quick, StandIn, write_world
 from bench.redteam.hostile import Hostile
 from unpoison.bench.redteam import Config, Hosts, clean, run_test
-from unpoison.bench.redteam.journal import Journal, Plant
+from unpoison.bench.redteam.journal import PlantRecord, RunJournal
 from unpoison.errors import TargetError
 from unpoison.report.rendering import plain
 
@@ -81,12 +81,12 @@ def _round(hostile: Hostile, folder: Path, journal: Path, **more: bool) -> None:
         assert rehearse, error
     cleaned = clean(journal, hosts=Hosts(), clock=Quick(), config=config)
     assert not cleaned.damaged
-    with Journal(journal) as written:
+    with RunJournal(journal) as written:
         assert {plant.canary for plant in written.history.open} == {canary for canary, _ in cleaned.remaining}
 
 
-def _plants(journal: Path) -> list[Plant]:
-    with Journal(journal) as written:
+def _plants(journal: Path) -> list[PlantRecord]:
+    with RunJournal(journal) as written:
         assert not written.history.damaged
         return list(written.history.plants.values())
 
@@ -96,9 +96,9 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     import socket
     import threading
 
-    from unpoison.bench.redteam.config import Bounds
+    from unpoison.bench.redteam.config import RequestLimits
     from unpoison.bench.redteam.pace import Pace
-    from unpoison.bench.redteam.targets import Target
+    from unpoison.bench.redteam.targets import RedteamTarget
 
     listening, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
@@ -119,8 +119,8 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     config = Config.load(StandIn(f"http://127.0.0.1:{listening.getsockname()[1]}").config(tmp_path))
     from unpoison.bench.redteam import build_target
 
-    target: Target = build_target(config.target, Hosts(), timeout=0.3)
-    pace = Pace(Bounds(timeout=0.3, retries=0))
+    target: RedteamTarget = build_target(config.target, Hosts(), timeout=0.3)
+    pace = Pace(RequestLimits(timeout=0.3, retries=0))
     try:
         with pytest.raises(TargetError, match=r"ask was not done within 0\.3 s; raise limits\.timeout"):
             pace.call("ask", lambda: target.ask("x"))  # without its own end it would read for ever

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bench.check.rag_server import Rag, serve_rag
-from unpoison.bench.redteam import Answered, Document, Hosts
-from unpoison.bench.redteam.http_client import Reply
+from unpoison.bench.redteam import Hosts, TargetDocument, TargetReply
+from unpoison.bench.redteam.http_client import HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
 from unpoison.errors import OptionError, TargetError
 
@@ -40,7 +40,7 @@ def test_ask_plant_and_remove(rag: Rag) -> None:
     assert said.answer.startswith("Full-time employees")
     assert said.ids is not None
     assert said.ids[0] == "hr/leave.md"
-    (handle,) = system.plant([Document("a lie", "unpoison-1")])
+    (handle,) = system.plant([TargetDocument("a lie", "unpoison-1")])
     assert handle in rag.documents
     assert (system.remove([handle]), system.remove([handle])) == ([], [handle])
 
@@ -82,7 +82,7 @@ def test_an_id_leads_to_no_other_address(rag: Rag, name: str) -> None:
 )
 def test_where_an_answer_stands(rag: Rag, path: str, text: str, kind: str, said: str) -> None:
     fixed(rag, text, kind)
-    assert target(rag, answer=path).ask("x") == Answered(said)
+    assert target(rag, answer=path).ask("x") == TargetReply(said)
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_hostile_paths_and_replies_are_bounded() -> None:
     assert ReplyPath("$.a[0].b").values({"a": deep}) == []
     with pytest.raises(TargetError, match="more than 10,000 values"):
         ReplyPath("$[*]").values(list(range(20_000)))
-    assert ReplyPath("$.a").of(Reply(200, "", ({"a": 1}, "text", {"b": 2}, {"a": [3]}))) == [1, [3]]
+    assert ReplyPath("$.a").of(HttpReply(200, "", ({"a": 1}, "text", {"b": 2}, {"a": [3]}))) == [1, [3]]

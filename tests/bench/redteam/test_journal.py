@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from unpoison.bench.redteam import Config, Hosts, clean
-from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam.journal import RunJournal
 from unpoison.errors import InputError, UnknownNameError
 
 RUN = {"version": 1, "target": {}, "config": "x"}
@@ -15,32 +15,32 @@ RUN = {"version": 1, "target": {}, "config": "x"}
 
 def test_the_journal_is_private_and_whole(tmp_path):
     path = tmp_path / "new" / "j.jsonl"
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         journal.append("run", **RUN)
         journal.append("planting", canary="c", question="q \ud800", attack="a", handles=[])
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         with pytest.raises(InputError, match="another process writes"):
-            Journal(path)
+            RunJournal(path)
     with path.open("ab") as file:
         file.write(b'{"event": "planted", "canary": "c", "han')
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         assert [plant.canary for plant in journal.history.open] == ["c"]
         assert journal.history.plants["c"].handles is None
         journal.append("planted", canary="c", handles=["7"])
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         assert journal.history.plants["c"].handles == ("7",)
         assert not journal.history.damaged
 
 
 def test_a_damaged_line_is_told_and_the_others_are_read(tmp_path):
     path = tmp_path / "j.jsonl"
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         journal.append("run", **RUN)
         journal.append("planting", canary="c", question="q", attack="a", handles=["1"])
     lines = path.read_bytes().splitlines(keepends=True)
     bad = [b"\x00\xff\n", b"[]\n", b'{"event": "planted", "canary": "unknown", "handles": []}\n', b'{"event": "x"}\n']
     path.write_bytes(b"".join([lines[0], *bad, lines[1]]))
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         assert journal.history.damaged == [2, 3, 4, 5]
         assert [plant.own for plant in journal.history.open] == [("1",)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.redteam.conftest import Quick
-from unpoison.bench.redteam.config import Bounds
+from unpoison.bench.redteam.config import RequestLimits
 from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.errors import TargetError
 
@@ -19,15 +19,17 @@ def test_tries_pauses_and_rates():
             raise TargetError("busy", retryable=True)
         return "done"
 
-    assert Pace(Bounds(retries=3), clock).call("ask", work) == "done"
+    assert Pace(RequestLimits(retries=3), clock).call("ask", work) == "done"
     assert calls == [0, 0.5, 1.5, 3.5]
     clock, calls = Quick(), [None] * 9
-    pace = Pace(Bounds(rate=2), clock)
+    pace = Pace(RequestLimits(rate=2), clock)
     for _ in range(5):
         pace.call("ask", clock.now)
     assert clock.now() == 2.0
     with pytest.raises(TargetError):
-        Pace(Bounds(retries=0), Quick()).call("ask", lambda: (_ for _ in ()).throw(TargetError("x", retryable=True)))
+        Pace(RequestLimits(retries=0), Quick()).call(
+            "ask", lambda: (_ for _ in ()).throw(TargetError("x", retryable=True))
+        )
 
 
 def test_a_first_try_that_may_have_planted_makes_a_refusal_worthless():
@@ -37,12 +39,12 @@ def test_a_first_try_that_may_have_planted_makes_a_refusal_worthless():
         raise next(errors)
 
     with pytest.raises(TargetError) as caught:
-        Pace(Bounds(), Quick()).call("plant", work, repeat=True)
+        Pace(RequestLimits(), Quick()).call("plant", work, repeat=True)
     assert not caught.value.refused
 
 
 def test_removing_is_never_refused():
-    pace = Pace(Bounds(budget=1), Quick())
+    pace = Pace(RequestLimits(budget=1), Quick())
     pace.call("ask", lambda: 1)
     pace.stop()
     with pytest.raises(InterruptedTestError):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.bench.redteam import Answered
+from unpoison.bench.redteam import TargetReply
 from unpoison.bench.redteam.results import Results, Trial
 from unpoison.bench.redteam.targets import fingerprints, read_count
 
@@ -17,17 +17,17 @@ HONEST = "An honest passage that the poison quotes in full, word by word"
 @pytest.mark.parametrize(
     ("reply", "count"),
     [
-        (Answered("a"), None),
-        (Answered("a", ()), 0),
-        (Answered("a", ("something else",)), 0),
-        (Answered("a", (f"Title\n{LONG} {HONEST}",)), 1),
-        (Answered("a", (f"{LONG} {HONEST}".upper().replace(" ", "\n  "),)), 1),
-        (Answered("a", ("The official listing has read 1600 since it was",)), 1),
-        (Answered("a", ("1600",)), 0),
-        (Answered("a", ("",)), 0),
-        (Answered("a", (HONEST.upper(),)), 0),
-        (Answered("a", None, ("17",)), 1),
-        (Answered("a", ("x",), ("18",)), 0),
+        (TargetReply("a"), None),
+        (TargetReply("a", ()), 0),
+        (TargetReply("a", ("something else",)), 0),
+        (TargetReply("a", (f"Title\n{LONG} {HONEST}",)), 1),
+        (TargetReply("a", (f"{LONG} {HONEST}".upper().replace(" ", "\n  "),)), 1),
+        (TargetReply("a", ("The official listing has read 1600 since it was",)), 1),
+        (TargetReply("a", ("1600",)), 0),
+        (TargetReply("a", ("",)), 0),
+        (TargetReply("a", (HONEST.upper(),)), 0),
+        (TargetReply("a", None, ("17",)), 1),
+        (TargetReply("a", ("x",), ("18",)), 0),
     ],
 )
 def test_when_a_planted_text_was_read(reply, count):

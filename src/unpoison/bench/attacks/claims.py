@@ -21,7 +21,7 @@ __all__ = [
     "BARE",
     "STYLES",
     "WRITER",
-    "Claim",
+    "FalseClaim",
     "claim_failure",
     "claims",
     "keywords",
@@ -76,7 +76,7 @@ _ACTOR = re.compile(
 )
 
 
-class Claim(NamedTuple):
+class FalseClaim(NamedTuple):
     """A text that should state the wrong answer, and its origin."""
 
     text: str
@@ -135,15 +135,15 @@ def compose(question: str, answer: str, *, style: str, support: int = 0, closing
     return f"{lead} {_SUPPORTS[support].format(answer=answer)} {_CLOSINGS[closing]}"
 
 
-def claims(attack: Attack, target: Target, count: int) -> Flow[list[Claim]]:
+def claims(attack: Attack, target: Target, count: int) -> Flow[list[FalseClaim]]:
     """The initial texts of an attack: published ones first, then generated ones, else templates."""
-    published = [Claim(text, "published") for text in target.texts[:count]]
+    published = [FalseClaim(text, "published") for text in target.texts[:count]]
     missing = range(len(published), count)
     if attack.writer is None or not missing:
-        return published + [Claim(template_claim(attack, target, i), "template") for i in missing]
+        return published + [FalseClaim(template_claim(attack, target, i), "template") for i in missing]
     prompts = [misinformation_prompt(target.question, target.incorrect, words=30, variant=i + 1) for i in missing]
     replies = yield from generate(prompts, "misinformation")
-    return published + [Claim(strip_quotes(reply.text), "generator") for reply in replies]
+    return published + [FalseClaim(strip_quotes(reply.text), "generator") for reply in replies]
 
 
 def misinformation_prompt(question: str, answer: str, *, words: int, variant: int) -> Prompt:

@@ -27,7 +27,7 @@ from unpoison.utils.checks import at_least, within
 
 __all__ = [
     "Garag",
-    "Reader",
+    "GaragReader",
     "crowding_distance",
     "dominates",
     "fronts",
@@ -46,7 +46,7 @@ Typos = Mapping[int, str]
 """Token position to its replacement."""
 
 
-class Reader(Protocol):
+class GaragReader(Protocol):
     """A reader that returns the probability of an answer."""
 
     def read(self, question: str, passages: Sequence[str], answer: str, /) -> list[tuple[str, float]]:
@@ -86,7 +86,7 @@ class Garag(Attack):
         crossover: Of the positions where two parents differ, the share taken from the second.
         mutation: Of a child's positions, the share drawn anew.
         parents: Pairs per generation.
-        reader: A `Reader`, or the name of a local causal language model; its probabilities make GPR. None asks
+        reader: A `GaragReader`, or the name of a local causal language model; its probabilities make GPR. None asks
             `generator`, and takes the overlap of its reply with the right answer for the probability.
         encoder: Judges retrieval.
         generator: Reads, where no `reader` is given.
@@ -113,7 +113,7 @@ class Garag(Attack):
         crossover: float = 0.2,
         mutation: float = 0.4,
         parents: int = 10,
-        reader: Reader | str | None = None,
+        reader: GaragReader | str | None = None,
         **common: Unpack[RetrievalOptions],
     ) -> None:
         super().__init__(**common)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from unpoison.bench.attacks.base import Attack, Meter, ModelOptions, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.claims import STYLES, Claim, passage_prompt, strip_quotes, template_claim
+from unpoison.bench.attacks.claims import STYLES, FalseClaim, passage_prompt, strip_quotes, template_claim
 from unpoison.bench.attacks.swap import substitute_answers
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
@@ -61,10 +61,10 @@ class Tan(Attack):
             poisons.append(self.poison(target, i, text, reason=reason, meter=meter, style=style, source=claim.source))
         return poisons
 
-    def _write_claim(self, target: Target, position: int, style: str, meter: Meter) -> Flow[Claim]:
+    def _write_claim(self, target: Target, position: int, style: str, meter: Meter) -> Flow[FalseClaim]:
         gold = target.gold[position % len(target.gold)] if target.gold else ""
         if self.writer is None:
-            return Claim(self._template(target, gold, position), "template")
+            return FalseClaim(self._template(target, gold, position), "template")
         text = ""
         for trial in range(self.trials):
             prompt = misleading_prompt(
@@ -78,7 +78,7 @@ class Tan(Attack):
             text = strip_quotes(reply.text)
             if text and not any(contains_answer(text, answer) for answer in target.correct):
                 break
-        return Claim(text, "generator")
+        return FalseClaim(text, "generator")
 
     def _template(self, target: Target, gold: str, position: int) -> str:
         if not target.incorrect:

@@ -18,13 +18,13 @@ from unpoison.bench.evaluation.contexts import Candidate, Context
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.redteam.campaign import begin_run
 from unpoison.bench.redteam.cleanup import clean as take_back
-from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
 from unpoison.bench.redteam.discovery import SEEDS, discover, shown_passages
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam.journal import RunJournal
 from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.planter import Planter
-from unpoison.bench.redteam.targets import Answered, Document, fingerprints, new_canary, passages_of
+from unpoison.bench.redteam.targets import TargetDocument, TargetReply, fingerprints, new_canary, passages_of
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.scan.documents import Document as ScannedDocument
 from unpoison.types import Passage
@@ -79,7 +79,7 @@ def check_system(
     else:
         found = discover(where, hosts, model=model, questions=seeds)
         config = Config.of({"target": found}).model_copy(
-            update={"bounds": Bounds(in_flight=1, timeout=120.0), "wait": Wait(seconds=2.0)}
+            update={"bounds": RequestLimits(in_flight=1, timeout=120.0), "wait": Wait(seconds=2.0)}
         )
     target = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
     plants = getattr(target, "plants", True)
@@ -93,9 +93,9 @@ def check_system(
         _remove_old(journal, config, hosts)
     pace = Pace(config.bounds, clock)
 
-    def ask_once(question: str) -> Answered:
+    def ask_once(question: str) -> TargetReply:
         reply = pace.call("ask", lambda: target.ask(question))
-        return Answered(reply) if isinstance(reply, str) else reply
+        return TargetReply(reply) if isinstance(reply, str) else reply
 
     passages, asked = shown_passages(ask_once, seeds, lambda done, of: progress(done, of, "asking for documents"))
     if not passages:
@@ -107,7 +107,7 @@ def check_system(
     if not plant:
         facts = LiveFacts(asked, plants)
         return replace(check_documents(where, documents, progress=progress, **options), live=facts)
-    with Journal(journal) as written:
+    with RunJournal(journal) as written:
         begin_run(written, config, where)
         planter, held = Planter(target, written, pace, config.wait), list[LiveRetrieval]()
         _, unread = _shielded(pace, planter.rehearse)
@@ -135,11 +135,11 @@ class LiveRetrieval:
 
     def __init__(self, planter: Planter, pace: Pace, examples: Sequence[Example]) -> None:
         self._planter, self._pace, self._examples = planter, pace, examples
-        self._seen: dict[tuple[str, str, int], tuple[Answered, Mapping[int, int]] | None] = {}
+        self._seen: dict[tuple[str, str, int], tuple[TargetReply, Mapping[int, int]] | None] = {}
         self.problems: list[str] = []
 
     @cached_property
-    def _clean(self) -> list[Answered]:
+    def _clean(self) -> list[TargetReply]:
         return [self._planter.ask(example.question)[0] for example in self._examples]
 
     def clean(self) -> Iterator[Retrieved]:
@@ -161,10 +161,10 @@ class LiveRetrieval:
             yield None if seen is None else Retrieved(_context(example, *seen, own), seen[0].answer)
 
     def _plant(
-        self, example: Example, texts: Sequence[Passage], attack: str, clean: Answered
-    ) -> tuple[Answered, Mapping[int, int]] | None:
+        self, example: Example, texts: Sequence[Passage], attack: str, clean: TargetReply
+    ) -> tuple[TargetReply, Mapping[int, int]] | None:
         """The answer while these texts are planted, and which of its passages is which text; None where it failed."""
-        documents = [Document(text.text, new_canary(), text.title) for text in texts]
+        documents = [TargetDocument(text.text, new_canary(), text.title) for text in texts]
         honest = frozenset(fingerprints(clean.passages))
         outcome = _shielded(
             self._pace,
@@ -188,7 +188,7 @@ class LiveRetrieval:
         return outcome.reply, outcome.positions
 
 
-def _context(example: Example, reply: Answered, planted: Mapping[int, int], own: Sequence[Candidate]) -> Context:
+def _context(example: Example, reply: TargetReply, planted: Mapping[int, int], own: Sequence[Candidate]) -> Context:
     """The retrieved passages in order; a planted text as the system returned it, such as a piece."""
     found = []
     for position, passage in enumerate(passages_of(reply)):

@@ -14,19 +14,19 @@ from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.grids import Grid
 from unpoison.bench.evaluation.injection import poison_candidates, prepend, replace_at
 from unpoison.bench.evaluation.matchers import matcher
-from unpoison.bench.evaluation.records import Tally, auroc, tally
+from unpoison.bench.evaluation.records import CellTally, auroc, tally
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import summarise
 
 __all__ = [
+    "CellTally",
     "Context",
     "Estimate",
     "Example",
     "Grid",
     "Runner",
     "Scenario",
-    "Tally",
     "auroc",
     "clean_contexts",
     "context_from_labels",

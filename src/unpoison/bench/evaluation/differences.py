@@ -16,7 +16,7 @@ from unpoison.bench.evaluation.scenarios import COMPETING, Scenario
 from unpoison.bench.evaluation.specs import short_of, stand_in, takes
 from unpoison.core.registry import format_spec, names, parse
 from unpoison.models.loading import can_write
-from unpoison.models.prompts import Style, wording
+from unpoison.models.prompts import PromptStyle, wording
 
 __all__ = [
     "PAPER",
@@ -152,7 +152,7 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
 def prompt_difference(row: Mapping[str, Any]) -> str:
     """In what the prompts behind a row's replies are not the paper's; "" for those of the released code itself."""
     name, options = _method(row["defense"]), parse(row["defense"])[1]
-    style = Style.of(row.get("style", "safe"))
+    style = PromptStyle.of(row.get("style", "safe"))
     differs = "in our words"
     if name == "trustrag" and options.get("stages") != "1":
         differs = wording("consolidate", options.get("mode", "paper"))["differs"]
@@ -232,7 +232,7 @@ class Differences:
 
     def _style(self, spec: str) -> str:
         """The style with the released code's own words, where the paper's are asked for and answers are short."""
-        style = Style.of(spec)
+        style = PromptStyle.of(spec)
         return str(replace(style, replay=True)) if style.paper and not style.long else spec
 
     def variants(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from unpoison.bench.attacks.base import Attack, Budget, PoisonText
 from unpoison.bench.evaluation.examples import Example
-from unpoison.bench.evaluation.poisoning import Crafted, Staged, craft_one
+from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_one
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import stand_in, takes, wording
 from unpoison.bench.evaluation.workbench import Workbench
@@ -71,7 +71,7 @@ def plant(
     examples = bench.examples(scenario)
     together = scenario.policy in ("retrieve-batch", "corpus")
     wanted = [example for example in examples if together or example.id not in done]
-    every = list[Crafted]()
+    every = list[CraftedPoison]()
     for example, crafted in zip(wanted, parallel_map(partial(_craft, scenario, bench, attack), wanted, jobs)):
         step()
         if together:
@@ -92,11 +92,13 @@ def total(texts: Iterable[PoisonText]) -> Budget:
     return Budget(*(sum(getattr(budget, field.name) for budget in budgets) for field in fields(Budget)))
 
 
-def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> Crafted:
+def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> CraftedPoison:
     return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
 
 
-def _poison_row(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
+def _poison_row(
+    scenario: Scenario, example: Example, staged: Staged, crafted: CraftedPoison, attack: Attack
+) -> Planted:
     if staged.error is not None:
         return Planted(example.id, error=staged.error)
     row: dict[str, Any] = {
@@ -131,7 +133,7 @@ def _poison_row(scenario: Scenario, example: Example, staged: Staged, crafted: C
     return Planted(example.id, row, crafted.texts)
 
 
-def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
+def _origin(scenario: Scenario, crafted: CraftedPoison) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}

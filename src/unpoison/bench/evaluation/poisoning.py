@@ -38,11 +38,11 @@ from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
 from unpoison.utils.threads import parallel_map
 
-__all__ = ["Crafted", "Staged", "craft_all", "craft_one", "stage"]
+__all__ = ["CraftedPoison", "Staged", "craft_all", "craft_one", "stage"]
 
 
 @dataclass(frozen=True, slots=True)
-class Crafted:
+class CraftedPoison:
     """What an attack made for one target.
 
     Attributes:
@@ -65,7 +65,7 @@ def craft_all(
     jobs: int = 1,
     retry_failed: bool = False,
     step: Callable[[], None] = lambda: None,
-) -> dict[str, Crafted]:
+) -> dict[str, CraftedPoison]:
     """Craft for every target that the journal does not hold yet.
 
     Args:
@@ -80,7 +80,7 @@ def craft_all(
     Returns:
         By the example's id.
     """
-    earlier = {crafted.example: crafted for crafted in (from_row(Crafted, row) for row in read_rows(path))}
+    earlier = {crafted.example: crafted for crafted in (from_row(CraftedPoison, row) for row in read_rows(path))}
     crafted = {
         name: new for name, new in earlier.items() if name in targets and not (retry_failed and new.error is not None)
     }
@@ -95,7 +95,7 @@ def craft_all(
     return crafted
 
 
-def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:
+def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> CraftedPoison:
     """Craft for one target; what goes wrong with it is in the result.
 
     Raises:
@@ -106,10 +106,10 @@ def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: in
     except OptionError:
         raise
     except UnpoisonError as error:
-        return Crafted(name, error=str(error))
+        return CraftedPoison(name, error=str(error))
     if len(texts) < count:
-        return Crafted(name, error=f"the attack {attack.name} made {len(texts)} of {count} texts")
-    return Crafted(name, texts)
+        return CraftedPoison(name, error=f"the attack {attack.name} made {len(texts)} of {count} texts")
+    return CraftedPoison(name, texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def stage(
     corpus: Sequence[Passage] = (),
     *,
     attack: Attack | None = None,
-    crafted: Mapping[str, Crafted] | None = None,
+    crafted: Mapping[str, CraftedPoison] | None = None,
     retriever: Encoder | None = None,
     known: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Staged]:
@@ -269,7 +269,12 @@ def _place_poison(
 
 
 def _stage_question(
-    example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None, *, triggered: bool
+    example: Example,
+    context: Context | InputError,
+    attack: Attack | None,
+    crafted: CraftedPoison | None,
+    *,
+    triggered: bool,
 ) -> Staged:
     error = str(context) if isinstance(context, InputError) else crafted.error if crafted else None
     empty = Context(example.id, example.question, ())

@@ -1,6 +1,6 @@
 """What happened to one question under one scenario, as one line of JSON; and a cell, the records of one scenario.
 
-A `Tally` counts what a defense dropped and kept of one context; `measures` makes figures of it.
+A `CellTally` counts what a defense dropped and kept of one context; `measures` makes figures of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.errors import InputError
 from unpoison.types import Verdict
 
-__all__ = ["Cell", "Record", "Tally", "auroc", "tally"]
+__all__ = ["Cell", "CellTally", "Record", "auroc", "tally"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CellTally:
     """What became of one context; positive means dropped.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tally:
         return self.poison_kept + self.clean_kept == 0 and self.poison_dropped + self.clean_dropped > 0
 
 
-def tally(count: int, kept: Iterable[int], poison: AbstractSet[int], gold: AbstractSet[int] = frozenset()) -> Tally:
+def tally(count: int, kept: Iterable[int], poison: AbstractSet[int], gold: AbstractSet[int] = frozenset()) -> CellTally:
     """Count what a defense kept of a context.
 
     Args:
@@ -72,7 +72,7 @@ def tally(count: int, kept: Iterable[int], poison: AbstractSet[int], gold: Abstr
     if poison & gold:
         raise InputError(f"position {min(poison & gold)} is marked poison and gold; mark it once")
     clean = frozenset(range(count)) - poison
-    return Tally(
+    return CellTally(
         poison_dropped=len(poison - stays),
         poison_kept=len(poison & stays),
         clean_dropped=len(clean - stays),
@@ -205,7 +205,7 @@ class Record:
         return (*self.kept, *(verdict.index for verdict in sorted(dropped, key=lambda verdict: -verdict.score)))
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> CellTally:
         """What was dropped and kept, by kind."""
         return tally(self.size, self.kept, frozenset(self.poison), frozenset(self.gold))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
-from unpoison.bench.evaluation.poisoning import Crafted, Staged, craft_all
+from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_all
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, peak_memory, read_cell
 from unpoison.bench.evaluation.scenarios import Scenario
@@ -181,7 +181,7 @@ class Runner:
         write_rows(path, (question.to_dict() for question in staged))
         return staged
 
-    def _craft_texts(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
+    def _craft_texts(self, scenario: Scenario, attack: Attack) -> dict[str, CraftedPoison]:
         return craft_all(
             attack,
             {e.id: partial(self.bench.target, scenario, attack, e) for e in self.bench.examples(scenario)},

@@ -15,7 +15,7 @@ from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.models.loading import weights_of
-from unpoison.models.prompts import Style
+from unpoison.models.prompts import PromptStyle
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 
@@ -130,7 +130,7 @@ class Scenario:
             self._put(custom=given, defense=defense_label(given))
         elif not isinstance(given, str):
             raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {clip(given)}")
-        self._put(style=str(Style.of(self.style)))
+        self._put(style=str(PromptStyle.of(self.style)))
         at_least("poisons", self.poisons, 0, MAX_PASSAGES)
         at_least("k", self.k, 1)
         at_least("seed", self.seed, 0)

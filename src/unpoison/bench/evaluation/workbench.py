@@ -21,7 +21,7 @@ from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
 from unpoison.bench.evaluation.injection import HONEST, frequent_sources, sleepers
-from unpoison.bench.evaluation.poisoning import Crafted, Staged, stage
+from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
 from unpoison.defenses.base import Defense
@@ -30,7 +30,7 @@ from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
-from unpoison.models.prompts import Style
+from unpoison.models.prompts import PromptStyle
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
 from unpoison.runtime.limits import Limits
 from unpoison.sources import Sources
@@ -268,7 +268,11 @@ class Workbench:
         return replace(target, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
     def stage_questions(
-        self, scenario: Scenario, examples: Sequence[Example], attack: Attack | None, crafted: Mapping[str, Crafted]
+        self,
+        scenario: Scenario,
+        examples: Sequence[Example],
+        attack: Attack | None,
+        crafted: Mapping[str, CraftedPoison],
     ) -> list[Staged]:
         """What some questions of a scenario look like under its attack, with what was crafted for each.
 
@@ -314,13 +318,13 @@ class Workbench:
         return loaded
 
 
-def style_of(scenario: Scenario) -> Style:
+def style_of(scenario: Scenario) -> PromptStyle:
     """How a scenario's prompts are put, with the fetched words of a paper's released code where they are asked for.
 
     Raises:
         InputError: They were not fetched; the message has the command.
     """
-    style = Style.of(scenario.style)
+    style = PromptStyle.of(scenario.style)
     return replace(style, template=released_text(f"answer-{style.paper}")) if style.replay else style
 
 

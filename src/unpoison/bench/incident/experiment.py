@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from unpoison.bench.redteam.config import Wait
 from unpoison.bench.redteam.pace import Pace
-from unpoison.bench.redteam.targets import Answered, read_count
+from unpoison.bench.redteam.targets import TargetReply, read_count
 from unpoison.errors import InputError, TargetError, UnpoisonError, clip
 from unpoison.io.journal import Journal
 from unpoison.retrieval.store import Store
@@ -23,7 +23,7 @@ __all__ = ["Asked", "Experiment", "is_read"]
 class Asked(Protocol):
     """A system that is asked."""
 
-    def ask(self, question: str) -> Answered | str: ...
+    def ask(self, question: str) -> TargetReply | str: ...
 
 
 class Experiment:
@@ -50,7 +50,7 @@ class Experiment:
         self._target, self._store, self._held, self._journal = target, store, held, journal
         self._pace, self._wait = pace, wait
         self.texts = dict[str, str]()
-        self.replies, self.notes = list[Answered](), list[str]()
+        self.replies, self.notes = list[TargetReply](), list[str]()
         self._expected: frozenset[str] | None = None  # read whenever nothing is withheld
         self._withheld = frozenset[str]()
         if journal.exists():
@@ -76,10 +76,10 @@ class Experiment:
         if self.place(withheld) and silent:  # nobody sees when the change has arrived
             self._pace.sleep(self._wait.seconds, free=True)
         end = self._pace.clock.now() + self._wait.seconds
-        answered, still, missing = Answered(""), "", ""
+        answered, still, missing = TargetReply(""), "", ""
         for _ in self._pace.poll(self._wait, end, free=True):
             said = self._pace.call("ask", lambda: self._target.ask(question), free=True)
-            answered = said if isinstance(said, Answered) else Answered(said)
+            answered = said if isinstance(said, TargetReply) else TargetReply(said)
             still = next((name for name in sorted(self._withheld) if self._reads(name, answered)), "")
             back = (self._expected or frozenset()) - self._withheld
             missing = next((name for name in sorted(back) if not self._reads(name, answered)), "")
@@ -99,7 +99,7 @@ class Experiment:
         self.replies.append(answered)
         return answered.answer[:MAX_REPLY]
 
-    def _reads(self, name: str, reply: Answered) -> bool:
+    def _reads(self, name: str, reply: TargetReply) -> bool:
         """Whether a reply reads a document; a passage that a copy in the store has is the copy's."""
         if name in (reply.ids or ()):
             return True
@@ -154,4 +154,4 @@ class Experiment:
 
 def is_read(name: str, text: str, passages: tuple[str, ...], ids: tuple[str, ...] = ()) -> bool:
     """Whether a document is among what a target read, by its id or a passage of it."""
-    return read_count(Answered("", passages, ids), (text,), ((name,),)) == 1
+    return read_count(TargetReply("", passages, ids), (text,), ((name,),)) == 1

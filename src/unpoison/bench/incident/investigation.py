@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from unpoison.bench.incident.experiment import Asked, Experiment, is_read
-from unpoison.bench.redteam.config import Bounds, Wait
+from unpoison.bench.redteam.config import RequestLimits, Wait
 from unpoison.bench.redteam.pace import Pace
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError
 from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
-from unpoison.scan.documents import Failure
+from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.incident import (
     STATED,
     BudgetError,
+    DocumentVerdict,
     Incident,
-    Standing,
+    Stance,
     Suspect,
     Trials,
-    Verdict,
     find_culprits,
     suspects_among,
 )
@@ -50,7 +50,7 @@ def investigate(
     repair: bool = True,
     budget: int = 100,
     repeats: int = 4,
-    bounds: Bounds | None = None,
+    bounds: RequestLimits | None = None,
     wait: Wait | None = None,
 ) -> Incident:
     """Find the documents behind a wrong answer by withholding them, and leave the guilty ones in quarantine.
@@ -82,7 +82,7 @@ def investigate(
     with open_store(store) as index, open_store(quarantine, new=True) as held:
         if index.shares_with(held):
             raise InputError(f"{held.name} is where the documents are; name another store with --quarantine")
-        pace = Pace(bounds or Bounds())
+        pace = Pace(bounds or RequestLimits())
         with Experiment(target, index, held, journal, pace=pace, wait=wait or Wait()) as experiment:
             documents = _Documents(store)
             trials = Trials(
@@ -103,32 +103,30 @@ def investigate(
 
 
 def _find(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequence[str], repair: bool) -> Incident:
-    found = Incident(trials.question, trials.answers[0], Verdict.UNFINISHED)
+    found = Incident(trials.question, trials.answers[0], DocumentVerdict.UNFINISHED)
     try:
         if not trials.count(()).wrong:
-            return replace(found, verdict=Verdict.NOT_REPRODUCED)
+            return replace(found, verdict=DocumentVerdict.NOT_REPRODUCED)
         proofs = find_culprits(trials, suspects, right)
-        found = replace(found, verdict=Verdict.NO_DOCUMENT, proofs=tuple(proofs))
+        found = replace(found, verdict=DocumentVerdict.NO_DOCUMENT, proofs=tuple(proofs))
         if not found.guilty:
-            return replace(found, verdict=Verdict.NOT_MOVED) if proofs else found
-        found = replace(found, verdict=Verdict.PROVEN, quarantined=found.guilty if repair else ())
+            return replace(found, verdict=DocumentVerdict.NOT_MOVED) if proofs else found
+        found = replace(found, verdict=DocumentVerdict.PROVEN, quarantined=found.guilty if repair else ())
         count, after = trials.count(found.guilty), trials.reply(found.guilty)
         found = replace(found, after=after)
         if not repair:
             return found
         good = not count.wrong and (not right or any(says(trials.question, after, one) for one in right))
-        return replace(found, verdict=Verdict.REPAIRED if good else Verdict.NOT_RIGHT)
+        return replace(found, verdict=DocumentVerdict.REPAIRED if good else DocumentVerdict.NOT_RIGHT)
     except BudgetError as error:
         return replace(found, notes=(str(error),))
 
 
 def _left(found: Incident, suspects: Sequence[Suspect], store: str) -> list[str]:
     """What is still to be looked at."""
-    spared = [proof.document.id for proof in found.proofs if proof.document.standing is Standing.SILENT]
+    spared = [proof.document.id for proof in found.proofs if proof.document.standing is Stance.SILENT]
     notes = [f"the answer changes with {name}, which does not state it, nor gives orders: it stays" for name in spared]
-    agree = [
-        s.id for s in suspects if s.stated >= STATED and s.id not in found.guilty and s.standing is Standing.STATES
-    ]
+    agree = [s.id for s in suspects if s.stated >= STATED and s.id not in found.guilty and s.standing is Stance.STATES]
     if found.guilty and agree:
         more = f" and {len(agree) - MAX_NAMES:,} more" if len(agree) > MAX_NAMES else ""
         notes.append(
@@ -141,7 +139,7 @@ class _Documents:
     """What a store holds, searchable by words."""
 
     def __init__(self, source: str) -> None:
-        failures = list[Failure]()
+        failures = list[UnreadDocument]()
         self.texts = {document.id: _text(document.passage) for document in read_documents(source, failures.append)}
         if not self.texts:
             raise InputError("the store holds no documents that can be read; see --store")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unpoison.bench.incident.experiment import Asked
-from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
 from unpoison.bench.redteam.hosts import Hosts
 from unpoison.errors import OptionError
 from unpoison.io.settings import load_yaml
@@ -19,7 +19,7 @@ class System(NamedTuple):
     """A system, and how it may be asked."""
 
     target: Asked
-    bounds: Bounds
+    bounds: RequestLimits
     wait: Wait
 
 

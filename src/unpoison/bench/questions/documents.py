@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from unpoison.errors import clip
 from unpoison.types import Passage
 
-__all__ = ["Document", "Section", "document_of", "passages_of"]
+__all__ = ["DocumentSection", "QuestionDocument", "document_of", "passages_of"]
 
 PASSAGE = 1200
 """Characters of a passage; paragraphs of one section are joined up to this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocumentSection:
     """Paragraphs under one heading.
 
     Attributes:
@@ -28,7 +28,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class QuestionDocument:
     """One text of the collection.
 
     Attributes:
@@ -39,17 +39,17 @@ class Document:
 
     id: str
     title: str
-    sections: tuple[Section, ...]
+    sections: tuple[DocumentSection, ...]
 
 
-def document_of(identifier: str, text: str, title: str = "") -> Document:
+def document_of(identifier: str, text: str, title: str = "") -> QuestionDocument:
     """A text, plain or Markdown, as a document; without a title the first heading is it."""
     sections = tuple(_sections(text))
     first = next((section.heading for section in sections if section.heading), "")
-    return Document(identifier, title or first, sections)
+    return QuestionDocument(identifier, title or first, sections)
 
 
-def _sections(text: str) -> Iterator[Section]:
+def _sections(text: str) -> Iterator[DocumentSection]:
     """Cut at headings: a line of one to six #, or a line underlined with = or -."""
     heading, paragraphs, held, code = "", list[str](), list[str](), False
     lines = text.splitlines()
@@ -70,7 +70,7 @@ def _sections(text: str) -> Iterator[Section]:
         if (title := _heading(line, below)) is not None:
             close()
             if heading or paragraphs:
-                yield Section(heading, tuple(paragraphs))
+                yield DocumentSection(heading, tuple(paragraphs))
             heading, paragraphs = title, []
         elif not line or (len(line) > 2 and not set(line) - set("=-~*_")):
             close()
@@ -83,7 +83,7 @@ def _sections(text: str) -> Iterator[Section]:
             held.append(line)
     close()
     if heading or paragraphs:
-        yield Section(heading, tuple(paragraphs))
+        yield DocumentSection(heading, tuple(paragraphs))
 
 
 def _heading(line: str, below: str) -> str | None:
@@ -95,7 +95,7 @@ def _heading(line: str, below: str) -> str | None:
     return None
 
 
-def passages_of(document: Document) -> list[Passage]:
+def passages_of(document: QuestionDocument) -> list[Passage]:
     """A document as passages of at most `PASSAGE` characters, a longer paragraph alone; the heading is the title."""
     passages = list[Passage]()
     for section in document.sections:
@@ -110,7 +110,7 @@ def passages_of(document: Document) -> list[Passage]:
     return passages
 
 
-def _passage(document: Document, section: Section, paragraphs: Sequence[str], number: int) -> Passage:
+def _passage(document: QuestionDocument, section: DocumentSection, paragraphs: Sequence[str], number: int) -> Passage:
     titles = dict.fromkeys(filter(None, (document.title, section.heading)))
     return Passage(
         "\n".join(paragraphs),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.bench.evaluation.matchers import contains_either
-from unpoison.bench.questions.documents import Document, passages_of
+from unpoison.bench.questions.documents import QuestionDocument, passages_of
 from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.errors import InputError
 from unpoison.io.journal import write_rows
@@ -73,7 +73,7 @@ class QuestionSet:
     passages: tuple[Passage, ...]
 
 
-def make_questions(documents: Sequence[Document], count: int = 100, *, seed: int = 0) -> QuestionSet:
+def make_questions(documents: Sequence[QuestionDocument], count: int = 100, *, seed: int = 0) -> QuestionSet:
     """Make questions from a collection.
 
     Args:
@@ -116,7 +116,7 @@ def _passage_row(passage: Passage) -> dict[str, Any]:
     return {"id": passage.id, "title": passage.title, "text": passage.text, "source": passage.source}
 
 
-def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage]], list[Passage]]:
+def _candidates(documents: Sequence[QuestionDocument]) -> tuple[list[tuple[Fact, Passage]], list[Passage]]:
     """Every fact whose question has one answer in the whole collection, with the passage that holds its proof."""
     answers: dict[str, set[str]] = defaultdict(set)
     pairs, passages = list[tuple[Fact, Passage]](), list[Passage]()

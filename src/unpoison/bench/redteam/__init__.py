@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from unpoison.bench.redteam.config import Config, build_target
     from unpoison.bench.redteam.hosts import Hosts
     from unpoison.bench.redteam.results import Results
-    from unpoison.bench.redteam.targets import Answered, Document, Target
+    from unpoison.bench.redteam.targets import RedteamTarget, TargetDocument, TargetReply
 
 __all__ = [
-    "Answered",
     "Cleaned",
     "Config",
-    "Document",
     "Hosts",
+    "RedteamTarget",
     "Results",
-    "Target",
+    "TargetDocument",
+    "TargetReply",
     "build_target",
     "clean",
     "run_test",
@@ -36,13 +36,13 @@ __all__ = [
 _public = lazy_names(
     __name__,
     {
-        "Answered": "targets",
+        "TargetReply": "targets",
         "Cleaned": "cleanup",
         "Config": "config",
-        "Document": "targets",
+        "TargetDocument": "targets",
         "Hosts": "hosts",
         "Results": "results",
-        "Target": "targets",
+        "RedteamTarget": "targets",
         "build_target": "config",
         "clean": "cleanup",
         "run_test": "campaign",

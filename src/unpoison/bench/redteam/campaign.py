@@ -21,11 +21,11 @@ from unpoison.bench.evaluation.runs import moment
 from unpoison.bench.evaluation.specs import make_attack
 from unpoison.bench.redteam.config import Config, build_target
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.journal import Journal
+from unpoison.bench.redteam.journal import RunJournal
 from unpoison.bench.redteam.pace import Clock, InterruptedTestError, Pace
 from unpoison.bench.redteam.planter import Planter
 from unpoison.bench.redteam.results import NO_ATTACK, Results, Trial
-from unpoison.bench.redteam.targets import Document, Target, fingerprints, new_canary
+from unpoison.bench.redteam.targets import RedteamTarget, TargetDocument, fingerprints, new_canary
 from unpoison.core.codec import from_row
 from unpoison.errors import InputError, OptionError, TargetError, clip
 
@@ -48,7 +48,7 @@ def run_test(
     journal_path: Path,
     *,
     hosts: Hosts,
-    target: Target | None = None,
+    target: RedteamTarget | None = None,
     clock: Clock | None = None,
     progress: Progress = lambda done, total, doing: None,
 ) -> Results:
@@ -74,7 +74,7 @@ def run_test(
     examples, problems = load_examples(config)
     attacks, pace = _attacks_of(config), Pace(config.bounds, clock)
     system = target or _build(config, hosts)
-    with Journal(journal_path) as journal:
+    with RunJournal(journal_path) as journal:
         earlier = begin_run(journal, config, getattr(system, "name", type(system).__name__))
         campaign = Campaign(config, system, journal, pace, progress)
         campaign.problems += problems
@@ -104,7 +104,7 @@ def check_target(
     *,
     hosts: Hosts,
     question: str | None = None,
-    target: Target | None = None,
+    target: RedteamTarget | None = None,
     clock: Clock | None = None,
 ) -> tuple[list[str], list[str]]:
     """Ask once, plant one harmless document, ask for it, and remove it.
@@ -127,7 +127,7 @@ def check_target(
     """
     question = question or load_examples(config)[0][0].question
     system, fresh = target or _build(config, hosts), not journal_path.exists()
-    with Journal(journal_path) as journal:
+    with RunJournal(journal_path) as journal:
         begin_run(journal, config, getattr(system, "name", type(system).__name__))
         planter = Planter(system, journal, Pace(config.bounds, clock), config.wait)
         reply, seconds = planter.ask(question)
@@ -163,7 +163,7 @@ def load_examples(config: Config) -> tuple[Sequence[Example], list[str]]:
     return loaded.examples[: config.limit], problems
 
 
-def begin_run(journal: Journal, config: Config, name: str) -> list[Trial]:
+def begin_run(journal: RunJournal, config: Config, name: str) -> list[Trial]:
     """Resume an interrupted run of the same test, or write the first line of a new one; returns the finished trials.
 
     Raises:
@@ -209,8 +209,8 @@ class Campaign:
     def __init__(
         self,
         config: Config,
-        target: Target,
-        journal: Journal,
+        target: RedteamTarget,
+        journal: RunJournal,
         pace: Pace,
         progress: Progress = lambda done, total, doing: None,
     ) -> None:
@@ -310,7 +310,7 @@ class Campaign:
         self._pace.check()
         clean = self._trials.get((example.id, NO_ATTACK, 0))
         outcome = self._planter.ask_planted(
-            [Document(text.text, new_canary(), text.title) for text in crafted.texts],
+            [TargetDocument(text.text, new_canary(), text.title) for text in crafted.texts],
             question,
             example=example.id,
             attack=name,
@@ -361,7 +361,7 @@ class Campaign:
         return replace(trial, stage=stage, error=error)
 
 
-def _build(config: Config, hosts: Hosts) -> Target:
+def _build(config: Config, hosts: Hosts) -> RedteamTarget:
     system = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
     if not getattr(system, "plants", True):
         raise OptionError("target describes only how to ask the system; add plant and remove")

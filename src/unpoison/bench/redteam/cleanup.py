@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unpoison.bench.redteam.config import Bounds, Config, Wait, build_target
+from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.journal import Journal, Plant
+from unpoison.bench.redteam.journal import PlantRecord, RunJournal
 from unpoison.bench.redteam.pace import Clock, Pace
-from unpoison.bench.redteam.targets import Document, Target, check_handles
+from unpoison.bench.redteam.targets import RedteamTarget, TargetDocument, check_handles
 from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError, clip
 
 __all__ = ["STILL_READ", "Cleaned", "Remover", "clean", "plant_document"]
@@ -40,11 +40,11 @@ class Remover:
         wait: How long it may take to notice.
     """
 
-    def __init__(self, target: Target, journal: Journal, pace: Pace, wait: Wait) -> None:
+    def __init__(self, target: RedteamTarget, journal: RunJournal, pace: Pace, wait: Wait) -> None:
         self._target, self._journal, self._pace, self._wait = target, journal, pace, wait
         self._find: Any = getattr(target, "find", None)
 
-    def remove(self, plant: Plant, *, patience: float | None = None) -> str:
+    def remove(self, plant: PlantRecord, *, patience: float | None = None) -> str:
         """Remove one document.
 
         Args:
@@ -68,7 +68,7 @@ class Remover:
             self._journal.append("kept", canary=plant.canary, reason=reason)
         return reason
 
-    def _remove_found(self, plant: Plant, end: float) -> str:
+    def _remove_found(self, plant: PlantRecord, end: float) -> str:
         """Search and remove until nothing is found: results come in pages, and new documents appear late."""
         removed, left = set[str](), list[str]()
         for _ in self._pace.poll(self._wait, end, free=True):
@@ -86,7 +86,7 @@ class Remover:
         self._journal.append("removed", canary=plant.canary, deleted=bool(removed), confirmed=True)
         return ""
 
-    def _remove_known(self, plant: Plant, end: float) -> str:
+    def _remove_known(self, plant: PlantRecord, end: float) -> str:
         """Remove by handle."""
         handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
         if not handles:
@@ -104,13 +104,13 @@ class Remover:
         self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=False)
         return ""
 
-    def confirm(self, plants: Iterable[Plant]) -> None:
+    def confirm(self, plants: Iterable[PlantRecord]) -> None:
         """Record that removed documents were searched for and not found."""
         for plant in plants:
             if not plant.confirmed:
                 self._journal.append("removed", canary=plant.canary, deleted=True, confirmed=True)
 
-    def doubt(self, plants: Iterable[Plant]) -> None:
+    def doubt(self, plants: Iterable[PlantRecord]) -> None:
         """Record that documents are still read although their removal was accepted.
 
         A search that finds them no more is believed: what is still read comes from a cache then.
@@ -136,8 +136,8 @@ class Remover:
 
 
 def plant_document(
-    target: Target, journal: Journal, pace: Pace, document: Document, question: str, attack: str
-) -> Plant:
+    target: RedteamTarget, journal: RunJournal, pace: Pace, document: TargetDocument, question: str, attack: str
+) -> PlantRecord:
     """Record one document in the journal, then plant it.
 
     Raises:
@@ -207,7 +207,7 @@ def clean(
     """
     if not path.is_file():
         raise InputError(f"{clip(str(path), 200)} does not exist; give the journal of 'unpoison redteam'")
-    with Journal(path) as journal:
+    with RunJournal(path) as journal:
         history = journal.history
         damaged = tuple(history.damaged)
         if history.run is None or not history.open:
@@ -226,7 +226,7 @@ def clean(
         wait, clock = Wait.read(history.run.get("wait") or {}, "wait"), clock or Clock()
         folder = Path() if config is None else config.folder
         target = build_target(values, hosts, folder=folder)
-        remover = Remover(target, journal, Pace(Bounds(), clock), wait)
+        remover = Remover(target, journal, Pace(RequestLimits(), clock), wait)
         remaining, end = list[tuple[str, str]](), clock.now() + wait.seconds
         for number, plant in enumerate(plants, 1):
             reason = remover.remove(plant, patience=max(0.0, end - clock.now()))

@@ -19,16 +19,16 @@ from unpoison.bench.evaluation.grids import specs
 from unpoison.bench.evaluation.specs import check_spec
 from unpoison.bench.redteam.hosts import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.targets import RagTarget, Target, load_target
+from unpoison.bench.redteam.targets import RagTarget, RedteamTarget, load_target
 from unpoison.errors import OptionError
-from unpoison.io.settings import Section, Text, load_yaml, walk
+from unpoison.io.settings import SettingsSection, Text, load_yaml, walk
 from unpoison.retrieval import BM25Retriever
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Bounds", "Config", "Wait", "build_target"]
+__all__ = ["Config", "RequestLimits", "Wait", "build_target"]
 
 
-class Bounds(Section):
+class RequestLimits(SettingsSection):
     """The section `limits`.
 
     Attributes:
@@ -47,7 +47,7 @@ class Bounds(Section):
     retries: Annotated[int, Field(ge=0, le=10)] = 3
 
 
-class Wait(Section):
+class Wait(SettingsSection):
     """The section `wait`: how long a system may take to index what is planted.
 
     Attributes:
@@ -76,7 +76,7 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
     return tuple(attacks)
 
 
-class Config(Section):
+class Config(SettingsSection):
     """What a test does.
 
     Attributes:
@@ -105,7 +105,7 @@ class Config(Section):
     encoder: Text | None = None
     seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
-    bounds: Annotated[Bounds, Field(alias="limits")] = Bounds()
+    bounds: Annotated[RequestLimits, Field(alias="limits")] = RequestLimits()
     wait: Wait = Wait()
     rehearse: bool = True
     _folder: Path = PrivateAttr(Path())
@@ -159,13 +159,13 @@ class Config(Section):
         return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 
-class PythonTarget(Section):
+class PythonTarget(SettingsSection):
     """A target in Python: `python: module:attribute`."""
 
     python: Text
 
 
-class CorpusTarget(Section):
+class CorpusTarget(SettingsSection):
     """Our own `Rag` over a file of passages or the "sample", to try a defense: nothing is sent anywhere."""
 
     corpus: Text
@@ -174,7 +174,9 @@ class CorpusTarget(Section):
     generator: Text = "extractive"
 
 
-def build_target(values: Mapping[str, Any], hosts: Hosts, *, folder: Path = Path(), timeout: float = 30.0) -> Target:
+def build_target(
+    values: Mapping[str, Any], hosts: Hosts, *, folder: Path = Path(), timeout: float = 30.0
+) -> RedteamTarget:
     """The target that a section `target` describes: over HTTP, in Python, or made of a corpus.
 
     Args:

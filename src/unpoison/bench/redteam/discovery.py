@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.http_client import HttpClient, Reply
+from unpoison.bench.redteam.http_client import HttpClient, HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
-from unpoison.bench.redteam.targets import Answered, passages_of
+from unpoison.bench.redteam.targets import TargetReply, passages_of
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.text.canonical import canonical
@@ -127,7 +127,7 @@ def discover(
             f"{clip(origin(where))} has neither an OpenAPI page with an operation that takes a question nor a chat "
             f"endpoint; give the address that answers, such as {clip(origin(where))}/ask, or a target file"
         )
-    reply, ask = Reply(0, ""), asks[0]
+    reply, ask = HttpReply(0, ""), asks[0]
     for ask in asks:
         asked = HttpTarget({"headers": headers, "ask": {**ask, "answer": "text"}}, hosts, environment=environment)
         reply = asked.ask_raw(questions[0], allowed=range(300, 600))
@@ -143,7 +143,7 @@ def discover(
     return {name: value for name, value in target.items() if value}
 
 
-def _check_reply(where: str, reply: Reply) -> None:
+def _check_reply(where: str, reply: HttpReply) -> None:
     """Reject a reply that is not an answer.
 
     Raises:
@@ -187,7 +187,7 @@ def _ways_to_ask(
 _MESSAGES = [{"role": "user", "content": "{question}"}]
 
 
-def reply_paths(reply: Reply, *, empty: bool = False) -> dict[str, str]:
+def reply_paths(reply: HttpReply, *, empty: bool = False) -> dict[str, str]:
     """The paths of `answer`, and of `passages` where there are some, in a reply or in the events of a stream.
 
     Args:
@@ -377,7 +377,7 @@ def _read_page(client: HttpClient, url: str) -> OpenApi | None:
 
 
 def shown_passages(
-    ask: Callable[[str], Answered],
+    ask: Callable[[str], TargetReply],
     seeds: Sequence[str] = SEEDS,
     progress: Callable[[int, int], None] = lambda d, t: None,
 ) -> tuple[list[Passage], int]:

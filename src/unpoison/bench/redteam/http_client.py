@@ -22,7 +22,7 @@ from unpoison.bench.redteam.hosts import Hosts
 from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["ABSENT", "SENSITIVE", "HttpClient", "Reply", "Secrets"]
+__all__ = ["ABSENT", "SENSITIVE", "HttpClient", "HttpReply", "Secrets"]
 
 MAX_BYTES = 8 << 20
 """Bytes of a reply."""
@@ -86,7 +86,7 @@ class Secrets:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A reply without secrets.
 
     Attributes:
@@ -167,7 +167,7 @@ class HttpClient:
         """
         self._hosts.addresses(_host(url)[0])
 
-    def send(self, what: str, method: str, url: str, *, allowed: Collection[int] = (), **content: Any) -> Reply:
+    def send(self, what: str, method: str, url: str, *, allowed: Collection[int] = (), **content: Any) -> HttpReply:
         """Send a request; returns a successful reply or one with an allowed status.
 
         Args:
@@ -198,7 +198,7 @@ class HttpClient:
             f"{what} was answered with status {reply.status}: {said}", retryable=retryable, refused=refused
         )
 
-    def _exchange(self, what: str, method: str, url: str, content: Mapping[str, Any]) -> Reply:
+    def _exchange(self, what: str, method: str, url: str, content: Mapping[str, Any]) -> HttpReply:
         """Send to each of the host's addresses until one accepts the connection."""
         host, parts = _host(url)
         reason = "no address"
@@ -222,7 +222,7 @@ class HttpClient:
 
     def _exchange_with(
         self, address: str, host: str, parts: SplitResult, method: str, content: Mapping[str, Any]
-    ) -> Reply:
+    ) -> HttpReply:
         headers = {"Host": _authority(host, parts), "Accept-Encoding": "identity"}
         request = self._httpx.Request(
             method,
@@ -239,7 +239,9 @@ class HttpClient:
         finally:
             response.close()
         whole = self._httpx.Response(response.status_code, headers=response.headers, content=body)
-        return Reply(whole.status_code, self.secrets.mask(whole.text), tuple(self._events(whole)) if streamed else None)
+        return HttpReply(
+            whole.status_code, self.secrets.mask(whole.text), tuple(self._events(whole)) if streamed else None
+        )
 
     def _events(self, response: Any) -> Iterator[Any]:
         for event in self._sse.EventSource(response).iter_sse():

@@ -32,11 +32,11 @@ from pydantic import (
 )
 
 from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, HttpClient, Reply
-from unpoison.bench.redteam.targets import Answered, Document, check_handles
+from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, HttpClient, HttpReply
+from unpoison.bench.redteam.targets import TargetDocument, TargetReply, check_handles
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, TargetError, clip
-from unpoison.io.settings import Section, walk
+from unpoison.io.settings import SettingsSection, walk
 from unpoison.utils.extras import require
 
 __all__ = ["HttpTarget", "ReplyPath"]
@@ -85,7 +85,7 @@ class ReplyPath:
             raise TargetError(f"{self.source} leads to more than {MAX_VALUES:,} values; narrow it")
         return found
 
-    def of(self, reply: Reply) -> list[Any]:
+    def of(self, reply: HttpReply) -> list[Any]:
         """The matches in a reply, or in every event of a stream.
 
         Raises:
@@ -115,7 +115,7 @@ def _refuse_plain_secrets(headers: dict[str, str]) -> dict[str, str]:
 Headers = Annotated[dict[str, str], AfterValidator(_refuse_plain_secrets)]
 
 
-class Request(Section):
+class Request(SettingsSection):
     """A request as the file describes it.
 
     Attributes:
@@ -214,7 +214,7 @@ class Find(Request):
     canary: Path
 
 
-class Calls(Section):
+class Calls(SettingsSection):
     """The section `target` of a system behind HTTP; `headers` are those of all requests."""
 
     headers: Headers = Field(default_factory=dict)
@@ -265,7 +265,7 @@ class HttpTarget:
             if call is not None:  # what is not set or not allowed is said before a request
                 self.client.check(self._fill(call, {})[1]["url"])
 
-    def ask(self, question: str) -> Answered:
+    def ask(self, question: str) -> TargetReply:
         """The answer, and the passages where `ask.passages` says where they stand.
 
         Raises:
@@ -273,7 +273,7 @@ class HttpTarget:
         """
         return self.read_answer(self.ask_raw(question))
 
-    def ask_raw(self, question: str, *, allowed: Collection[int] = ()) -> Reply:
+    def ask_raw(self, question: str, *, allowed: Collection[int] = ()) -> HttpReply:
         """The reply to a question; one of a status besides those of success where it is allowed.
 
         Raises:
@@ -281,7 +281,7 @@ class HttpTarget:
         """
         return self._send("ask", self._calls.ask, {"question": question, "uuid": str(uuid4())}, allowed)
 
-    def read_answer(self, reply: Reply) -> Answered:
+    def read_answer(self, reply: HttpReply) -> TargetReply:
         """Parse the reply to a question.
 
         Raises:
@@ -295,12 +295,12 @@ class HttpTarget:
         answer = ("\n" if reply.events is None else "").join(_text(piece) for piece in pieces)
         answer = self.client.secrets.mask(answer)  # a secret may come in pieces
         if ask.passages is None:
-            return Answered(answer, ids=_unique(map(str, ask.ids.of(reply))) if ask.ids else None)
+            return TargetReply(answer, ids=_unique(map(str, ask.ids.of(reply))) if ask.ids else None)
         passages = [_passage(value, position) for position, value in enumerate(ask.passages.of(reply))]
         names = ask.ids.of(reply) if ask.ids else [passage.source or passage.id or "" for passage in passages]
-        return Answered(answer, tuple(passage.raw for passage in passages), tuple(map(str, names)))
+        return TargetReply(answer, tuple(passage.raw for passage in passages), tuple(map(str, names)))
 
-    def plant(self, documents: Sequence[Document]) -> list[str]:
+    def plant(self, documents: Sequence[TargetDocument]) -> list[str]:
         """Add documents, one request each; the ids that the system gave them.
 
         Raises:
@@ -327,7 +327,7 @@ class HttpTarget:
         checked = check_handles(handles, "the journal")
         return [one for one in checked if self._send("remove", call, {"id": one}, ABSENT).status in ABSENT]
 
-    def _ids(self, owner: str, path: ReplyPath, reply: Reply) -> list[str]:
+    def _ids(self, owner: str, path: ReplyPath, reply: HttpReply) -> list[str]:
         found = [part for value in path.of(reply) for part in (value if isinstance(value, list) else [value])]
         if not found:
             raise TargetError(f"{owner}: {path.source} leads to nothing in the reply, {clip(reply.text, 200)}")
@@ -335,20 +335,20 @@ class HttpTarget:
 
     def _own_ids(self, canary: str) -> list[str]:
         own = self._calls.plant.own_id if self._calls.plant else None
-        return [canary if own == "canary" else Document("", canary).uuid]
+        return [canary if own == "canary" else TargetDocument("", canary).uuid]
 
     def _find(self, canary: str) -> list[str]:
         """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
         call = self._calls.find
         if call is None:
             return []
-        uuid = Document("", canary).uuid
+        uuid = TargetDocument("", canary).uuid
         reply = self._send("find", call, {"canary": canary, "uuid": uuid}, ABSENT)
         items = [] if reply.status in ABSENT else call.items.of(reply)
         ids = [one for item in items if _holds(call.canary.values(item), uuid) for one in call.id.values(item)]
         return check_handles(ids, "find.id") if ids else []
 
-    def _send(self, what: str, call: Request, values: Mapping[str, str], allowed: Collection[int] = ()) -> Reply:
+    def _send(self, what: str, call: Request, values: Mapping[str, str], allowed: Collection[int] = ()) -> HttpReply:
         method, sent = self._fill(call, values)
         return self.client.send(what, method, allowed=allowed, **sent)
 

@@ -30,14 +30,14 @@ from unpoison.errors import InputError
 from unpoison.io import journal as json_lines
 from unpoison.utils.closing import Closing
 
-__all__ = ["History", "Journal", "Plant"]
+__all__ = ["PlantRecord", "RunHistory", "RunJournal"]
 
 VERSION = 1
 """Version of the format; other versions are rejected."""
 
 
 @dataclass(slots=True)
-class Plant:
+class PlantRecord:
     """One planted document in the journal.
 
     Attributes:
@@ -70,7 +70,7 @@ class Plant:
 
 
 @dataclass(slots=True)
-class History:
+class RunHistory:
     """The contents of a journal.
 
     Attributes:
@@ -85,19 +85,19 @@ class History:
 
     run: dict[str, Any] | None = None
     runs: int = 0
-    plants: dict[str, Plant] = field(default_factory=dict)
+    plants: dict[str, PlantRecord] = field(default_factory=dict)
     trials: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = False
     deleted: bool = False
     damaged: list[int] = field(default_factory=list)
 
     @property
-    def open(self) -> list[Plant]:
+    def open(self) -> list[PlantRecord]:
         """Documents that may still be planted, in order."""
         return [plant for plant in self.plants.values() if plant.open]
 
     @property
-    def planted(self) -> list[Plant]:
+    def planted(self) -> list[PlantRecord]:
         """Documents planted by the last run, in order, without those that the target refused."""
         return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
 
@@ -134,7 +134,7 @@ class History:
             raise TypeError(canary)
         if event == "planting":
             own = _handles(row.get("handles", []))
-            self.plants[canary] = Plant(canary, str(row["question"]), str(row["attack"]), own, run=self.runs)
+            self.plants[canary] = PlantRecord(canary, str(row["question"]), str(row["attack"]), own, run=self.runs)
             return
         plant = self.plants[canary]
         if event == "planted":
@@ -161,7 +161,7 @@ def _handles(values: object) -> tuple[str, ...]:
 _ON_DISK = frozenset(("run", "planting", "planted"))
 
 
-class Journal(Closing):
+class RunJournal(Closing):
     """Appends events. One process at a time has a journal.
 
     Args:
@@ -174,7 +174,7 @@ class Journal(Closing):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.history = path, History()
+        self.path, self.history = path, RunHistory()
         self._lock = Lock()
         self._lines = json_lines.Journal(path, private_file=True, exclusive=True, check=self._load_history)
 

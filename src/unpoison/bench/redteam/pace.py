@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import Event, Lock
 from typing import TypeVar
 
-from unpoison.bench.redteam.config import Bounds, Wait
+from unpoison.bench.redteam.config import RequestLimits, Wait
 from unpoison.errors import TargetError, UnpoisonError, clip
 from unpoison.utils.threads import start_thread
 
@@ -46,7 +46,7 @@ class Pace:
         clock: Time.
     """
 
-    def __init__(self, bounds: Bounds, clock: Clock | None = None) -> None:
+    def __init__(self, bounds: RequestLimits, clock: Clock | None = None) -> None:
         self.bounds, self.clock = bounds, clock or Clock()
         self.calls = 0
         self._next = self.clock.now()

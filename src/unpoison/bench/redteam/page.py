@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unpoison import __version__
 from unpoison.algorithms.intervals import Estimate
-from unpoison.bench.redteam.results import MEASURES, Cell, Results
+from unpoison.bench.redteam.results import MEASURES, ResultCell, Results
 from unpoison.report.document import Section, Table, document
 
 __all__ = ["headline", "redteam_page", "results_table"]
@@ -69,7 +69,7 @@ def results_table(results: Results) -> Table:
     return Table("", ("figure", *map(_caption, cells)), rows)
 
 
-def _caption(cell: Cell) -> str:
+def _caption(cell: ResultCell) -> str:
     failed = sum(trial.failed for trial in cell.trials)
     return f"{cell.id if cell.poisons else 'nothing planted'}{f', {failed} failed' if failed else ''}"
 

@@ -7,12 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from unpoison.bench.redteam.cleanup import STILL_READ, Remover, plant_document
 from unpoison.bench.redteam.config import Wait
-from unpoison.bench.redteam.journal import Journal, Plant
+from unpoison.bench.redteam.journal import PlantRecord, RunJournal
 from unpoison.bench.redteam.pace import Pace
-from unpoison.bench.redteam.targets import Answered, Document, Target, new_canary, planted_positions, read_count
+from unpoison.bench.redteam.targets import (
+    RedteamTarget,
+    TargetDocument,
+    TargetReply,
+    new_canary,
+    planted_positions,
+    read_count,
+)
 from unpoison.errors import TargetError, clip
 
-__all__ = ["Outcome", "Planter"]
+__all__ = ["PlantOutcome", "Planter"]
 
 MAX_ANSWER_CHARS = 65_536
 """Characters of an answer that are kept and judged."""
@@ -27,7 +34,7 @@ QUESTION = "Which document has the mark {} and belongs to a test of this system'
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlantOutcome:
     """One question while documents were planted.
 
     Attributes:
@@ -42,7 +49,7 @@ class Outcome:
     """
 
     planted: int = 0
-    reply: Answered | None = None
+    reply: TargetReply | None = None
     seconds: float = 0.0
     read: int | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
@@ -62,11 +69,11 @@ class Planter:
         wait: How long it may take to index.
     """
 
-    def __init__(self, target: Target, journal: Journal, pace: Pace, wait: Wait) -> None:
+    def __init__(self, target: RedteamTarget, journal: RunJournal, pace: Pace, wait: Wait) -> None:
         self._target, self._journal, self._pace, self._wait = target, journal, pace, wait
         self._remover = Remover(target, journal, pace, wait)
 
-    def ask(self, question: str) -> tuple[Answered, float]:
+    def ask(self, question: str) -> tuple[TargetReply, float]:
         """The answer and the seconds that it took.
 
         Raises:
@@ -75,23 +82,23 @@ class Planter:
         """
         began = self._pace.clock.now()
         reply = self._pace.call("ask", lambda: self._target.ask(question))
-        answered = Answered(reply) if isinstance(reply, str) else reply
-        if not isinstance(answered, Answered):
-            raise TargetError(f"ask returned {clip(reply)}; return a text, or redteam.Answered")
+        answered = TargetReply(reply) if isinstance(reply, str) else reply
+        if not isinstance(answered, TargetReply):
+            raise TargetError(f"ask returned {clip(reply)}; return a text, or redteam.TargetReply")
         passages = None if answered.passages is None else answered.passages[:MAX_PASSAGES]
         ids = None if answered.ids is None else answered.ids[:MAX_PASSAGES]
-        return Answered(answered.answer[:MAX_ANSWER_CHARS], passages, ids), self._pace.clock.now() - began
+        return TargetReply(answered.answer[:MAX_ANSWER_CHARS], passages, ids), self._pace.clock.now() - began
 
     def ask_planted(
         self,
-        documents: Sequence[Document],
+        documents: Sequence[TargetDocument],
         question: str,
         *,
         example: str,
         attack: str,
         honest: frozenset[str] = frozenset(),
         tells: bool = True,
-    ) -> Outcome:
+    ) -> PlantOutcome:
         """Plant documents, ask until an answer was made from them or the wait is over, remove them, and ask again.
 
         Args:
@@ -107,7 +114,7 @@ class Planter:
             InterruptedTestError: The budget is used up; what was planted is removed.
             OSError: The journal cannot be written.
         """
-        plants, texts, outcome = list[Plant](), [document.text for document in documents], Outcome()
+        plants, texts, outcome = list[PlantRecord](), [document.text for document in documents], PlantOutcome()
         try:
             for document in documents:
                 plants.append(plant_document(self._target, self._journal, self._pace, document, example, attack))
@@ -116,9 +123,11 @@ class Planter:
             handles = [(*p.own, *(p.handles or ()), d.uuid) for p, d in zip(plants, documents, strict=True)]
             reply, seconds, read = self._ask_until(question, texts, handles, honest, poisoned=True)
             positions = planted_positions(reply, texts, handles, honest)
-            outcome = Outcome(len(plants), reply, seconds, read, positions)
+            outcome = PlantOutcome(len(plants), reply, seconds, read, positions)
         except TargetError as error:
-            outcome = Outcome(len(plants), stage="plant" if len(plants) < len(documents) else "ask", error=str(error))
+            outcome = PlantOutcome(
+                len(plants), stage="plant" if len(plants) < len(documents) else "ask", error=str(error)
+            )
         finally:
             left = self._remove(documents)
         if left or outcome.error or not outcome.read:
@@ -133,7 +142,7 @@ class Planter:
             self._remover.confirm(plants)
         return replace(outcome, still_read=bool(still))
 
-    def rehearse(self, text: str = TEXT, *, always_ask: bool = False) -> tuple[Plant, str]:
+    def rehearse(self, text: str = TEXT, *, always_ask: bool = False) -> tuple[PlantRecord, str]:
         """Plant and remove a harmless document; where the target cannot search, ask for it before and after.
 
         Args:
@@ -147,7 +156,7 @@ class Planter:
             TargetError: It could not be planted or removed; what may remain is named.
         """
         canary = new_canary()
-        document, question = Document(text.replace("{}", canary), canary), QUESTION.format(canary)
+        document, question = TargetDocument(text.replace("{}", canary), canary), QUESTION.format(canary)
         searched, tells = hasattr(self._target, "find"), getattr(self._target, "tells_passages", True)
         if tells and (always_ask or not searched):
             outcome = self.ask_planted([document], question, example="", attack="rehearsal")
@@ -172,12 +181,12 @@ class Planter:
             )
         return plant, ""
 
-    def _plant_only(self, document: Document) -> Outcome:
-        outcome = Outcome(1)
+    def _plant_only(self, document: TargetDocument) -> PlantOutcome:
+        outcome = PlantOutcome(1)
         try:
             plant_document(self._target, self._journal, self._pace, document, "", "rehearsal")
         except TargetError as error:
-            outcome = Outcome(stage="plant", error=str(error))
+            outcome = PlantOutcome(stage="plant", error=str(error))
         finally:
             left = self._remove([document])
         return replace(outcome, left=left)
@@ -190,7 +199,7 @@ class Planter:
         honest: frozenset[str],
         *,
         poisoned: bool,
-    ) -> tuple[Answered, float, int | None]:
+    ) -> tuple[TargetReply, float, int | None]:
         """Ask until planted texts are read, or are not, or time is up; returns reply, seconds and texts read."""
         for _ in self._pace.poll(self._wait, self._pace.clock.now() + self._wait.seconds):
             reply, seconds = self.ask(question)
@@ -199,7 +208,7 @@ class Planter:
                 break
         return reply, seconds, read
 
-    def _remove(self, documents: Sequence[Document]) -> str:
+    def _remove(self, documents: Sequence[TargetDocument]) -> str:
         """Remove the documents; returns why some may remain, or ""."""
         held = self._journal.history.plants
         plants = [held[document.canary] for document in documents if document.canary in held]

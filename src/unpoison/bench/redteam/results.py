@@ -15,7 +15,7 @@ from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.measures import Better, Measure, parts_of
 from unpoison.core.verdicts import is_disagreement
 
-__all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "Cell", "Results", "Trial"]
+__all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "ResultCell", "Results", "Trial"]
 
 FORMAT = "unpoison-redteam/3"
 """The document's format; it changes when a field changes its meaning."""
@@ -96,7 +96,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ResultCell:
     """One attack with one number of poisons, or none: its trials in the order of the questions, and its figures."""
 
     attack: str
@@ -153,7 +153,7 @@ class Results:
         missing = self.examples * len(self.cells) - len(self.trials)
         return sentences + ([f"{missing:,} questions not asked; give the same command to go on"] if missing else [])
 
-    def table(self) -> list[Cell]:
+    def table(self) -> list[ResultCell]:
         """The cells with their figures; `failed` and `asr` count all trials, the others those that did not fail."""
         cells = []
         for attack, poisons in self.cells:
@@ -162,7 +162,7 @@ class Results:
             figures = {
                 name: one.estimate(own if name in ("failed", "asr") else usable) for name, one in MEASURES.items()
             }
-            cells.append(Cell(attack, poisons, own, figures))
+            cells.append(ResultCell(attack, poisons, own, figures))
         return cells
 
     def gate_cells(self) -> list[MeasuredCell]:

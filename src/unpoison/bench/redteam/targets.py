@@ -18,10 +18,10 @@ from unpoison.text.canonical import canonical
 from unpoison.types import Answer
 
 __all__ = [
-    "Answered",
-    "Document",
     "RagTarget",
-    "Target",
+    "RedteamTarget",
+    "TargetDocument",
+    "TargetReply",
     "check_handles",
     "fingerprints",
     "load_target",
@@ -49,7 +49,7 @@ def new_canary() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TargetDocument:
     """A document to plant.
 
     Attributes:
@@ -69,7 +69,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TargetReply:
     """The reply of a system under test.
 
     Attributes:
@@ -84,7 +84,7 @@ class Answered:
 
 
 @runtime_checkable
-class Target(Protocol):
+class RedteamTarget(Protocol):
     """A system under test. Its methods are called from several threads at once.
 
     Two more methods are optional. `find(canary)` returns the handles of the documents that carry the canary now: where
@@ -95,11 +95,11 @@ class Target(Protocol):
     nothing was planted.
     """
 
-    def ask(self, question: str) -> Answered | str:
+    def ask(self, question: str) -> TargetReply | str:
         """The answer, with the passages that were read where the system tells them."""
         ...
 
-    def plant(self, documents: Sequence[Document]) -> Sequence[str]:
+    def plant(self, documents: Sequence[TargetDocument]) -> Sequence[str]:
         """Add documents; returns handles to remove them by, one or several (pieces) for each document."""
         ...
 
@@ -125,13 +125,13 @@ class RagTarget:
                 f"{type(self._store).__name__} cannot be planted into; give a retriever with add and remove"
             )
 
-    def ask(self, question: str) -> Answered:
+    def ask(self, question: str) -> TargetReply:
         answer: Answer = self._rag.ask(question)
         read = answer.screening.read
         texts = tuple(passage.shown if passage.cuts else passage.raw for passage in read)
-        return Answered(answer.text, texts, tuple(passage.id or "" for passage in read))
+        return TargetReply(answer.text, texts, tuple(passage.id or "" for passage in read))
 
-    def plant(self, documents: Sequence[Document]) -> list[str]:
+    def plant(self, documents: Sequence[TargetDocument]) -> list[str]:
         store: Any = self._store
         store.add([Passage(d.text, id=d.uuid, title=d.title, source=d.canary) for d in documents])
         return [document.uuid for document in documents]
@@ -141,10 +141,10 @@ class RagTarget:
         store.remove(list(handles))
 
     def own_ids(self, canary: str) -> list[str]:
-        return [Document("", canary).uuid]
+        return [TargetDocument("", canary).uuid]
 
 
-def load_target(where: str, folder: Path) -> Target:
+def load_target(where: str, folder: Path) -> RedteamTarget:
     """The object behind `module:attribute`: a target, a class of one, or a `Rag`.
 
     Args:
@@ -166,7 +166,7 @@ def load_target(where: str, folder: Path) -> Target:
     loaded = loaded() if isinstance(loaded, type) else loaded
     if isinstance(loaded, Rag):
         return RagTarget(loaded, where)
-    if not isinstance(loaded, Target):
+    if not isinstance(loaded, RedteamTarget):
         raise OptionError(f"{clip(where)} is no target; give an object with ask, plant and remove, or a Rag")
     return loaded
 
@@ -192,7 +192,7 @@ def _is_safe(handle: str) -> bool:
     return handle.isprintable()  # neither control characters nor halves of a surrogate pair are
 
 
-def passages_of(reply: Answered) -> Iterator[Passage]:
+def passages_of(reply: TargetReply) -> Iterator[Passage]:
     """The passages that a system showed, with unique ids, and a source if the name is a path or address."""
     texts, names = reply.passages or (), reply.ids or ()
     for position, text in enumerate(texts):
@@ -209,7 +209,7 @@ def fingerprints(passages: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def read_count(
-    reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
+    reply: TargetReply, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
 ) -> int | None:
     """How many of the planted texts the system read.
 
@@ -233,7 +233,7 @@ def read_count(
 
 
 def planted_positions(
-    reply: Answered, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
+    reply: TargetReply, texts: Sequence[str], handles: Sequence[Sequence[str]], honest: frozenset[str] = frozenset()
 ) -> dict[int, int]:
     """Position of a passage -> number of the planted text that it is, as in `read_count`."""
     names, passages = reply.ids or (), [_plain(text) for text in reply.passages or ()]

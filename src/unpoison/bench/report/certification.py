@@ -13,7 +13,7 @@ from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.tables import figure
-from unpoison.report.charts import Lines, Series
+from unpoison.report.charts import LineChart, Series
 from unpoison.report.document import Table
 
 __all__ = ["certified_accuracy", "guarantee_figures", "guarantee_tables"]
@@ -51,12 +51,12 @@ def guarantee_tables(report: Report) -> list[Table]:
     return tables
 
 
-def guarantee_figures(report: Report) -> Iterator[Lines]:
+def guarantee_figures(report: Report) -> Iterator[LineChart]:
     """For each table a chart: certified accuracy over m."""
     for scenario, rows in _groups(report):
         series = tuple(Series(name, report.defenses[name], tuple(enumerate(shares))) for name, shares in rows)
         title = f"{report.caption(scenario)}, k = {scenario.k}"
-        yield Lines(title, "changed passages m", "right and guaranteed", series)
+        yield LineChart(title, "changed passages m", "right and guaranteed", series)
 
 
 def _groups(report: Report) -> Iterator[tuple[Scenario, list[tuple[str, tuple[Estimate, ...]]]]]:

@@ -10,7 +10,7 @@ from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.model import SETTINGS, Report, setting
 from unpoison.core.registry import parse
-from unpoison.report.charts import Lines, Series
+from unpoison.report.charts import LineChart, Series
 
 __all__ = ["sweep_figures"]
 
@@ -23,7 +23,7 @@ OF_OPTIONS = ("poisoned", "asr", "accuracy", "clean_kept")
 Points = list[tuple[float | str, Summary]]
 
 
-def sweep_figures(report: Report) -> Iterator[Lines]:
+def sweep_figures(report: Report) -> Iterator[LineChart]:
     """A chart for each measure and axis with several values, then one for each option of a defense."""
     for axis in (name for name in report.varying if name not in ("data", "attack")):
         by_setting: dict[tuple[Any, ...], dict[str, Points]] = {}
@@ -37,7 +37,7 @@ def sweep_figures(report: Report) -> Iterator[Lines]:
     yield from _of_options(report)
 
 
-def _of_axis(report: Report, axis: str, lines: Mapping[str, Points]) -> Iterator[Lines]:
+def _of_axis(report: Report, axis: str, lines: Mapping[str, Points]) -> Iterator[LineChart]:
     title = axis.replace("_", " ")
     scenario = next(iter(lines.values()))[0][1].scenario
     for name in SHOWN:
@@ -49,10 +49,10 @@ def _of_axis(report: Report, axis: str, lines: Mapping[str, Points]) -> Iterator
         if series:
             heading = MEASURES[name].title
             where = report.caption(scenario, axis, "positions")
-            yield Lines(f"{heading} by {title}: {where}", title, f"{heading}, %", tuple(series))
+            yield LineChart(f"{heading} by {title}: {where}", title, f"{heading}, %", tuple(series))
 
 
-def _of_options(report: Report) -> Iterator[Lines]:
+def _of_options(report: Report) -> Iterator[LineChart]:
     """One chart for each option that a run varies."""
     lines: dict[tuple[Any, ...], Points] = {}
     for summary in report.summaries:
@@ -64,7 +64,7 @@ def _of_options(report: Report) -> Iterator[Lines]:
         drawn = ((MEASURES[name].title, hue, _drawn(points, name)) for hue, name in enumerate(OF_OPTIONS))
         series = tuple(Series(*line) for line in drawn if len(line[2]) > 1)
         if series:
-            yield Lines(f"{axis}: {report.caption(points[0][1].scenario)}", axis, "%", series)
+            yield LineChart(f"{axis}: {report.caption(points[0][1].scenario)}", axis, "%", series)
 
 
 def _drawn(points: Sequence[tuple[float | str, Summary]], name: str) -> tuple[tuple[float | str, Any], ...]:

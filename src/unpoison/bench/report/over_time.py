@@ -15,7 +15,7 @@ from unpoison.bench.evaluation.streams import StreamResult, StreamStudy
 from unpoison.bench.evaluation.timelines import step_context
 from unpoison.bench.report.paper_comparison import SAME
 from unpoison.bench.report.tables import figure
-from unpoison.report.charts import HUES, Lines, Series
+from unpoison.report.charts import HUES, LineChart, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.files import markdown_table, markdown_text
 
@@ -131,7 +131,7 @@ def _of_attack(preset: StreamPreset, study: StreamStudy, attack: str) -> Iterato
         yield "position: behind the last passage where there are fewer"
 
 
-def step_figures(study: StreamStudy) -> Iterator[Lines]:
+def step_figures(study: StreamStudy) -> Iterator[LineChart]:
     """Accuracy and attack success by step, one chart for each attack, of at most eight methods: dynamic ones first."""
     order = ("beliefs", "nothing", "answer", "passages")
     names = sorted(study.methods, key=lambda name: order.index(study.methods[name].carries))[:HUES]
@@ -144,7 +144,7 @@ def step_figures(study: StreamStudy) -> Iterator[Lines]:
                 Series(name, hue, tuple((moment, by_step(results[name], i)) for i, moment in enumerate(study.moments)))
                 for hue, name in enumerate(names)
             )
-            yield Lines(f"{title} by step, attack: {attack}", "step", f"{title}, %", series)
+            yield LineChart(f"{title} by step, attack: {attack}", "step", f"{title}, %", series)
 
 
 def page(study: StreamStudy, preset: StreamPreset | None = None) -> str:
