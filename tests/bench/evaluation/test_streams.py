@@ -297,7 +297,7 @@ class TestPresets:
         shown = 100 * study.results["benign"]["RADAR (Dynamic) (paper)"].accuracy().value
         assert accuracy.rows[2][:2] == ("RADAR (Dynamic) (paper)", f"74.02 \u2192 {shown:.1f}")
         assert accuracy.rows[-1][1:4] == ("yes", "injection", "injection position")
-        assert "variant" in accuracy.rows[3][-1] and "variant" not in accuracy.rows[2][-1]
+        assert "variant" in accuracy.rows[3][-1] and "variant" in accuracy.rows[2][-1]
         assert "published \u2192 measured" in over_time.as_markdown(study, table)
         assert len(json.loads(over_time.as_json(study, table))["preset"]["published"]) == 14
 
