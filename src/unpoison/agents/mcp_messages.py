@@ -174,7 +174,7 @@ class McpGate:
             raise InputError(f"the server's list of tools is none, or holds more than {MAX_TOOLS:,}")
         found = {i: reason for i, tool in enumerate(tools) if (reason := self.check_tool(tool)) is not None}
         if self.lock is None:
-            found |= {i: reason for i, reason in _halves(tools).items() if i not in found}
+            found |= _halves([None if i in found else tool for i, tool in enumerate(tools)])
         names = [tool["name"] if isinstance(tool, dict) and isinstance(tool.get("name"), str) else "" for tool in tools]
         self.withheld |= {names[i]: reason for i, reason in found.items()}
         self.tools |= set(names) - set(self.withheld)
