@@ -126,7 +126,7 @@ def test_texts_that_miss_their_goal_are_counted(run, tmp_path):
         (("-a", "pia,tan", "sample"), "is not that"),
         (("--policy", "labelled", "sample"), "is not that"),
         ((), "name the data"),
-        (("-a", "hotflip", "sample"), "encoder"),
+        pytest.param(("-a", "hotflip", "sample"), "encoder", marks=pytest.mark.needs("torch")),
         (("--count", 3, "--position", "1+2", "sample"), "needs 3 places"),
         (("--count", 1_000_000_000, "sample"), "at most 5,000, got 1000000000"),
         (("-a", "published", "absent.jsonl"), "cannot be read"),

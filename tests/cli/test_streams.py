@@ -75,7 +75,9 @@ def test_steps_out_of_order_or_without_a_time_are_reported(run, stream_file):
         (("-d", "radar", "--stream", "--rows", "2"), "leave out --rows"),
         (("-d", "simple", "--beliefs", "memory"), "simple takes no --beliefs"),
         (("-d", "radar", "--beliefs", "mysql://x"), "no belief store"),
-        (("-d", "radar", "--beliefs", "redis://127.0.0.1:9"), "cannot be reached"),
+        pytest.param(
+            ("-d", "radar", "--beliefs", "redis://127.0.0.1:9"), "cannot be reached", marks=pytest.mark.needs("redis")
+        ),
     ],
 )
 def test_what_does_not_go_together(run, rows_file, options, says):

@@ -180,6 +180,7 @@ def test_failures_can_be_tried_again(tmp_path, data, fragile, monkeypatch):
     ]
 
 
+@pytest.mark.needs("torch")
 def test_a_scenario_that_cannot_begin_does_not_stop_the_others(tmp_path, data):
     scenarios = [Scenario(data, defense="radar"), Scenario(data, attack="hotflip", poisons=1), Scenario(data, k=2)]
     run = Runner(tmp_path / "run", scenarios).run()

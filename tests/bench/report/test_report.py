@@ -158,6 +158,7 @@ def test_json_is_strict_and_complete(report: Report) -> None:
     assert document["comparisons"]
 
 
+@pytest.mark.needs("pymdownx")
 @pytest.mark.parametrize(
     "words",
     [
