@@ -15,15 +15,15 @@ __all__ = ["Calibration", "calibrate_threshold"]
 
 
 class Calibration(NamedTuple):
-    """A threshold, and what it would have done on the retrievals it was taken from.
+    """A threshold, and its effect on the retrievals it was calibrated on.
 
     Attributes:
-        threshold: Drop what is above.
-        passages, questions: How many were seen.
+        threshold: Passages above it are dropped.
+        passages, questions: Number in the calibration data.
         dropped: Passages above the threshold.
         touched: Questions with such a passage.
         default: The threshold of the screenings themselves.
-        default_dropped, default_touched: The same above that one.
+        default_dropped, default_touched: The same counts for the default threshold.
     """
 
     threshold: float
@@ -39,8 +39,8 @@ class Calibration(NamedTuple):
 def calibrate_threshold(screenings: Iterable[Screening], damage: float = 0.02) -> Calibration:
     """The lowest threshold that drops at most a share `damage` of the passages.
 
-    The retrievals are taken to be clean. A few poisoned ones among them raise the threshold, so that less is found
-    than could be; they do no other harm.
+    The retrievals are assumed to be clean. A few poisoned ones raise the threshold and lower recall; they do no other
+    harm.
 
     Args:
         screenings: Guard's, of retrievals without attack.
@@ -65,7 +65,7 @@ def calibrate_threshold(screenings: Iterable[Screening], damage: float = 0.02) -
             f"{len(values):,} passages are too few to measure a damage of {damage:g}; give at least {least:,}, "
             "better ten times as many"
         )
-    # Rounded up, so that the value can be written down and still drops no more.
+    # Rounded up, so that the printed value drops no more passages than the exact one.
     threshold = min(1.0, float(np.ceil(values[allowed] * 1e5) / 1e5)) if allowed < len(values) else 0.0
     default = max(float(s.evidence["threshold"]) for s in retrievals if len(s.passages))
     counts = [count for bar in (threshold, default) for count in _count_above(parts, bar)]

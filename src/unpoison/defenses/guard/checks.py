@@ -1,8 +1,8 @@
-"""Guard's checks of texts, each with one meaning, and what becomes of what they find.
+"""Guard's text checks, and the actions on their findings.
 
-`hidden`, `prompt_injection` and `gibberish` look at one passage and nothing else, so no other passage can change what
-they say; `crafted` looks at the question too, and within a bound at the passage's company. Their probabilities stand on
-one scale, on which one threshold governs all that is lost.
+`hidden`, `prompt_injection` and `gibberish` see one passage and nothing else, so no other passage can change their
+result. `crafted` also sees the question and, with bounded effect, the neighbouring passages. All probabilities share
+one scale, so one threshold governs the total loss.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ __all__ = ["REMARKABLE", "CheckScores", "Checks", "check_reason", "reasons"]
 Matrix = NDArray[np.float64]
 
 DEFAULT_DAMAGE = 0.02
-"""At this damage a check of its own scale drops what is above its own threshold."""
+"""At this damage, a check with its own scale drops passages above its own threshold."""
 
 MAX_QUOTE_CHARS = 160
 """Characters of a text that a reason shows."""
 
 MAX_LOG_ODDS = 30.0
-"""Log-odds beyond which nothing is told apart."""
+"""Log-odds are clipped to this magnitude."""
 
 
 class CheckScores(NamedTuple):
-    """What the checks say of k passages.
+    """The results of the checks for k passages.
 
     Attributes:
-        judged: The worst probability of the checks that drop or redact, and what these would cut.
-        worst: Of which check that is, by position.
+        judged: The highest probability of the checks that drop or redact, and the spans they would cut.
+        worst: The check with that probability, by position.
         by_check: Every check's own probabilities on the common scale, shape (k,) each.
-        flagged: Clauses of the checks that only say so, by position.
-        crafted: What that check saw.
+        flagged: Clauses of the checks that only flag, by position.
+        crafted: The result of `crafted`.
         spared: Positions of the passages whose style was not judged.
     """
 
@@ -62,12 +62,12 @@ class CheckScores(NamedTuple):
 
 
 class Checks:
-    """The checks that Guard runs on what is admitted, where `prompt_injection` was.
+    """The checks that Guard runs on admitted passages; `prompt_injection` ran at admission.
 
     Args:
-        actions: What becomes of what `hidden`, `gibberish` and `crafted` find.
-        model: Of `crafted`.
-        threshold: Above which something is done, on the scale of `crafted`, in [0, 1].
+        actions: The actions on findings of `hidden`, `gibberish` and `crafted`.
+        model: The model of `crafted`.
+        threshold: The checks act above it, on the scale of `crafted`, in [0, 1].
         use_neighbors: Whether `crafted` may look at the other passages.
     """
 
@@ -78,16 +78,16 @@ class Checks:
         self._usual = _log_odds(model.threshold(DEFAULT_DAMAGE))
 
     def hidden(self, passages: Sequence[Passage]) -> dict[int, tuple[Span, ...]]:
-        """The messages that no reader sees, where these are to be cut, by position, in the caller's texts."""
+        """The hidden messages to cut, by position, as spans of the caller's texts."""
         if self.actions["hidden"] != "redact":
             return {}
         spans = {i: hidden_spans(passage, 1.0) for i, passage in enumerate(passages) if passage.hidden.messages}
         return {i: own for i, own in spans.items() if own}
 
     def score_passages(self, question: str, passages: Sequence[Passage], spared: Collection[int] = ()) -> CheckScores:
-        """All checks, on what is left of the passages; `gibberish` and `crafted` say nothing of those in `spared`.
+        """Run all checks on the rests of the passages; `gibberish` and `crafted` skip those in `spared`.
 
-        O(n) time for n characters, and what `crafted` takes.
+        O(n) time for n characters, plus the time of `crafted`.
         """
         judged_style = np.ones(len(passages))
         judged_style[list(spared)] = 0.0
@@ -119,11 +119,11 @@ class Checks:
         return CheckScores(judged, worst, by_check, flagged, crafted, frozenset(spared))
 
     def _acts(self, name: str) -> bool:
-        """Whether a check drops passages or parts of them; what is hidden was cut before the others looked."""
+        """Whether a check drops passages or parts of them; hidden text was cut before the other checks ran."""
         return self.actions[name] == "drop" or (self.actions[name] == "redact" and name != "hidden")
 
     def _score_crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
-        """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
+        """The result of `crafted` for the texts as written, and for obfuscated texts after deobfuscation."""
         strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(respell)) is not None}
         k, meanings = len(texts), list(strange.values())
         more = [meant.text for meant in meanings]
@@ -144,18 +144,18 @@ class Checks:
         return Judgement(probability, alone, owner, start, end, crafted.windows)
 
     def _rescale(self, probability: Matrix) -> Matrix:
-        """Probabilities of a check that decides at one half, on the scale of `crafted`."""
+        """Maps probabilities of a check with threshold 0.5 to the scale of `crafted`."""
         return np.asarray(1 / (1 + np.exp(-(_log_odds(probability) + self._usual))))
 
     def _windows(
         self, texts: Sequence[str], over: Mapping[str, NDArray[np.bool_]], crafted: Judgement
     ) -> dict[int, list[Window]]:
-        """What makes suspicious passages so, by the checks that drop or redact."""
+        """The suspicious windows of suspicious passages, by the checks that drop or redact."""
         windows: dict[int, list[Window]] = {}
         if "crafted" in over and self._acts("crafted"):
             for i in np.flatnonzero(over["crafted"]).tolist():
                 reason, likely = str(Reason.of("crafted.window")), float(crafted.probability[i])
-                # Where only the whole is suspicious, its worst stretch is what there is to point at.
+                # If only the whole text is suspicious, show its most suspicious window.
                 worst = [(start, end, likely) for start, end, _ in crafted.suspicious(i, 0.0)[:1]]
                 windows[i] = [Window(*one, reason) for one in crafted.suspicious(i, self.threshold) or worst]
         if "gibberish" in over and self._acts("gibberish"):
@@ -169,7 +169,7 @@ class Checks:
     def _flag_clauses(
         self, passages: Sequence[Passage], over: Mapping[str, NDArray[np.bool_]]
     ) -> dict[int, tuple[Reason, ...]]:
-        """What the checks find that only say so."""
+        """The findings of the checks that only flag."""
         flagging = [name for name, action in self.actions.items() if action == "flag" and name in over]
         clauses = {
             i: tuple(check_reason(name, passages[i]) for name in flagging if over[name][i])
@@ -179,7 +179,7 @@ class Checks:
 
 
 def check_reason(check: str, passage: Passage) -> Reason:
-    """What a check found in a passage, without what becomes of it."""
+    """A check's finding in a passage, without the action taken."""
     match check:
         case "hidden":
             return Reason.of("hidden", what=str(passage.hidden))
@@ -200,7 +200,7 @@ FOREIGN = re.compile("[\u0250-\U0010ffff]")
 """Letters that are not Latin, and marks: `gibberish` and `crafted` read Latin letters."""
 
 REMARKABLE = 0.2
-"""Probability from which it is said what looks written for the question."""
+"""Minimum probability at which a reason names the text that looks written for the question."""
 
 
 def reasons(
@@ -213,11 +213,11 @@ def reasons(
     """Each verdict's reason.
 
     Args:
-        look: What the checks say.
-        cut: What was cut.
+        look: The results of the checks.
+        cut: The removed spans.
         passages: As the checks saw them.
-        opinion: What the comparison of answers said.
-        probability: Of the checks and this comparison together, shape (k,).
+        opinion: The result of the comparison of answers.
+        probability: The combined probability of the checks and this comparison, shape (k,).
     """
     whole = [_of_checks(look, cut, passage, i) for i, passage in enumerate(passages)]
     if opinion is None or probability is None:
@@ -230,7 +230,7 @@ def reasons(
 
 
 def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> Reason:
-    """What the checks come to."""
+    """The reason that follows from the checks."""
     probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
     told = bool(passage.hidden) and "hidden" in look.by_check
     hides = [Reason.of("hidden", what=str(passage.hidden))] if told else []
@@ -262,7 +262,7 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
 
 
 def _doubt(look: CheckScores, passage: Passage, i: int) -> Reason | None:
-    """What is remarkable about the style of a passage that stays."""
+    """The style finding worth reporting for a kept passage."""
     allow = Reason.of("allow", allow=text_hash(passage.text))
     if look.worst[i] == "gibberish" and look.judged.probability[i] >= REMARKABLE:
         return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters, clauses=[allow])
@@ -273,12 +273,12 @@ def _doubt(look: CheckScores, passage: Passage, i: int) -> Reason | None:
 
 
 def _mostly_foreign(text: str) -> bool:
-    """Whether the checks can read less than half of its letters."""
+    """Whether less than half of the passage's letters are in a script that the checks read."""
     return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
 
 
 def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Reason]) -> Reason:
-    """Of a passage that goes, by the check that is surest."""
+    """The reason of a dropped passage, from the check with the highest probability."""
     if look.worst[i] == "hidden":
         return check_reason("hidden", passage)
     allow = Reason.of("allow", allow=text_hash(passage.text))
@@ -289,7 +289,7 @@ def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Reason
 
 
 def _signs(look: CheckScores, passage: Passage, i: int) -> list[Reason]:
-    """What looks written for the question about a passage: its worst stretch, and whether its company convicts it."""
+    """Where a passage looks written for the question: its worst window, or its similarity to its neighbours."""
     crafted, text = look.crafted, passage.reading
     clauses = []
     if crafted.probability[i] - crafted.alone[i] >= REMARKABLE:

@@ -1,7 +1,8 @@
-"""What Guard finds contested: passages that give rival answers, with nobody clearly in the right.
+"""Contests that Guard reports: passages with rival answers, none of which has a clear majority.
 
-Two sources. Near-copies that differ in a name or number, in any language, without a model (`text.near_duplicates`);
-and the answers of passages that were read one by one. Nothing is kept or dropped because of it: the user is told.
+Contests come from two places: near-copies that differ in a name or number, in any language and without a model
+(`text.near_duplicates`), and the answers of passages that were read one by one. A contest never keeps or drops a
+passage; it is reported to the user.
 """
 
 from __future__ import annotations
@@ -27,38 +28,39 @@ from unpoison.text.questions import read_question
 __all__ = ["MAX_READ_PASSAGES", "ReadAnswers", "contests", "copy_matrix", "read_through"]
 
 MAX_READ_PASSAGES = 50
-"""Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
+"""Maximum number of top-ranked kept passages that a reader reads for contests: about half a second on two cores."""
 
 DOUBT = 0.03
-"""Above this probability that a passage does not answer, what a reader copied from it is held against nobody; it still
-lends its voice to an answer that another passage surely gives."""
+"""Above this probability of no answer, the answer that a reader copied from a passage does not count as a conflict. It
+still counts as a voice for an answer that another passage gives with certainty."""
 
 SERIOUS = 0.5
-"""A rival needs at least this share of the leading answer's voices: with fewer, the majority is clear."""
+"""A rival needs at least this share of the leading answer's voices; otherwise the majority is clear."""
 
 MAX_ANSWERS = 12
-"""Distinct answers that are compared, those of most passages first."""
+"""Maximum number of distinct answers to compare, the most frequent first."""
 
 MAX_CONTESTS = 10
-"""Of one screening; what was read comes first, then the near-copies that differ in least."""
+"""Maximum number of contests per screening: first those of read answers, then near-copies with the fewest differences.
+"""
 
 MAX_SHOWN_CHARS = 200
-"""Characters of an answer that a rival keeps."""
+"""Maximum characters of a rival's answer; the rest is cut."""
 
 LIKELY = 0.5
-"""From this probability on, two answers are the same, or rivals."""
+"""Minimum probability at which two answers are the same, or rivals."""
 
 Related = Mapping[frozenset[str], Relation]
-"""How the distinct answers of each pair relate."""
+"""The relation between each pair of distinct answers."""
 
 
 class ReadAnswers(NamedTuple):
-    """What passages answer, read one by one.
+    """The answers of passages, each read alone.
 
     Attributes:
-        answers: By position; those that were not read are missing.
-        doubtful: Positions of answers that are not held against others, for they may be none.
-        notes: What was left out.
+        answers: By position; passages that were not read are missing.
+        doubtful: Positions of uncertain answers, which do not count as conflicts.
+        notes: Notes on passages that were not read.
     """
 
     answers: Mapping[int, str] = MappingProxyType({})
@@ -68,7 +70,7 @@ class ReadAnswers(NamedTuple):
 
 def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[ReadAnswers]:
     """Have the reader read the kept passages, at most `MAX_READ_PASSAGES`, unless the question is for yes or no."""
-    if len(kept) < 2 or read_question(question).kind == "polar":  # it copies words, and none of them says yes or no
+    if len(kept) < 2 or read_question(question).kind == "polar":  # readers copy words
         return ReadAnswers()
     first = kept[:MAX_READ_PASSAGES]
     readings = yield from read(question, [texts[i] for i in first])
@@ -86,14 +88,14 @@ def contests(
     *,
     asks: bool = False,
 ) -> Flow[tuple[Contest, ...]]:
-    """What is contested among the passages of one question.
+    """The contests among the passages of one question.
 
     Args:
         question: The question.
         texts: The k passages.
-        read_answers: What passages answer, where they were read.
-        overlap: Which share of their words two passages have in common, shape (k, k).
-        asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
+        read_answers: The answers of the passages that were read.
+        overlap: The share of words that two passages have in common, shape (k, k).
+        asks: Whether the generator compares answers itself (`relations`); otherwise rules compare them.
 
     Returns:
         At most `MAX_CONTESTS`.
@@ -117,7 +119,7 @@ def contests(
 
 
 def copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which passages are copies of one another, and so have one voice; shape (k, k), symmetric."""
+    """Which passages are copies of each other and share one voice; shape (k, k), symmetric."""
     copies = overlap >= COPY
     np.fill_diagonal(copies, val=True)
     positions: dict[str, list[int]] = {}
@@ -132,13 +134,13 @@ def copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[
 def _disputes(
     answers: Mapping[int, str], related: Related, copies: NDArray[np.bool_], doubtful: Set[int]
 ) -> list[Contest]:
-    """Of what was read: answers that contradict each other, and have voices enough."""
+    """Contests among read answers: those that contradict each other and have enough voices."""
     groups = _groups(answers, related)
     leaders = [leader for leader, passages in groups.items() if not doubtful >= set(passages)]
     disputes = []
     while leaders:
         party = [leaders.pop(0)]
-        for leader in party:  # grows: whoever contradicts one of them belongs to the dispute
+        for leader in party:  # grows: an answer that contradicts any member joins the contest
             against = [opponent for opponent in leaders if related[frozenset((leader, opponent))].rival >= LIKELY]
             party += against
             leaders = [opponent for opponent in leaders if opponent not in against]
@@ -152,7 +154,7 @@ def _disputes(
 
 
 def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
-    """The contest of near-copies: what stands in the same place of each; None where all say the same."""
+    """The contest of near-copies: the differing words at the same place in each; None if all are the same."""
     related = {key: relation(question, *pair) for key, pair in zip(*_pairs(frame.fillings), strict=True)}
     groups = _groups(frame.fillings, related)
     if len(groups) < 2:
@@ -165,19 +167,19 @@ def _key(answer: str) -> str:
 
 
 def _distinct(answers: Mapping[int, str]) -> list[str]:
-    """The answers that most passages give, equal but for case, white space and a final period."""
+    """The most frequent answers, compared without case, white space and a final period."""
     return [key for key, _ in Counter(map(_key, answers.values())).most_common(MAX_ANSWERS)]
 
 
 def _pairs(answers: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
-    """Each two distinct answers: their keys, and the wordings to compare."""
+    """All pairs of distinct answers: their keys, and the wordings to compare."""
     wording = {_key(answer): answer for answer in answers.values()}
     pairs = list(combinations(_distinct(answers), 2))
     return list(map(frozenset, pairs)), [(wording[left], wording[right]) for left, right in pairs]
 
 
 def _groups(answers: Mapping[int, str], related: Related) -> dict[str, list[int]]:
-    """Who says the same: positions, by the answer that most of them give."""
+    """Groups of equivalent answers: positions, by the most frequent answer of the group."""
     leads: dict[str, str] = {}
     for key in _distinct(answers):
         leading = dict.fromkeys(leads.values())

@@ -1,12 +1,12 @@
-"""Texts that look written for a question: to be retrieved for it, and to answer it head-on.
+"""Detects texts that look written for a question: to be retrieved for it, and to answer it directly.
 
-Three small sets of trees. Two judge a text beside the question and nothing else: the text as a whole, and its worst
-window of one, two or four sentences, so that nothing which stands around a suspicious window makes it less so. The
-third looks at the company: copies by one hand convict each other, within `Crafted.most` and `Crafted.least`. Where most
-texts are records of one form, what a text shares with the others is no evidence (`guard.records`).
+Three small tree ensembles. Two judge a text and the question alone: the whole text, and its worst window of one, two or
+four sentences, so that surrounding text cannot dilute a suspicious window. The third uses neighbour features: copies by
+one author raise each other's score, within `Crafted.most` and `Crafted.least`. If most texts are records of one
+template, words shared with the others are no evidence (`guard.records`).
 
-`benchmarks train_crafted` fits them. What they say is no statement about truth: an honest page that answers the
-question in the manner of an encyclopaedia for everybody looks alike.
+`benchmarks train_crafted` fits them. They do not judge truth: an honest encyclopaedia-style page that answers the
+question directly looks the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap", "
 Matrix = NDArray[np.float64]
 
 DENSE_CELLS = 4_000_000
-"""Passages times words up to which who says what is an array (32 MB)."""
+"""Maximum passages times words for a dense passage-by-word array (32 MB)."""
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -43,40 +43,40 @@ HIGHEST: Final = 8.0
 """Log-odds that the company looks at, and of a text without words."""
 
 LONG_TITLE: Final = 24
-"""Words and marks; a title of more is judged as a text too: no headline is as long."""
+"""Words and punctuation marks; a longer title is also judged as a text, since no headline is that long."""
 
 LONG_TEXT: Final = 40
-"""Sentences; of a text of more, the first and the last window of the widest kind are judged as texts too, lest
-what stands in front of a claim or behind it make it a small part of the whole."""
+"""Sentences; in a longer text, the first and last window of the widest size are also judged as texts, so that
+surrounding text cannot dilute a claim at either end."""
 
 MARGIN: Final = 4 / 3
-"""Texts of other kinds than the training's lose more: thresholds are a third stricter than was needed there."""
+"""Texts unlike the training data have more false positives, so the requested damage is divided by this."""
 
 ORDINARY: Final = -4.0
-"""Log-odds up to which a window goes that is mostly the form of records."""
+"""Maximum log-odds of a window that is mostly template text of records."""
 
 FORM: Final = 0.5
-"""The share of its words and marks from which it is."""
+"""Minimum share of template words and marks in such a window."""
 
 INNOCENT: Final = 0.3
 """The share of a set's texts that is below its level."""
 
 BRIEF, LONG_ENOUGH = 3.0, 30
-"""By how many log-odds a text without words is less suspicious, and the words from which none is. The shorter a text,
-the less its style says: a true answer of one line is written as a false one is."""
+"""Log-odds subtracted from a text without words, and the word count from which nothing is subtracted. The shorter a
+text, the less its style reveals: a true one-line answer is written like a false one."""
 
 SUSPECTS: Final = 64
-"""So many texts of a set, the most suspicious, can make others more suspicious."""
+"""Maximum number of texts, the most suspicious of a set, that can raise the score of others."""
 
 
 class Judgement(NamedTuple):
-    """What k texts look like.
+    """The scores of k texts.
 
     Attributes:
         probability: That a text is written for the question, at even odds, shape (k,).
-        alone: The same without the suspects among the others, shape (k,).
+        alone: The same without the influence of other suspects, shape (k,).
         owner: The text of each window, shape (w,).
-        start, end: Where each stands in its text, shape (w,).
+        start, end: The position of each window in its text, shape (w,).
         windows: The probability of each window, without the suspects, shape (w,).
     """
 
@@ -89,7 +89,7 @@ class Judgement(NamedTuple):
 
     @classmethod
     def nothing(cls, k: int) -> Self:
-        """Of k texts at which nobody looked."""
+        """The scores of k texts that were not judged."""
         number, none = np.zeros(k), np.zeros(0, np.int64)
         return cls(number, number, none, none, none, np.zeros(0))
 
@@ -108,11 +108,11 @@ class Crafted:
         style: How generated claims are written.
         whole, window: Trees over the style and the columns of `text.features`; their sums are log-odds.
         company: Trees over `neighbor_features`.
-        handicap: What is taken from the log-odds of a window, of which a text has many.
-        least, most: By how much the company lowers or raises a text's log-odds at most.
-        damage: Shares of clean texts, rising.
-        thresholds: The probability above which that share of clean texts is.
-        calibration: Twelve hexadecimal digits that stand for all of these.
+        handicap: Subtracted from the log-odds of each window, since a text has many windows.
+        least, most: Bounds on the change of a text's log-odds by its neighbours.
+        damage: Shares of clean texts, ascending.
+        thresholds: For each share, the probability that this share of clean texts exceeds.
+        calibration: A hash of all of these, twelve hexadecimal digits.
     """
 
     style: Style
@@ -136,7 +136,7 @@ class Crafted:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `benchmarks train_crafted` wrote."""
+        """Read the output of `benchmarks train_crafted`."""
         handicap, least, most = (float(value) for value in data["bounds"])
         return cls(
             style=Style.of(data),
@@ -174,9 +174,9 @@ class Crafted:
         Args:
             question: The question's reading.
             texts: The readings of k passages.
-            bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
-                own, and not as a part of the whole: headlines state things head-on whoever writes them.
-            readings: The last texts are other readings of texts before them, of these; nothing is compared with them.
+            bodies: The same without their titles, each the end of its text. A title has its own windows and is not
+                part of the whole, because honest headlines state facts directly too.
+            readings: Which earlier texts the last texts are other readings of; nothing is compared with them.
             use_neighbors: Whether each text is compared with the others.
 
         Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
@@ -241,7 +241,7 @@ def _apart(known: Sequence[Words], k: int, last: Numbers) -> list[int]:
 def _of_form(
     wanted: QuestionTerms, known: Sequence[Words], titled: Sequence[int], rows: Sequence[int], readings: Sequence[int]
 ) -> Flags:
-    """The windows that are mostly the form of records, shape (w,); of the texts in `rows`, whose titles come last."""
+    """The windows that are mostly template text of records, shape (w,), for the texts in `rows`; titles come last."""
     k = len(known) - len(titled)
     title = {i: n for n, i in enumerate(titled, k)}
     parts = [(title[i], i) if i in title else (i,) for i in range(k)]
@@ -260,7 +260,7 @@ def _of_form(
 
 
 def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, k: int) -> Matrix:
-    """What a text's company says of it, shape (k, 6).
+    """The neighbour features of each text, shape (k, 6).
 
     Its own log-odds; the highest and the sum over suspects of probability times shared words; the highest of
     probability times the share of its words that the suspect has; the level of the set; the logarithm of its size.
@@ -268,8 +268,8 @@ def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, k
     Args:
         alone: The texts' log-odds, shape (k,).
         wanted: The question.
-        spoken: The k texts, with others behind them.
-        k: How many.
+        spoken: The k texts, followed by others.
+        k: The number of texts to describe.
     """
     odds = np.clip(alone, LOWEST, HIGHEST)
     suspects = np.argsort(-odds, kind="stable")[:SUSPECTS]
@@ -304,7 +304,7 @@ def _trees(data: Mapping[str, Any], name: str) -> Trees:
 
 
 def coverage(question: str, texts: Sequence[str]) -> Matrix:
-    """The highest share of the question's words in a stretch of each of k texts, shape (k,). O(n) time."""
+    """The highest share of the question's words in any window of each of k texts, shape (k,). O(n) time."""
     highest = np.zeros(len(texts))
     if texts:
         spoken = TextWords.of(words_of(texts))
@@ -314,7 +314,7 @@ def coverage(question: str, texts: Sequence[str]) -> Matrix:
 
 
 def overlap(question: str, texts: Sequence[str]) -> Matrix:
-    """The share of their words beside the question's that k texts have in common, shape (k, k), 0 on the diagonal.
+    """The pairwise word overlap of k texts without the question's words, shape (k, k), 0 on the diagonal.
 
     The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
     """
@@ -343,7 +343,7 @@ def products(
     shape: tuple[int, int],
     others: slice | NDArray[np.int64] = slice(None),
 ) -> Matrix:
-    """How many columns rows have in common with some of them, at first with all; shape (rows, others)."""
+    """The number of columns that each row shares with selected rows, at first all; shape (rows, others)."""
     if shape[0] * shape[1] <= DENSE_CELLS:
         table = np.zeros(shape)
         table[row, column] = 1
