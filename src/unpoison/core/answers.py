@@ -129,7 +129,7 @@ class Answer:
 
     @property
     def promise(self) -> str:
-        """What the guarantee comes to, as a sentence for the user."""
+        """The guarantee as a sentence for the user."""
         return guarantee_sentence(self.guarantee, len(self.screening.passages), self.guarantee_unit)
 
     @classmethod
@@ -159,7 +159,7 @@ class Answer:
 
 
 def guarantee_sentence(guarantee: int | None, count: int, unit: Literal["passages", "sources"] = "passages") -> str:
-    """What a guarantee over so many passages comes to, as a sentence for the user."""
+    """The sentence for the user about a guarantee over this many passages."""
     if guarantee is None:
         return "Nothing is guaranteed: this method has no proof of its answers."
     if guarantee == 0:

@@ -1,7 +1,7 @@
 """Results as rows and back: the one place that says how a value stands in a file, a log or a reply of the service.
 
 A row holds the fields of a frozen dataclass by name, as values that JSON has. A field that is added to a dataclass with
-a default is in its rows from then on: older rows are read without it, and fields that a newer version wrote are let be.
+a default is in its rows from then on: older rows are read without it, and fields of newer versions are ignored.
 What comes in is checked by the dataclass's own types, for rows come from files and from other machines.
 """
 
@@ -98,7 +98,7 @@ def json_entries(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_row(kind: type[T], row: object, **given: Any) -> T:
-    """Read what `to_row` wrote: unknown fields are let be, missing ones are their default.
+    """Read the output of `to_row`: unknown fields are ignored, missing ones take their default.
 
     Args:
         kind: The dataclass.

@@ -1,4 +1,4 @@
-"""The door: what callers pass in, made into queries and passages that everything behind can rely on."""
+"""Input normalisation: validates the caller's queries and passages."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Query:
 
     @property
     def reading(self) -> str:
-        """What everything behind the door reads: the question, canonical, with its markup, which it may be about."""
+        """The canonical reading of the question; its markup is kept, since the question may be about it."""
         return self.text if self.verbatim else self._canonical_text().text
 
     @property
@@ -172,7 +172,7 @@ class Passage:
 
     @property
     def reading(self) -> str:
-        """What everything behind the door reads: title and text, canonical, without what is cut.
+        """The canonical reading of title and text, without the cut parts.
 
         Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
         """

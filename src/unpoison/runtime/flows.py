@@ -1,4 +1,4 @@
-"""What can be wrong with a flow that somebody wrote, said in a sentence: for those who write a defense or an attack."""
+"""Error messages for malformed flows, for authors of defenses and attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request comes to: the model calls it needs, checked, each distinct item once.
+"""Model calls for a request: checked, and deduplicated by item.
 
 Models are other people's code. A result of the wrong kind, shape or range, and an exception that is not ours, becomes a
 `ModelError` that names the model, so that nothing behind the driver has to doubt what it was sent.
@@ -187,7 +187,7 @@ def _plan_generation(
 
 
 def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, listener: Listener) -> Plan:
-    """One call whose reply is heard as it comes. Once a piece was heard it is not tried again."""
+    """One streaming call; no retry after the first chunk."""
     name = generator.name
 
     async def ado(timeout: float | None) -> Reply | None:

@@ -1,1 +1,1 @@
-"""The shell around a defense: what comes in, what is cut, whose sources are blocked, how long it may take."""
+"""The shell around a defense: input validation, prompt injections, blocked sources and time limits."""

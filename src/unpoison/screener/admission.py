@@ -28,7 +28,7 @@ LONG = 20_000
 in windows of so many, and who calls a defense is told."""
 
 MAX_NOTES = 10
-"""Passages whose hiding is told one by one."""
+"""Maximum number of passages with hidden text that are named one by one."""
 
 BLOCKED = Reason.of("sources.blocked")
 
@@ -130,10 +130,10 @@ def admit(
         trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
             something was hidden is not used, for it was made of other words than the ones that are judged; the others
             keep theirs. Without an encoder all are used.
-        prompt_injection: What becomes of the passages that hold one; `keep` does not look.
+        prompt_injection: The action on passages with an injection; `keep` skips detection.
         threshold: The probability from which a stretch is an injection.
         detector: Finds them.
-        sources: Who is blocked, and who repeats himself.
+        sources: Decides which sources are blocked, and finds their duplicates.
     """
     question, given = as_query(query), as_passages(passages)
     selected = select_passages(sources, given)

@@ -13,7 +13,7 @@ __all__ = ["outcomes_of"]
 
 
 def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Outcome]:
-    """What came of each origin's passages.
+    """The outcome of each origin's passages.
 
     Where two or more sources agreed on an answer and nobody disputed it, who said so `agreed` and who said otherwise
     `contested` it. A source all of whose passages were dropped was `dropped`. All others were `seen`: a disputed answer

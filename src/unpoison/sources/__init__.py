@@ -1,4 +1,4 @@
-"""Who says it: the party behind a passage, what a policy says of it, how often it was seen.
+"""Sources: the party behind a passage, its level in a policy, and its history.
 
 The names below are imported when they are first used.
 """

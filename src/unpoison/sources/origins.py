@@ -182,7 +182,7 @@ def is_shared(host: str, more: Iterable[str] = ()) -> bool:
 
 
 def _archive_origin(host: str, inner: tuple[str, ...]) -> str:
-    """What an archive or a proxy shows of somebody else: nobody's own word, and not quite that somebody's either."""
+    """The origin of an archived or proxied page: neither the archive's own nor exactly the original publisher's."""
     rest = "/".join(inner)
     for scheme in ("http:/", "https:/"):
         rest = rest.removeprefix(scheme)

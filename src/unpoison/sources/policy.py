@@ -61,7 +61,7 @@ class Pattern:
 
     @property
     def literal(self) -> int:
-        """How long what is no star is: the longest pattern that matches counts."""
+        """Length without wildcards: the longest matching pattern takes precedence."""
         return len(self.text.partition("://")[2] or self.text) - self.text.count("*")
 
     @property
@@ -282,7 +282,7 @@ class Policy:
 
     @property
     def informed(self) -> bool:
-        """Whether it names anybody who may be believed more than others."""
+        """Whether it lists any source with more trust than the others."""
         return any(level in ("trusted", "known") for _, level in self.patterns)
 
     def level(self, source: str | None, origin: str) -> Level | None:

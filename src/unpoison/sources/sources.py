@@ -139,7 +139,7 @@ class Sources:
         """The same policy and history, as if these origins stood in other lists; for what-if questions.
 
         Args:
-            levels: Origin -> `trusted`, `known`, `open` or `blocked`. It counts before every pattern of the policy.
+            levels: Origin -> `trusted`, `known`, `open` or `blocked`. Overrides every pattern of the policy.
 
         Raises:
             OptionError: No such list.

@@ -45,7 +45,7 @@ class Window(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the checks say of k passages.
+    """The results of the checks for k passages.
 
     Attributes:
         probability: That a passage is suspicious, shape (k,).
@@ -64,7 +64,7 @@ Judge = Callable[[tuple[Passage, ...]], Judged]
 
 
 class Redaction(NamedTuple):
-    """What becomes of k passages.
+    """The result of redaction for k passages.
 
     Attributes:
         passages: Where something is cut the rest, otherwise as they were.

@@ -39,14 +39,14 @@ FLOOD = 5
 """Different texts of one source never seen before, among the passages of one question, that are suspicious."""
 
 CERTAIN = 0.2
-"""P(no answer) up to which a statement is held against its passage: a doubtful one may be a reader's error."""
+"""Maximum P(no answer) at which a statement counts as a conflict: a doubtful one may be a reader's error."""
 
 ANSWERED = 0.4
 """P(no answer) from which a passage answers nothing: a reader's own threshold."""
 
 
 class ByContent(NamedTuple):
-    """What is decided by what passages say and who says it: reasons by position."""
+    """Decisions from claims and sources: reasons by position."""
 
     dropped: Mapping[int, Reason]
     restored: Mapping[int, Reason] = {}

@@ -61,7 +61,7 @@ COPY = 0.8
 """Passages that share this much of their words are copies, and have one voice together."""
 
 MIN_VOICES = 2
-"""An answer that fewer passages give outvotes nothing."""
+"""Minimum number of passages behind an answer that can outvote another."""
 
 LEAD = 1
 """By how many voices more an answer must be given to be given instead of the generator's."""
@@ -71,7 +71,7 @@ MAJORITY = 2
 
 
 class Opinion(NamedTuple):
-    """What the comparison of answers said.
+    """The result of the comparison of answers.
 
     Attributes:
         conflict: For each passage the mean contradiction with the trusted answers, shape (k,); 0 for the trusted.
@@ -94,7 +94,7 @@ class Opinion(NamedTuple):
 
 
 def ambiguous(coverage: Matrix, probability: Matrix) -> bool:
-    """Whether the checks leave open whom to believe: a doubtful passage is kept, or several try to answer.
+    """Whether the checks are inconclusive: a doubtful passage is kept, or several passages try to answer.
 
     Args:
         coverage: Of the kept passages, the share of the question's words in one sentence, shape (k,).
