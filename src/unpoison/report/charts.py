@@ -22,7 +22,7 @@ MARGIN = 24
 """Between an edge of the plane and the first place."""
 
 SPREAD = 7.0
-"""All series of one place stand within so many units, so that their intervals stay readable."""
+"""The width, in SVG units, that all series of one place share, so that their intervals stay readable."""
 
 HUES = 8
 """Series beyond these share colours again, with other markers."""
@@ -91,7 +91,7 @@ class LineChart:
 
     @property
     def places(self) -> dict[float | str, float]:
-        """Where each place stands: numbers ascending and to scale, names evenly in order of appearance."""
+        """The position of each place: numbers ascending and to scale, names evenly in order of appearance."""
         found = list(dict.fromkeys(place for series in self.series for place, _ in series.points))
         numbers = sorted(place for place in found if isinstance(place, (int, float)))
         if len(numbers) == len(found):

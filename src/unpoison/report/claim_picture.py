@@ -1,4 +1,4 @@
-"""Who says what: sources on the left, claims on the right, as what stands where; `claims.svg` draws it."""
+"""Layout of the claim graph: sources on the left, claims on the right; `claims.svg` draws it."""
 
 from __future__ import annotations
 

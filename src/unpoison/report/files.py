@@ -87,7 +87,7 @@ def csv_cells(estimate: Estimate) -> list[object]:
 
 
 _FORMULA = re.compile(r"[\t\r]|\s*[=+@\uff1d\uff0b\uff0d\uff20-]")
-"""How a formula begins, also in fullwidth characters."""
+"""First characters of a formula, also in fullwidth form."""
 
 
 def spreadsheet_value(value: float | str) -> float | str:

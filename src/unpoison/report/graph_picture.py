@@ -1,4 +1,4 @@
-"""The picture of a screening's similarity graph, as what stands where; `graph.svg` draws it."""
+"""Layout of a screening's similarity graph; `graph.svg` draws it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _moment(time: datetime) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: a command without a page starts without it
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: commands without a page do not load it
     from markupsafe import Markup
 
     def exact(text: str) -> Markup:

@@ -50,7 +50,7 @@ def explain(screening: Screening) -> str:
 
 
 def table(screening: Screening, answer: str = "") -> str:
-    """What `explain` says as an HTML table for a notebook, everything escaped.
+    """The text of `explain` as an HTML table for a notebook, everything escaped.
 
     Args:
         screening: The screening.
@@ -168,7 +168,7 @@ def _with_edges(text: str, shown: str) -> str:
 
 
 def _between(text: str, limit: int, *, first: bool) -> str:
-    """What stands before a span: its end, and behind another span its beginning too."""
+    """The text before a span: its end, and after another span its beginning too."""
     if len(text) <= 2 * limit:
         return plain(text)
     start = "" if first else plain(text[:limit])
@@ -182,4 +182,4 @@ def cuts_of(verdict: Verdict) -> str:
 
 
 HELPERS = {"claim_line": claim_line, "sides": sides, "pieces_of": pieces_of, "cuts_of": cuts_of}
-"""What the templates of a screening call."""
+"""The functions that the templates of a screening call."""

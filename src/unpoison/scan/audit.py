@@ -1,4 +1,4 @@
-"""What a log says of documents: which were dropped, over which questions, from whom, since when.
+"""Audits a log: the documents that were dropped, with their questions, sources and times.
 
 How remarkable a number of drops is depends on the defense: GRADA leaves out half of everything, Guard one in fifty. So
 every count is held against what the same defense drops on an ordinary day of this log, by the binomial distribution.
@@ -28,16 +28,16 @@ CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
 
 MIN_DISTINCT = 2
-"""From so many different pairs of document and question something is flagged; one drop may always be a mistake."""
+"""Minimum number of different pairs of document and question to flag something; a single drop may be a mistake."""
 
 OFTEN = 0.3
-"""From this share on, a defense leaves out so much that a drop is no accusation."""
+"""A defense with at least this drop rate drops so much that a single drop is no evidence."""
 
 ORDINARY = 0.05
 """What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
 
 ROUNDS = 3
-"""So often what is remarkable is looked for again, beside what is ordinary without it."""
+"""Rounds in which outliers are removed before the ordinary drop rate is estimated again."""
 
 HELD = 20_000
 """Rows that wait in memory before they are added to the file."""
@@ -196,7 +196,7 @@ class Audit(Closing):
         return self._sources is not None and self._sources.spares(Passage("", source=source))
 
     def _put_rates(self, seen_by: Mapping[str, tuple[int, int]]) -> None:
-        """What each defense drops on an ordinary day, without what it drops remarkably often.
+        """The ordinary drop rate of each defense, estimated without outliers.
 
         Otherwise an attack on many questions would raise what passes for ordinary. Left out are documents, and then in
         `ROUNDS` rounds questions, of which so many drops would happen by chance in less than `ORDINARY`; then it is

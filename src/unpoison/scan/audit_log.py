@@ -33,7 +33,7 @@ from unpoison.utils.files import hold_lock, private
 __all__ = ["VERSION", "AuditLog", "detail", "entry", "parts_of"]
 
 VERSION = 1
-"""Readers of the log read what they know of newer ones."""
+"""Version of the format; readers ignore unknown fields of newer versions."""
 
 MAX_NAME = 512
 """Characters of an id, a source or an author that are written."""

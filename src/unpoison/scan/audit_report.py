@@ -1,4 +1,4 @@
-"""What an audit comes to, as data and as a page, and the rules by which it raises an alarm, such as drop-rate>0.05."""
+"""The result of an audit, as data and as a page, and its alert rules, such as drop-rate>0.05."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit comes to; every list with the most remarkable first, and no longer than was wanted.
+    """The result of an audit; every list has the most remarkable first, and at most the requested length.
 
     Attributes:
         rows: Events that were counted.

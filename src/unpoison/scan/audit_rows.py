@@ -60,7 +60,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One question, and what became of its documents.
+    """One question and the action taken on its documents.
 
     Attributes:
         time: Seconds since 1970, None where the row has none.

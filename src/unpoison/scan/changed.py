@@ -1,4 +1,4 @@
-"""A number or name that differs from a near-copy's: which of two documents was changed, by source, age and company.
+"""A number or name that differs from a near-copy's: which document was changed, by source, age and support.
 
 A lie is often a true page with one number in it changed. Nobody need say which is true: the suspect is the one of the
 less trusted source, the newer one, the one that fewer say. Where nothing tells, neither is, and both are shown.
@@ -37,10 +37,10 @@ MAX_SHARE = 0.04
 """Where more of the documents differ so from a near-copy, the collection is made by templates."""
 
 FEWEST = 10
-"""So many documents are believed in a collection of any size."""
+"""Number of such documents that are reported in a collection of any size."""
 
 OLDER = timedelta(hours=1)
-"""What came within less came at once, as files that were copied did."""
+"""Documents closer together in time than this count as simultaneous, like copied files."""
 
 TRUST_GAP = 0.1
 """Sources whose trust differs by less are as good as each other."""
@@ -223,7 +223,7 @@ def _site(document: Document) -> str:
 
 
 def _company(mine: Sequence[Document], others: Sequence[Document]) -> tuple[int, int]:
-    """Independent voices on each side: an author at a site, else a site; a site that says both has no one voice."""
+    """Independent sources on each side: an author at a site, else a site; a site that says both counts for neither."""
     shared = set(map(_site, mine)) & set(map(_site, others))
 
     def voice(document: Document) -> tuple[str, str]:

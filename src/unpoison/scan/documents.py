@@ -284,7 +284,7 @@ MAX_QUESTION_WORDS, MAX_UNMARKED_WORDS = 45, 15
 """Words of a question in front, with its mark and without, as people type it into a search."""
 
 _GOES_ON = re.compile(r"\W*(?:is|was|are|were|by|and|or)\b")
-"""How a text goes on behind a title with a question mark: "Where Are We Going? is a film"."""
+"""How a text continues after a title with a question mark: "Where Are We Going? is a film"."""
 
 
 class Probe(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a scan says: one finding for each document, most suspicious first, with its reasons, spans and neighbours."""
+"""The result of a scan: one finding for each document, most suspicious first, with reasons, spans and neighbours."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Scan:
 
 
 WORTH_NAMING = 0.25
-"""What is less probable than this is no reason, except for the strongest."""
+"""Minimum probability of a reason; the strongest reason is always listed."""
 
 INVENTED = -1.0
 """Style from which a text is said to be built as invented claims are: hardly one in a hundred of people's texts is."""
@@ -268,7 +268,7 @@ def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str
 
 
 def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int, units: range) -> tuple[str, ...]:
-    """Whoever stands nearest to the most suspicious unit and is not of its group."""
+    """The documents nearest to the most suspicious unit, outside its group."""
     if not len(units):
         return ()
     unit = units.start + int(evidence.suspicion[units.start : units.stop].argmax())

@@ -58,14 +58,14 @@ ROUNDS = 3
 """How often documents that are read in place of the withheld ones become suspects."""
 
 MAX_ANSWERS = 5
-"""Wrong answers that are looked into: where a right one is known, another wrong one that comes in its place is, too."""
+"""Maximum number of wrong answers to investigate; if a right one is known, new wrong answers are included."""
 
 DOUBT, MAX_LOOKS = 0.05, 8
 """Probability that a guilty document passes for innocent by chance, and questions for one decision at most."""
 
 
 class BudgetError(UnpoisonError):
-    """Nothing may be asked any more."""
+    """The budget of questions is exhausted."""
 
 
 class Stance(StrEnum):
@@ -299,7 +299,7 @@ def _find_fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> li
 
 
 class DocumentVerdict(StrEnum):
-    """What an incident came to."""
+    """The outcome of an incident."""
 
     REPAIRED = "repaired"
     NOT_RIGHT = "not right yet"
@@ -332,11 +332,11 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What came of one wrong answer.
+    """The result of investigating one wrong answer.
 
     Attributes:
         question, answer: What was asked, and what was wrong.
-        verdict: What it came to.
+        verdict: The outcome.
         suspects: All documents that were looked at, the most suspicious first.
         proofs: Those on which the answer depends; only what states it or gives orders is guilty.
         quarantined: Ids of what was withheld for good.

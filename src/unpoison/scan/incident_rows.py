@@ -20,7 +20,7 @@ ANSWERS = ("answer", "reply", "response")
 RIGHT = ("correct_answers", "right", "correct", "expected")
 
 DEEPER = 5
-"""Of many documents so many times as many are looked at as are read: others come up where the guilty are gone."""
+"""Documents examined per document read: others are retrieved once the guilty ones are removed."""
 
 
 class Case(NamedTuple):

@@ -42,7 +42,7 @@ class Index(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one new document.
+    """The decision on one new document.
 
     Attributes:
         decision: `accept`, `quarantine` or `reject`.
@@ -61,7 +61,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of new documents, in their order."""
+    """The decisions on new documents, in their order."""
 
     decisions: tuple[Decision, ...]
 
@@ -70,17 +70,17 @@ class Ingested:
 
     @property
     def accepted(self) -> tuple[Document, ...]:
-        """What went into the index."""
+        """The documents added to the index."""
         return self._of("accept")
 
     @property
     def quarantined(self) -> tuple[Document, ...]:
-        """What a person should look at."""
+        """The documents for human review."""
         return self._of("quarantine")
 
     @property
     def rejected(self) -> tuple[Document, ...]:
-        """What went nowhere."""
+        """The rejected documents."""
         return self._of("reject")
 
 

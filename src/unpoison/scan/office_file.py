@@ -1,4 +1,4 @@
-"""What the readers of PDF, DOCX and XLSX files have in common."""
+"""Code shared by the readers of PDF, DOCX and XLSX files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unpoison.scan.hidden_text import MIN_WORDS
 __all__ = ["MIN_POINTS", "OfficeFile", "check_unpacked", "hidden_lines", "lines_of"]
 
 MIN_POINTS = 2.0
-"""Points; smaller letters are read by nobody."""
+"""Smallest visible font size, in points."""
 
 
 class OfficeFile(NamedTuple):

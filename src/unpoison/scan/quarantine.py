@@ -28,7 +28,7 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of the documents that were to be moved.
+    """The result of moving documents.
 
     Attributes:
         moved: Ids that are there now and no longer here.

@@ -138,7 +138,7 @@ def judge_documents(
     companions: int = COMPANIONS,
     sources: Sources | None = None,
 ) -> ScanEvidence:
-    """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
+    """The evidence on the chosen documents, and on the others as far as it was computed along the way.
 
     Args:
         collection: The documents.
@@ -175,7 +175,7 @@ def judge_documents(
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     suspicion[settled] = 0.0
     changed, withheld = changes(collection, wanted, sources)
-    suspects = {unit for unit, change in changed.items() if change.suspect}  # what is open accuses nobody
+    suspects = {unit for unit, change in changed.items() if change.suspect}  # an open case is not suspicious
     groups = Groups(len(collection.documents))
     suspects.update(np.flatnonzero(suspicion >= SUSPICIOUS).tolist())
     groups.join_copies(suspects, collection.owner, near, collection.cosine)

@@ -262,7 +262,7 @@ MAX_SPEECH_WORDS = 2
 """Words on answers, models and users that add to it."""
 
 MAX_IMPERATIVE_SHARE = 0.008
-"""What so many of the documents do says nothing. Half of it is the most that can be flagged for their demands."""
+"""A form used by this share of the documents is no evidence. At most half of this share can be flagged for demands."""
 
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
@@ -329,7 +329,7 @@ def imperative_signs(
 
 
 def supported(strange: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is strange, as suspicious as something else supports it, shape of `strange`.
+    """The suspicion of strange demands, limited by their supporting evidence, shape of `strange`.
 
     The strangest demands of a collection without poison are strange too. What nothing supports is flagged, and stands
     behind what has more to be said of it.

@@ -23,7 +23,7 @@ _ELSEWHERE = (f"{W}moveFrom", "{http://schemas.openxmlformats.org/markup-compati
 """What stands in these is read where it was moved to, or is the same once more for old programs."""
 
 DEEPEST = 20
-"""Styles that rest on each other."""
+"""Maximum depth of style inheritance."""
 
 LIGHT = (None, "auto", "FFFFFF")
 """Fillings on which white letters are not seen."""

@@ -1,1 +1,1 @@
-"""What a text says: canonical reading, words, sentences, answers, and checks of texts."""
+"""Text analysis: canonical reading, words, sentences, answers, and checks of texts."""

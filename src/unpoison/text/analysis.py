@@ -1,4 +1,4 @@
-"""What is known of one text, found out once: its words as numbers, its sentences, what checks say of it alone.
+"""Cached analysis of one text: its words as numbers, its sentences, and the results of checks on it alone.
 
 An `Analysis` is filled part by part, by whoever needs a part first, and kept by the text's content, so that a passage
 that is retrieved again costs a look into a dictionary. Every part is a function of the text and of nothing else: not of

@@ -1,4 +1,4 @@
-"""Methods over time: a defense, and what it carries from one time to the next.
+"""Methods over time: a defense and the state it keeps between times.
 
 The paper adapts defenses that know no time in two ways (RADAR, Section 5.3): with all passages seen so far, or with
 the previous answer alone.
@@ -28,7 +28,7 @@ from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passa
 __all__ = ["CARRIED", "Answerer", "Carried", "Method", "answerer_of", "methods_of"]
 
 STAMP = 1234567890.1234567
-"""Stands for every time when a belief is measured: the clock's digits differ in number from run to run."""
+"""Placeholder for every time when the size of a belief is measured, because timestamps vary in length."""
 
 Carried = Literal["nothing", "passages", "answer", "beliefs"]
 
@@ -38,16 +38,16 @@ CARRIED: Mapping[Carried, str] = {
     "answer": "history",
     "beliefs": "dynamic",
 }
-"""What a method carries, and what it is called for it."""
+"""The kinds of state that a method can keep, with their display names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to answer again and again.
+    """One way to answer a question repeatedly over time.
 
     Attributes:
         defense: Its option string.
-        carries: What it takes along from one time to the next.
+        carries: The state it keeps between times.
     """
 
     defense: str
@@ -55,7 +55,7 @@ class Method:
 
 
 def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
-    """Every defense with everything that it can carry, by name.
+    """Every combination of a defense and a kind of state it can keep, by name.
 
     Args:
         defenses: Option strings, such as `radar:mode=reference`.
@@ -79,7 +79,7 @@ def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None
     """The method with an empty memory.
 
     Raises:
-        UnknownNameError, OptionError: A defense that cannot be made, or carries what it cannot.
+        UnknownNameError, OptionError: The defense cannot be created, or cannot keep this kind of state.
     """
     beliefs = MemoryBeliefs() if method.carries == "beliefs" else None
     return Answerer(make_defense(method.defense, **models, beliefs=beliefs, limits=limits), method.carries)
@@ -142,7 +142,7 @@ class Answerer:
 
 
 class _Reminded:
-    """A generator that is told the previous answer whenever it is asked for a final one; it can do all it could."""
+    """A generator whose final-answer prompts include the previous answer; it delegates everything else."""
 
     def __init__(self, generator: Generator, previous: str) -> None:
         self.name = generator.name

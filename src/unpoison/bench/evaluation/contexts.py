@@ -1,4 +1,4 @@
-"""What a defense is shown: passages in order, of which it is known by position which are poisoned and which are gold.
+"""The input of a defense: passages in order, with the positions of the poisoned and the gold ones.
 
 `clean_contexts` makes the undisturbed context of each question; `injection.py` puts poison into it.
 """
@@ -23,7 +23,7 @@ __all__ = ["Candidate", "Context", "clean_contexts", "context_from_labels", "nea
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage and what is known of it.
+    """A passage and its ground truth.
 
     Attributes:
         passage: The text and its id.
@@ -150,5 +150,5 @@ def _candidate(labelled: LabelledPassage, example: str, poison: bool = False) ->
 
 
 def text_key(text: str) -> str:
-    """What makes two clean texts the same: the words, case aside."""
+    """The key by which two clean texts are equal: their words, ignoring case."""
     return " ".join(text.casefold().split())

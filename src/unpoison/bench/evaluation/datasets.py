@@ -27,7 +27,7 @@ from unpoison.utils.extras import require
 __all__ = ["PREFIXES", "load", "load_passages"]
 
 PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir", "hub")
-"""What may stand before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
+"""Prefixes before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
 
 BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
 """The built-in samples and their formats; `timeline` has questions whose answers change."""

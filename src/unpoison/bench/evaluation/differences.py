@@ -47,7 +47,7 @@ _HAS_REFERENCE = ("trustrag", "radar", "ragdefender")
 
 
 def shortfalls(variant: str, spec: str) -> tuple[str, ...]:
-    """In what a variant is not what it is named after."""
+    """Differences between a variant and the source it is named after."""
     if variant != PAPER or _method(spec) != "radar":
         return ()
     return (
@@ -133,7 +133,7 @@ def available(row: Mapping[str, Any]) -> bool:
 
 
 def measurable(row: Mapping[str, Any], generator: str | None) -> str:
-    """Why a row cannot be measured with this generator, "" where it can."""
+    """The reason that a row cannot be measured with this generator; "" if it can."""
     if not available(row):
         return f"needs a checkpoint, {row['needs']}" if row.get("needs") else "not in this package"
     if not row.get("generator"):
@@ -150,7 +150,7 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
 
 
 def prompt_difference(row: Mapping[str, Any]) -> str:
-    """In what the prompts behind a row's replies are not the paper's; "" for those of the released code itself."""
+    """How the prompts behind a row's replies differ from the paper's; "" for those of the released code itself."""
     name, options = _method(row["defense"]), parse(row["defense"])[1]
     style = PromptStyle.of(row.get("style", "safe"))
     differs = "in our words"
@@ -168,7 +168,7 @@ def prompt_difference(row: Mapping[str, Any]) -> str:
 
 
 def injection_difference(source: str, attack: str) -> str:
-    """In what the instruction that an attack plants is not the one of the paper that a source names; "" without one."""
+    """How an attack's planted instruction differs from the paper that a source names; "" without a difference."""
     name, options = parse(attack)
     kind = options.get("style", "qa") if name == "pia" else name
     if kind not in ("qa", "dos", "long", "link", "ambiguous"):
@@ -195,7 +195,7 @@ def _model_names(text: str) -> list[str]:
 
 
 class Differences:
-    """What of a table can be measured here, and in what it differs, by row, by column and on the whole.
+    """The measurable parts of a table, and their differences by row, by column and for the whole table.
 
     Args:
         raw: The preset's file.
@@ -216,7 +216,7 @@ class Differences:
         return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
 
     def _stated(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> dict[str, Any]:
-        """What the file says of a cell; where the released data was fetched, as the released code does it."""
+        """The file's settings for a cell; those of the released code if the released data was fetched."""
         stated = {**self._raw.get("base", {}), **column, **row}
         if column["data"] not in self._sources.replayed:
             return stated
@@ -252,7 +252,7 @@ class Differences:
         )
 
     def _column_lacks(self, column: Mapping[str, Any]) -> str:
-        """Why nothing of a column can be measured, "" where it can."""
+        """The reason that a whole column cannot be measured; "" if it can."""
         if column["data"] not in self._sources.fields:
             return "no data"
         if not column.get("measured", True):
@@ -311,7 +311,7 @@ class Differences:
         yield from _phrases(column, measure)
 
     def _of_setting(self, data: str, scenario: Scenario, measure: str) -> Iterator[str]:
-        """In what the setting is not that of the released code, beside data, models and words."""
+        """Differences from the released code's setting, apart from data, models and prompts."""
         setting, ours = self._setting, str(self._models["retriever"])
         if clean := self._sources.clean.get(data):
             yield f"corpus: {clean}"

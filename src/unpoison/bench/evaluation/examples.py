@@ -1,4 +1,4 @@
-"""A question with its answers and labelled passages, and what was wrong with the rows that became none."""
+"""A question with its answers and labelled passages, and the errors of rejected rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FieldError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class LabelledPassage:
-    """A passage of which it is known who wrote it.
+    """A passage with a known author.
 
     Attributes:
         passage: The passage; its id is unique within the example.
@@ -108,7 +108,7 @@ class Example:
         dataset: The data set's name; passages to fill a context come from the corpus of the same name.
         question: The user's question.
         correct_answers: Any of them is right; may be empty.
-        incorrect_answers: What the attacker wants to hear; may be empty.
+        incorrect_answers: The answers that the attacker wants; may be empty.
         passages: Labelled, in the file's order.
         extra: Further fields of the row (`kind`, `timeline`, `date`, `choices`, ...).
     """
@@ -179,11 +179,11 @@ class Example:
 
     @property
     def attacks(self) -> tuple[str, ...]:
-        """The attacks of which the example brings texts, in order of appearance."""
+        """The attacks that the example has texts of, in order of appearance."""
         return tuple(dict.fromkeys(p.attack for p in self.passages if p.label == "poison" and p.attack))
 
     def target(self, attack: str | None = None) -> Target:
-        """What an attack is told of this question.
+        """The attack target for this question.
 
         Args:
             attack: Whose published texts it may use; None for all.
@@ -259,7 +259,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Sequence[Example]):
-    """The examples of one source, the rows that became none, and the hash that a manifest records.
+    """The examples of one source, its rejected rows, and the hash that a manifest records.
 
     A sequence of its examples.
 

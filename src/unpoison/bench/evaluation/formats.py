@@ -1,4 +1,4 @@
-"""Rows of other people's files to rows of the shared format, one function per origin; nothing is read here.
+"""Converts rows of third-party files to the shared format, one function per origin; reads no files.
 
 Each takes one row, its 1-based position and the data set's name, and returns rows that `Example.of` reads.
 """

@@ -61,13 +61,13 @@ class MeasuredCell:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate says of one cell.
+    """The result of a gate for one cell.
 
     Attributes:
         rule: The gate as written.
         measure: The figure's name.
         cell: The caption of the cell.
-        failed: Whether it must not be so.
+        failed: Whether the gate failed.
         message: One sentence with the numbers.
     """
 
@@ -134,10 +134,10 @@ class Gate:
         return cls(" ".join(text.split()), name, unit, end, scope, match[2], bound)
 
     def check(self, cells: Sequence[MeasuredCell]) -> list[GateResult]:
-        """What it says of every cell that has the figure and is of its scope.
+        """The findings for every cell in scope that has the figure.
 
         Raises:
-            InputError: None has: the gate would pass whatever happens.
+            InputError: No cell has it, so the gate could never fail.
         """
         results = []
         for cell in cells:
@@ -247,7 +247,7 @@ def read_gate(text: str, measures: Mapping[str, Measure[Any]]) -> Gate | Worse:
 
 
 def check_gates(gates: Iterable[Gate | Worse], cells: Sequence[MeasuredCell]) -> list[GateResult]:
-    """What every gate says of every cell to which it applies.
+    """The findings of every gate for the cells to which it applies.
 
     Raises:
         InputError: A gate applies to none.
@@ -334,6 +334,6 @@ _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _xml_text(text: str) -> str:
-    """A text without what XML cannot hold, cut to `MAX_CHARS`."""
+    """A text without characters that XML forbids, truncated to `MAX_CHARS`."""
     kept = _NOT_XML.sub("?", text)
     return kept if len(kept) <= MAX_CHARS else f"{kept[: MAX_CHARS - 1]}…"

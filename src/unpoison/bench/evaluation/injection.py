@@ -1,4 +1,4 @@
-"""Where planted passages end up: by retrieval, by position, or in a pool, and whose they are.
+"""Places planted passages by retrieval, by position, or in a pool, and assigns their sources.
 
 Pure functions of contexts. Planted texts may name sources that the attacker owns, so that defenses that weigh sources
 can be attacked.
@@ -249,10 +249,10 @@ def _at_least_one(k: int) -> int:
 
 
 OPEN_PAGE = "https://www.reddit.com/r/answers/comments/{number}"
-"""A page on an established host where anybody writes."""
+"""A page on an established host with user-generated content."""
 
 HONEST = 100
-"""Questions for which a sleeper was retrieved, and told the truth, before it lies."""
+"""Questions for which a sleeper source was retrieved and truthful before it lies."""
 
 _KNOWN = re.compile(r"known:([1-9][0-9]{0,2})\Z")
 _SLEEPERS = re.compile(r"sleepers:([1-9][0-9]{0,2})\Z")
@@ -350,7 +350,7 @@ def _sample_sources(draw: Random, known: Sequence[str], count: int) -> list[str]
 
 
 def _address(passage: Passage) -> str:
-    """Where a page of the same origin would stand."""
+    """The address of a new page at the same origin."""
     url = passage.metadata.get("url")
     source = url if isinstance(url, str) and "://" in url else passage.source or ""
     host = re.match(r"(https?://[^/?#]+)", source)

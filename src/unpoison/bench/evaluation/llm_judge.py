@@ -73,7 +73,7 @@ def read_scores(reply: str) -> Scores:
 
 
 def _last_score(reply: str, aspect: str) -> int | None:
-    """What stands behind the aspect's name, a range in brackets between them aside."""
+    """The text after the aspect's name, skipping a range in brackets."""
     score = r"(?:\W{0,3}\(\d+\s*(?:-|\u2013|to)\s*\d+\))?\W{0,10}(10|[1-9])(?!\d|\s*(?:-|\u2013|to)\s*\d)"
     scores = re.findall(re.escape(aspect) + score, reply, re.IGNORECASE)
     return int(scores[-1]) if scores else None
@@ -247,6 +247,6 @@ def _ask_judge(prompt: Prompt) -> Flow[str]:
 
 
 def _key(judge: Generator, record: Record) -> str:
-    """What a judgement depends on; a changed answer is judged again."""
+    """The cache key of a judgement; a changed answer is judged again."""
     content = "\0".join((judge.name, record.example, record.answer or ""))
     return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

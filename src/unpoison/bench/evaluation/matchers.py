@@ -36,7 +36,7 @@ _DENIALS = word_set(
     "not no never nor neither cannot without unlike contrary false incorrect wrong untrue isnt arent wasnt werent "
     "doesnt dont didnt cant couldnt wont wouldnt hasnt havent hadnt shouldnt"
 )
-"""What denies an answer behind it in the same clause, without apostrophes."""
+"""Words that negate a later answer in the same clause, without apostrophes."""
 
 _AFFIRMED = re.compile(r"\b(?:not only|not just|no doubt|no question|without (?:any )?doubt)\b")
 _IN_PLACE = re.compile(r"\b(?:instead of|rather than|as opposed to)\b")
@@ -62,7 +62,7 @@ def _states(reply: str, answer: str) -> bool:
 
 
 def _denied(ahead: list[str], behind: list[str]) -> bool:
-    """Whether what stands before or behind an answer in its clause denies it."""
+    """Whether the words before or after an answer in its clause negate it."""
     text = _IN_PLACE.sub("not", _AFFIRMED.sub("", " ".join(ahead)))
     return not _DENIALS.isdisjoint(text.split()) or _DENIED_BEHIND.match(" ".join(behind)) is not None
 

@@ -87,7 +87,7 @@ def plant(
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
-    """What texts cost together."""
+    """The total cost of some texts."""
     budgets = [text.budget for text in texts]
     return Budget(*(sum(getattr(budget, field.name) for budget in budgets) for field in fields(Budget)))
 
@@ -134,7 +134,7 @@ def _poison_row(
 
 
 def _origin(scenario: Scenario, crafted: CraftedPoison) -> dict[str, Any]:
-    """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
+    """The provenance of a row's texts: the attack with its options, the writer, and the models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
     if scenario.owned:

@@ -43,7 +43,7 @@ __all__ = ["CraftedPoison", "Staged", "craft_all", "craft_one", "stage"]
 
 @dataclass(frozen=True, slots=True)
 class CraftedPoison:
-    """What an attack made for one target.
+    """The texts that an attack crafted for one target.
 
     Attributes:
         example: The target's id.
@@ -114,7 +114,7 @@ def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: in
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One question as the defense is shown it, and what is known of it.
+    """One question as the defense sees it, with its ground truth.
 
     Attributes:
         context: The question as it is asked, and the passages in order.

@@ -137,7 +137,7 @@ def _spec(alias: str, folder: Path) -> str | None:
 
 
 def _clean_passages(alias: str, corpus: Path | None) -> str:
-    """In what the passages that fill contexts are not BEIR's; "" where there are as many."""
+    """How the passages that fill contexts differ from BEIR's; "" if there are equally many."""
     theirs = released_setting("BEIR")[alias]
     ours = len(load_passages(corpus, alias)) if corpus is not None else 0
     return "" if ours == theirs else f"{ours:,} clean passages to retrieve from, theirs {theirs:,} (BEIR)"
@@ -157,7 +157,7 @@ def released_setting(name: str) -> Mapping[str, Any]:
 
 
 def _absence_message(alias: str, folder: Path) -> str:
-    """That a data set is not in the folder, and where it is."""
+    """A message that a data set is not in the folder, and where to get it."""
     title, file, _ = DATA[alias]
     sentence = f"{title} is left out: {folder} holds no {file}"
     if alias not in RELEASED:

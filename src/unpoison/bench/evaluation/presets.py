@@ -123,7 +123,7 @@ class Preset:
         return [by_scenario[scenario][number.measure] for scenario in every if scenario in by_scenario]
 
     def describe(self) -> list[str]:
-        """What it is, what the paper used, and in what it differs here, line by line."""
+        """A description, the paper's models and data, and the differences here, line by line."""
         used = "; ".join(f"{what} {value}" for what, value in self.used.items())
         lines = [f"{self.source}: {self.title}", self.about.strip(), f"the paper used: {used}", self.stamp]
         return [*filter(None, lines), *self.differences, *(f"missing: {sentence}" for sentence in self.lacks)]

@@ -22,7 +22,7 @@ __all__ = ["Cell", "CellTally", "Record", "auroc", "tally"]
 
 @dataclass(frozen=True, slots=True)
 class CellTally:
-    """What became of one context; positive means dropped.
+    """The confusion counts of one context; positive means dropped.
 
     Attributes:
         poison_dropped, poison_kept: True positives and false negatives.
@@ -126,7 +126,7 @@ class Record:
         foreign: Positions of poisons made for another question, also in `poison`.
         verdicts: One per passage, in input order; empty after a failure.
         final: How many of the kept passages the generator reads, best first; None for all of them.
-        notes: What the defense remarked.
+        notes: The notes of the defense.
         answer: The reply, None where no generator was asked.
         abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
         status: Whether the sources agree (`types.Status`); None where no claims were read.

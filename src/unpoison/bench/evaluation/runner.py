@@ -1,4 +1,4 @@
-"""Runs scenarios: the piece of work is one question under one scenario, and what is done is never done again.
+"""Runs scenarios: the unit of work is one question under one scenario, and finished units are never repeated.
 
 Every file is named by a hash of what it depends on, so a run that was killed, or a grid that grew, finds what it has.
 Numbers do not depend on the order of work nor on where a run was interrupted; only times are measured afresh.
@@ -86,7 +86,7 @@ class Runner:
         self._done = self._total = 0
 
     def run(self) -> Run:
-        """Do what is missing and return everything.
+        """Run the missing units and return all results.
 
         Raises:
             InputError: A data or corpus file cannot be read, or another process runs in the folder.
@@ -106,7 +106,7 @@ class Runner:
         return Run(self.folder, manifest, tuple(cells))
 
     def check(self, manifest: Mapping[str, Any]) -> list[str]:
-        """See whether this run repeats another.
+        """Check whether this run repeats another.
 
         Returns:
             What differs without ruling it out: versions of packages, the machine.
@@ -169,7 +169,7 @@ class Runner:
             self.bench.remember(self.bench.encoder(scenario.encoder), queries, texts)
 
     def _stage_cell(self, cell: Cell) -> list[Staged]:
-        """What the questions look like under the attack: from disk, or crafted and placed now."""
+        """The questions under attack: loaded from disk, or crafted and placed now."""
         path = file_of(self.folder, "contexts", cell.contexts)
         earlier = [Staged.from_dict(row) for row in read_rows(path)]
         if earlier and not (self.retry_failed and any(question.error for question in earlier)):
@@ -256,10 +256,10 @@ class Runner:
 
 
 def _check_distinct(scenarios: Iterable[Scenario]) -> None:
-    """See that defense objects of one description hold the same.
+    """Check that defense objects with the same description have the same settings.
 
     Raises:
-        OptionError: They do not: one of them would not be measured.
+        OptionError: They differ, so one of them would not be measured.
     """
     objects: dict[str, object] = {}
     for scenario in scenarios:
@@ -284,7 +284,7 @@ def identifier(content: Mapping[str, Any]) -> str:
 
 
 def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None = None) -> Record:
-    """What a defense makes of one question.
+    """The record of a defense for one question.
 
     Args:
         staged: What it is shown.

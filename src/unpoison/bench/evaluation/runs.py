@@ -137,7 +137,7 @@ def read_cell(folder: Path, cell: Cell) -> Cell:
 
 
 def file_of(folder: Path, kind: Literal["records", "contexts", "poisons", "judgements"], identifier: str) -> Path:
-    """Where one file of a run is."""
+    """The path of one file of a run."""
     return folder / kind / f"{identifier}.jsonl"
 
 

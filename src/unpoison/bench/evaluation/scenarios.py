@@ -48,10 +48,10 @@ the file, in its order and with its labels.
 
 
 ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
-"""Who answers from what a defense kept."""
+"""Architectures that answer from the kept passages."""
 
 SINCE_SOURCES = ("owned", "sources", "history")
-"""Fields that are written only where they are set: what was measured before they came stays what it was."""
+"""Fields that are written only if set, so that the hashes of older scenarios stay the same."""
 
 COMPETING = ("retrieve", "retrieve-batch", "corpus")
 """The policies by which a retriever ranks clean passages and poison."""
@@ -197,7 +197,7 @@ class Scenario:
 
     @property
     def target_encoder(self) -> str:
-        """What an attack by gradient aims at: the retriever that will be asked, if it is an encoder."""
+        """The target of a gradient attack: the scenario's retriever, if it is an encoder."""
         return self.encoder if self.retriever == "bm25" else self.retriever.removeprefix("hybrid:")
 
     @property

@@ -1,4 +1,4 @@
-"""What option strings such as `grada:alpha=0.3` name: whether it exists, and what an attack sees, plants and lacks."""
+"""Checks option strings such as `grada:alpha=0.3`, and describes what an attack sees, plants and lacks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _crafting(spec: str) -> tuple[type[Attack], dict[str, str]]:
 
 
 def stand_in(scenario: Scenario) -> str:
-    """What writes an attack's texts in place of the language model that its paper used; "" where nothing does."""
+    """The substitute for the language model that wrote the texts in the attack's paper; "" without a substitute."""
     if not scenario.attacked:
         return ""
     attack, options = _crafting(scenario.attack)
@@ -74,7 +74,7 @@ def stand_in(scenario: Scenario) -> str:
 
 
 def short_of(scenario: Scenario) -> str:
-    """In what an attack's search falls short of the published one; "" where it does not, or does not search."""
+    """How an attack's search falls short of the published one; "" if it does not, or if it does not search."""
     if not scenario.attacked:
         return ""
     attack, options = _crafting(scenario.attack)
@@ -82,11 +82,11 @@ def short_of(scenario: Scenario) -> str:
 
 
 WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, our wording where it has none"}
-"""How tables call whose words an attack plants; nothing where they are its authors'."""
+"""Table labels for the origin of an attack's wording; empty for its authors' own wording."""
 
 
 def wording(spec: str) -> str:
-    """Whose words an attack plants, as tables say it.
+    """The table label for the origin of an attack's wording.
 
     A zero against a template of our own says nothing of what the attack's authors wrote.
 

@@ -142,7 +142,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
 
 
 def _of_attack(raw: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
-    """In what a row's attack is not the paper's."""
+    """How a row's attack differs from the paper's."""
     if "attack" in row and (words := injection_difference(raw["source"], row["attack"])):
         yield words
     yield from row.get("differs", ())

@@ -195,7 +195,7 @@ def run_study(
         "encoder": load_encoder(encoder),
     }
     for method in methods.values():
-        answerer_of(method, models, limits)  # what cannot be made is told before anything is asked
+        answerer_of(method, models, limits)  # fails early, before any question is asked
     impossible = {attack: craft_steps(timelines, attack)[1] for attack, _ in attacks.values() if attack is not None}
     asked = {
         name: [one for one in timelines if attack is None or one.id not in impossible[attack]]

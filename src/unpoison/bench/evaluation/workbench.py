@@ -180,7 +180,7 @@ class Workbench:
         return defense if scenario.style == "safe" else defense.with_style(style_of(scenario))
 
     def sources(self, scenario: Scenario) -> Sources:
-        """Who is known, by the scenario's policy, and by a history learned from its data; the same for all cells.
+        """The known sources, from the scenario's policy and a history learned from its data; the same for all cells.
 
         Raises:
             OptionError: The policy cannot be used.
@@ -205,7 +205,7 @@ class Workbench:
         )
 
     def architecture(self, scenario: Scenario) -> Vanilla | None:
-        """Who answers from what the defense kept; None without a generator.
+        """The architecture that answers from the kept passages; None without a generator.
 
         Raises:
             OptionError: The architecture needs a generator that says how likely the next token is.
@@ -274,7 +274,7 @@ class Workbench:
         attack: Attack | None,
         crafted: Mapping[str, CraftedPoison],
     ) -> list[Staged]:
-        """What some questions of a scenario look like under its attack, with what was crafted for each.
+        """Some questions of a scenario under its attack, with the texts crafted for each.
 
         Raises:
             InputError: The policy corpus without a corpus.
@@ -296,7 +296,7 @@ class Workbench:
         return self._once(("established", scenario.data), lambda: frequent_sources(self.data(scenario.data)))
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
-        """Have a caching encoder encode what it has not seen, all in one call of each tower."""
+        """Let a caching encoder encode all unseen texts, in one call of each tower."""
         if not isinstance(encoder, CachedEncoder):
             return
         towers = isinstance(encoder, TwoTowers)
@@ -319,7 +319,7 @@ class Workbench:
 
 
 def style_of(scenario: Scenario) -> PromptStyle:
-    """How a scenario's prompts are put, with the fetched words of a paper's released code where they are asked for.
+    """The prompt style of a scenario, with the fetched prompts of a paper's released code if requested.
 
     Raises:
         InputError: They were not fetched; the message has the command.

@@ -1,4 +1,4 @@
-"""One wrong answer of a running system: the documents behind it are found by withholding, and taken out."""
+"""Finds the documents behind a wrong answer of a running system by withholding them, and quarantines them."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Experiment:
         self._record(STARTED)
 
     def ask(self, question: str, withheld: Collection[str]) -> str:
-        """What the target says while exactly these documents are withheld.
+        """The target's reply while exactly these documents are withheld.
 
         A reply that still reads one of them, or not yet one that was put back, is asked for again until `wait.seconds`
         have passed.
@@ -136,7 +136,7 @@ class Experiment:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Where the work broke off, everything is put back; else what is withheld stays, and the journal says so."""
+        """After an error, restores everything; otherwise the withheld documents stay, and the journal records it."""
         if error is not None:
             try:
                 left = earlier_moves(self._journal, self._store, self._held, unfinished=True)

@@ -123,7 +123,7 @@ def _find(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequ
 
 
 def _left(found: Incident, suspects: Sequence[Suspect], store: str) -> list[str]:
-    """What is still to be looked at."""
+    """The documents still to be examined."""
     spared = [proof.document.id for proof in found.proofs if proof.document.standing is Stance.SILENT]
     notes = [f"the answer changes with {name}, which does not state it, nor gives orders: it stays" for name in spared]
     agree = [s.id for s in suspects if s.stated >= STATED and s.id not in found.guilty and s.standing is Stance.STATES]

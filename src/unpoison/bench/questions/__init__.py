@@ -1,4 +1,4 @@
-"""Questions from one's own documents: each with a true answer, a false one, and the passage that proves the true."""
+"""Questions from your own documents: each with a true answer, a false one, and the passage that proves the true one."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Fact:
 
 
 ABBREVIATIONS = _word_set("e.g. i.e. etc. vs. no. dr. mr. mrs. ms. st. approx. inc. ltd.")
-"""What ends with a full stop and ends no sentence."""
+"""Abbreviations whose full stop does not end a sentence."""
 
 BE = _word_set("is are was were")
 MODAL = _word_set("must can may will should shall could might")
@@ -53,21 +53,21 @@ PEOPLE = _word_set(
 VAGUE = _word_set(
     "it this that these those they there he she we you i one what which who here its their his her my such both among"
 )
-"""What no subject may hold: it means something that stands elsewhere."""
+"""Words that no subject may contain, because they refer to other text."""
 
 OPENING = _word_set(
     "if when while after before because although in on for as at by with imagine note see since until during despite "
     "unlike likewise but and so or then also thus however"
 )
-"""How no subject begins."""
+"""Words that cannot begin a subject."""
 
 LINKED = _word_set("but and so or then because also thus however therefore otherwise that's still instead")
-"""How a sentence begins that goes on with the one before it."""
+"""First words of a sentence that continues the previous one."""
 
 IMPERATIVES = _word_set(
     "see open go check run read note tip warning example make provide imagine click visit try remember"
 )
-"""How a sentence or an entry begins that tells its reader to do something."""
+"""First words of a sentence or an entry that instructs its reader."""
 
 WITHIN_NAMES = _word_set("of the and in for on at to by with de la le du van von der den & vs.")
 """Small words that stand inside names."""
@@ -76,7 +76,7 @@ CLAUSES = _word_set("that which who and for with where but when because so while
 """Where a definition ends."""
 
 LOOSE = _word_set("in of on at by to from a an the or its their most more very award winning")
-"""What no definition ends with."""
+"""Words that cannot end a definition."""
 
 UNITS = _word_set("percent kg g mg km m cm mm mb gb tb kb ms s kwh kw mw l ml euro people feet")
 """Units without a plural s."""

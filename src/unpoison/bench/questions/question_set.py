@@ -29,7 +29,7 @@ PER_DOCUMENT = 200
 TRIES = 40
 """Candidates that are looked at, at most, until one can be told from the true answer."""
 FACTORS = (2.0, 3.0, 0.5, 1.5, 4.0, 5.0, 0.25, 10.0)
-"""By what a number is multiplied: a false one has to be clearly another, and of a likely size."""
+"""Factors for a false number, which has to differ clearly and be of a plausible size."""
 YES_NO = {"yes": "No", "no": "Yes"}
 
 
@@ -62,7 +62,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """What became of a collection.
+    """The questions and passages made from a collection.
 
     Attributes:
         questions: At most as many as were wanted, spread over the documents.

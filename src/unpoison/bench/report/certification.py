@@ -1,4 +1,4 @@
-"""Certified accuracy: how many questions are answered rightly, and provably so whatever m of the passages become.
+"""Certified accuracy: the share of questions answered correctly, provably under any change of m passages.
 
 Counted without an attack: an answer that is right and has a guarantee of m is right under every attack on m passages.
 """

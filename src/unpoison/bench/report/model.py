@@ -20,7 +20,7 @@ from unpoison.models.loading import can_write
 __all__ = ["BASELINE", "SETTINGS", "Report", "attack_title", "is_baseline", "is_stand_in", "setting", "short_name"]
 
 BASELINE = "vanilla"
-"""The defense that every other one is put beside."""
+"""The baseline defense of all comparisons."""
 
 SETTINGS = (
     "data",

@@ -28,10 +28,10 @@ JUDGED = ("judged_accuracy", "judged_relevance", "judged_coherence")
 UNDER_ATTACK = ("poisoned", "asr", "accuracy", "graded", "exact_match", *JUDGED, "gold_kept")
 SHORT = ("poisoned", "asr", "accuracy", "failed")
 SHORT_CLEAN = ("gold_lost", "clean_kept", "accuracy")
-"""What a terminal has room for, under attack and without one."""
+"""The measures that fit a terminal, under attack and without one."""
 
 ON_CLEAN = ("accuracy", "gold_kept", "clean_kept")
-"""What a defense does where nothing is planted, beside every result under attack."""
+"""The measures without an attack that are shown beside every result under attack."""
 
 DETECTION = ("precision", "recall", "f1", "auroc", "clean_kept", "gold_lost", "abstained")
 WITHOUT_ATTACK = (
