@@ -167,7 +167,7 @@ class History(Connected):
             return connection.execute("SELECT 1 FROM origins LIMIT 1").fetchone() is not None
 
     def forget(self, origin: str) -> bool:
-        """Remember nothing of an origin any more; whether there was anything."""
+        """Delete the record of an origin; returns whether there was one."""
         with self._open_connection() as connection, transaction(connection):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
             return bool(connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount)
