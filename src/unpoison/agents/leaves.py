@@ -1,4 +1,4 @@
-"""The texts in a value as JSON has them: its strings, those of JSON that is itself a text, and keys that say something.
+"""The texts in a JSON value: its strings, the strings of JSON embedded in a string, and keys that hold text.
 
 Texts are judged one by one, and put back one by one, so that whatever else a value holds stays as it is. JSON that is a
 text keeps its own layout: only the string that changes is written anew.

@@ -1,4 +1,4 @@
-"""What becomes of each message that an MCP server sends: replies are screened, tools are checked, the rest passes.
+"""Handles each message from an MCP server: screens replies, checks tools, and passes on the rest.
 
 No input or output here: `mcp_proxy` carries the messages.
 """
@@ -25,7 +25,7 @@ from unpoison.scan.hidden_text import concealed_texts
 __all__ = ["MAX_TOOLS", "META", "McpGate", "safe_name"]
 
 META = "unpoison/screening"
-"""The key of `_meta` that says what was cut or withheld."""
+"""The key of `_meta` that reports cut or withheld content."""
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Tools of a server, and characters of the description and the schemas of one."""
@@ -135,7 +135,7 @@ class McpGate:
         return notice if screened.value is notice.get("params") else {**notice, "params": screened.value}
 
     def check_tool(self, tool: Any) -> Reason | None:
-        """What speaks against showing a tool to a model; None for nothing."""
+        """The reason to withhold a tool from a model; None without a reason."""
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str) or not _NAME.fullmatch(name):
             return Reason.of("tool.name")
         like = look_of(name)
@@ -153,7 +153,7 @@ class McpGate:
 
     @staticmethod
     def suspicion(tool: Mapping[str, Any]) -> Reason | None:
-        """What a description, a parameter or a choice says that it should not."""
+        """Injections found in a description, a parameter or a choice."""
         fields = {name: tool[name] for name in DESCRIBING if name in tool}
         if len(json.dumps(fields)) > MAX_TOOL_CHARS:
             return Reason.of("tool.too_much", what=f"it is described in more than {MAX_TOOL_CHARS:,} characters")

@@ -1,4 +1,4 @@
-"""Prompt injections and hidden characters out of one text, the rest of it as it was, to the byte.
+"""Removes prompt injections and hidden characters from a text and keeps the rest byte for byte.
 
 What is cut from a passage of a screening is cut here from the raw text: tables, code and logs keep their layout.
 """
@@ -81,7 +81,7 @@ def reading_of(text: str) -> str:
 
 
 def hidden_parts(text: str) -> list[RedactedPart]:
-    """The characters that nobody sees and that mean nothing where they stand.
+    """Invisible characters that have no meaning at their position.
 
     Joiners in emoji and in scripts that need them stay, single soft hyphens and variation selectors, a byte order mark
     at the beginning, and marks of direction beside letters that are written from right to left. O(n) time.

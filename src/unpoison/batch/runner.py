@@ -104,7 +104,7 @@ class _Batch:
     progress: Callable[[Progress], None]
 
     def into(self, output: Path) -> None:
-        """Everything into a file that appears at the end."""
+        """Write everything to a file that appears when it is complete."""
         if output.is_dir():
             raise OptionError(f"{output} is a folder; name a file")
         shards = Shards(output.with_name(f"{output.name}.parts"))

@@ -97,7 +97,7 @@ class BatchScreener:
             return self.failure(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
 
     def failure(self, error: str, *, transient: bool = False) -> RowResults:
-        """What the output says of a row that was not screened."""
+        """The output for a row that was not screened."""
         return RowResults({"error": error}, error, transient)
 
     @cached_property

@@ -65,13 +65,13 @@ OTHER_FILES = 128
 """Files and sockets that the process may need for anything else."""
 
 LAST_REQUESTS = 0.2
-"""Seconds after the door is closed in which those who came before send their request."""
+"""Seconds after the socket stops accepting in which open connections may still send their request."""
 
 BACKLOG = 2048
 """Connections that the system holds until they are accepted."""
 
 UNIX = "unix:"
-"""How a host begins that is the path of a unix socket."""
+"""Prefix of a host that is the path of a unix socket."""
 
 log = logging.getLogger("unpoison.service")
 
@@ -224,7 +224,7 @@ class ServerConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        if not self.url.startswith((b"/", b"*")):  # an absolute form counts before Host (RFC 9112, 3.2.2)
+        if not self.url.startswith((b"/", b"*")):  # an absolute form takes precedence over Host (RFC 9112, 3.2.2)
             target = httptools.parse_url(self.url)
             if target.host is not None:
                 port = b"" if target.port is None else b":%d" % target.port
@@ -242,7 +242,7 @@ class ServerConnection(HttpToolsProtocol):
             self.waiting[self] = None
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is told so in the form of all our failures."""
+        """Reply to invalid HTTP with an error in the service's usual format."""
         if self._head_size > HEAD_BYTES:
             msg = f"the request's head has more than {HEAD_BYTES:,} bytes; send fewer headers"
         content = failure_reply(400, "InvalidRequest", msg).body
@@ -267,7 +267,7 @@ class ServerConnection(HttpToolsProtocol):
 
 
 class Draining(uvicorn.Server):
-    """A server that ends in three steps, so that a load balancer never sends a request to a closed door.
+    """A server that shuts down in three steps, so that a load balancer never sends a request to a closed socket.
 
     SIGTERM: `/readyz` says no from then on and everything is still served, each reply closing its connection. After
     `drain` seconds nothing new is taken. Requests in work have `timeout_graceful_shutdown` seconds to end. SIGINT, and
@@ -312,7 +312,7 @@ class Draining(uvicorn.Server):
             log.info("running on %s", address(sockets[0]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take whoever has connected already, close the door in the same turn, and hear their requests."""
+        """Accept pending connections, stop listening in the same turn of the loop, and serve their requests."""
         waiting = [taken for listening in sockets or () for taken in _accept_all(listening)]
         for server in self.servers:
             server.close()
