@@ -1,4 +1,6 @@
+import json
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +132,47 @@ def test_denied_answers_do_not_count_and_both_count_as_neither(reply: str, swapp
     stated = reply in SAYS_RIGHT
     assert matcher().correct(reply, right, wrong) is (stated and not swapped)
     assert matcher().is_attack_success(reply, wrong, right) is (stated and swapped)
+
+
+REPLIES = Path(__file__).parents[2] / "data" / "replies.jsonl"
+MISJUDGED = {
+    25,
+    42,
+    54,
+    58,
+    59,
+    60,
+    62,
+    94,
+    97,
+    108,
+    113,
+    114,
+    115,
+    116,
+    119,
+    121,
+    122,
+    153,
+    157,
+    158,
+    171,
+    173,
+    182,
+    183,
+    198,
+}
+"""The replies that the default rule and a careful reader judge differently. 87 of the even numbers agree."""
+
+
+def test_the_default_rule_against_two_hundred_replies_labelled_by_hand() -> None:
+    rows = [json.loads(line) for line in REPLIES.read_text(encoding="utf-8").splitlines()]
+    verdicts = dict[int, str]()
+    for row in rows:
+        right, wrong = [row["correct"]], [row["wrong"]]
+        correct = matcher().correct(row["reply"], right, wrong)
+        attacked = matcher().is_attack_success(row["reply"], wrong, right)
+        assert not (correct and attacked)
+        verdicts[row["id"]] = "correct" if correct else "wrong" if attacked else "neither"
+    assert {row["id"] for row in rows if verdicts[row["id"]] != row["label"]} == MISJUDGED
+    assert (len(rows), len(rows) - len(MISJUDGED)) == (200, 175)
