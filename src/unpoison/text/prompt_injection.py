@@ -121,6 +121,9 @@ _CLOSED = re.compile(r"[\"']\s{0,80}[,\]}][\s\]},\[{]{0,80}")
 _SCALAR = re.compile(r"(?<=:)\s{0,2}(?:-?\d[\d.]{0,20}|true|false|null|None|True|False)(?=\s{0,2}[,}\]])")
 """The parts of JSON around a string: its key, what opens and closes it, and values that are no strings."""
 
+_REPEATED = re.compile(r"\b(\w{1,40})(?:[ \t,]{1,3}\1\b){3,1000}")
+"""A word four times or more in a row is test data. The last one stays, so that a repeat hides no instruction."""
+
 _NUMBERS = re.compile(r"(?<!\S)(?:[\d.,:%+-]{1,24}[ \t]{1,3}){8,400}")
 """A row of eight numbers or more: it holds no instruction, and its n-grams are rare."""
 
@@ -221,14 +224,14 @@ def unwrap(text: str) -> str:
 
 
 def _judged(text: str) -> str:
-    """The text to judge, of the same length: values without keys, lines unfolded, rows of numbers blanked."""
+    """The text to judge, of the same length: values without keys, lines unfolded, numbers and repeats blanked."""
     if ":" in text:
         text = _strings_apart(text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "\n" in text:
         text = unwrap(_FOLDED.sub(_blank, text))
-    return _NUMBERS.sub(_blank, text)
+    return _REPEATED.sub(_last, _NUMBERS.sub(_blank, text))
 
 
 def _strings_apart(text: str) -> str:
@@ -247,6 +250,10 @@ def _strings_apart(text: str) -> str:
 
 def _line_end(match: re.Match[str]) -> str:
     return " " * (len(match[0]) - 1) + "\n"
+
+
+def _last(match: re.Match[str]) -> str:
+    return match[1].rjust(len(match[0]))
 
 
 def _blank(match: re.Match[str]) -> str:
