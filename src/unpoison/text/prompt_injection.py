@@ -224,14 +224,14 @@ def unwrap(text: str) -> str:
 
 
 def _judged(text: str) -> str:
-    """The text to judge, of the same length: values without keys, lines unfolded, numbers and repeats blanked."""
+    """The text to judge, of the same length: values without keys, lines unfolded, rows of numbers blanked."""
     if ":" in text:
         text = _strings_apart(text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "\n" in text:
         text = unwrap(_FOLDED.sub(_blank, text))
-    return _REPEATED.sub(_last, _NUMBERS.sub(_blank, text))
+    return _NUMBERS.sub(_blank, text)
 
 
 def _strings_apart(text: str) -> str:
@@ -252,6 +252,11 @@ def _line_end(match: re.Match[str]) -> str:
     return " " * (len(match[0]) - 1) + "\n"
 
 
+def _ngrams(texts: Sequence[str]) -> HashedNgrams:
+    """What the weights see of texts; the grammar reads them with their repeats."""
+    return hash_ngrams([_REPEATED.sub(_last, text) for text in texts])
+
+
 def _last(match: re.Match[str]) -> str:
     return match[1].rjust(len(match[0]))
 
@@ -263,7 +268,7 @@ def _blank(match: re.Match[str]) -> str:
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
     texts = list(map(_judged, texts))
-    probability = _probability(_worst(hash_ngrams(texts)).odds)
+    probability = _probability(_worst(_ngrams(texts)).odds)
     known = list(find_injections(texts))
     probability[known] = np.maximum(probability[known], CERTAIN)
     return probability
@@ -271,7 +276,7 @@ def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
 
 def _injection(text: str) -> Injection:
     text = _judged(text)
-    grams = hash_ngrams([text])
+    grams = _ngrams([text])
     worst = _worst(grams)
     probability = float(_probability(worst.odds)[0])
     if not len(grams.start):
