@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -62,7 +63,12 @@ class FakeLanguageModel:
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
         """One array of shape (T - 1,) for each text of T words."""
-        return [
-            np.array([np.log((n := words[: i + 1].count(word)) / (n + 100)) for i, word in enumerate(words)][1:], float)
-            for words in map(str.split, texts)
-        ]
+        arrays = list[NDArray[np.float64]]()
+        for words in map(str.split, texts):
+            seen = Counter[str]()
+            likelihoods = list[float]()
+            for place, word in enumerate(words):
+                seen[word] += 1
+                likelihoods.append(np.log(seen[word] / (seen[word] + 100)) if place else 0.0)
+            arrays.append(np.array(likelihoods[1:], float))
+        return arrays

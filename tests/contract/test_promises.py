@@ -89,12 +89,7 @@ def test_nothing_is_lost_and_nothing_doubled(defense: Defense, given: list[str])
     assert [v.index for v in screening.verdicts] == list(range(len(given)))
     assert [screening.verdicts[i].rank for i in screening.kept_indices] == list(range(len(screening.kept)))
     assert all(v.reason and np.isfinite(v.score) for v in screening.verdicts)
-
-
-@pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())
-def test_two_runs_give_identical_bytes(defense: Defense, given: list[str]) -> None:
-    first, second = (json.dumps(defense.screen(QUERY, given).to_dict()) for _ in range(2))
-    assert first == second
+    assert json.dumps(defense.screen(QUERY, given).to_dict()) == json.dumps(screening.to_dict())
 
 
 @pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())
@@ -195,16 +190,18 @@ def test_no_text_breaks_it(defense: Defense, given: list[str], query: str) -> No
         (QUERY, [{"text": "a", "score": "high"}], r"passages\[0\].score must be a number"),
     ],
 )
-def test_bad_input_is_refused_with_field_value_and_fix(
-    defense: Defense, query: object, passages: object, says: str
-) -> None:
+def test_bad_input_is_refused_with_field_value_and_fix(query: object, passages: object, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        defense.screen(query, passages)  # type: ignore[arg-type]
+        made("vanilla").screen(query, passages)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())
-def test_only_guard_contests_and_each_passage_stands_on_one_side(defense: Defense, given: list[str]) -> None:
-    screening = defense.screen(QUERY, [*given, *(text.replace("San Jose", "Oslo") for text in given[:2])])
+def test_every_defense_refuses_bad_input(defense: Defense) -> None:
+    with pytest.raises(InputError, match=r"passages\[8\] has no text, got 7"):
+        defense.screen(QUERY, [*SHARKS, 7])
+
+
+def test_only_guard_contests_and_each_passage_stands_on_one_side(defense: Defense) -> None:
+    screening = defense.screen(QUERY, [*SHARKS, *(text.replace("San Jose", "Oslo") for text in SHARKS[:2])])
     assert defense.name == "guard" or screening.contested == ()
     for contest in screening.contested:
         sides = [i for rival in contest.rivals for i in rival.passages]
