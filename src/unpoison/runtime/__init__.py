@@ -1,1 +1,1 @@
-"""Runs flows: requests become model calls, checked, bounded and side by side."""
+"""Runs flows: turns requests into concurrent, bounded and validated model calls."""

@@ -1,8 +1,8 @@
-"""Runs flows: the only place where a defense meets the outside.
+"""Runs flows: the only place where a defense reaches a model.
 
-`run` and `arun` are the same loop, one with threads and one with tasks. Both bound the calls in flight, retry what may
-succeed later, keep one deadline over the whole answer, ask equal things once, check every reply, and account for
-every call.
+`run` and `arun` are the same loop, one with threads and one with tasks. Both bound the calls in flight, retry
+transient failures, enforce one deadline for the whole answer, send equal requests once, validate every reply, and
+record every call.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = ["Limits", "arun", "run"]
 T = TypeVar("T")
 
 _LEAVE = 1.0
-"""Seconds that cancelled asynchronous calls have to end before they are left behind."""
+"""Seconds that cancelled asynchronous calls get to end before they are abandoned."""
 
 
 _DEFAULT_LIMITS = Limits()
 
 
 class _Clock:
-    """The time that remains for the whole answer."""
+    """The time left for the whole answer."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -57,7 +57,7 @@ class _Clock:
         return left
 
     def for_call(self, job: Job) -> float | None:
-        """The seconds that one call may take."""
+        """Maximum seconds for one call."""
         left, timeout = self.time_left(), None if job.patient else self.limits.timeout
         return min((bound for bound in (left, timeout) if bound is not None), default=None)
 
@@ -68,7 +68,7 @@ class _Clock:
         )
 
     def wait_before_retry(self, error: ModelError, attempt: int) -> float:
-        """Seconds to wait, or raise `error` when waiting is of no use."""
+        """Seconds to wait; raises `error` if a retry is pointless."""
         if not error.retryable or attempt > self.limits.retries:
             raise error
         wait = error.retry_after
@@ -82,15 +82,15 @@ class _Clock:
 
 
 def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T, tuple[Call, ...]]:
-    """Run a flow to its end on this thread, model calls on threads of their own.
+    """Run a flow to its end on this thread, with model calls on their own threads.
 
     Returns:
-        What the flow returned, and the account of every call.
+        The flow's return value, and a record of every call.
 
     Raises:
-        ModelError: A call failed for good, or its result cannot be used.
+        ModelError: A call failed permanently, or its result is unusable.
         DeadlineError: The deadline passed.
-        OptionError: The flow asked for a model that was not given.
+        OptionError: The flow requested a model that was not given.
     """
     clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
     try:
@@ -111,9 +111,9 @@ async def arun(
 ) -> tuple[T, tuple[Call, ...]]:
     """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere.
 
-    The steps of the flow run on threads too, so that the loop stays free while they compute.
+    The flow's own steps run on threads too, so that they do not block the event loop.
 
-    A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
+    A listener receives the screening before the model is asked for the answer, and then the reply in pieces.
     """
     clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
@@ -137,7 +137,7 @@ class _Ended(NamedTuple):
 
 
 def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, ...] | _Ended:
-    """The flow's next requests, or its end. A `StopIteration` out of a model is thus never taken for the end."""
+    """The flow's next requests, or its end. Thus a `StopIteration` raised by a model is never mistaken for the end."""
     try:
         step = next(flow) if replies is None else flow.send(replies)
     except StopIteration as stop:
@@ -155,7 +155,7 @@ class _JobResult(NamedTuple):
 
 
 def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call]) -> tuple[Any, ...]:
-    """Record the calls and give each request its reply."""
+    """Record the calls and assign each request its reply."""
     calls.extend(result.call for result in done)
     replies, start = [], 0
     for planned in plans:
@@ -166,7 +166,7 @@ def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call
 
 
 def _attempt(job: Job, clock: _Clock) -> _JobResult:
-    """Call once, and again while that may help and the answer is still wanted."""
+    """Call, and retry transient failures until the run is stopped."""
     with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
         return _trace_call(_try_job(job, clock), mark)
 
@@ -210,7 +210,7 @@ async def _try_job_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _J
 
 
 def _trace_call(result: _JobResult, mark: Mark) -> _JobResult:
-    """Tell the trace what a call took."""
+    """Add the cost of a call to the trace."""
     call = result.call
     mark("unpoison.attempts", call.attempts)
     for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
@@ -222,7 +222,7 @@ def _trace_call(result: _JobResult, mark: Mark) -> _JobResult:
 
 
 def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
-    """All outcomes in order; on the first failure, and at the deadline, what has not begun never begins."""
+    """All outcomes in order. After the first failure or the deadline no further call starts."""
     futures: list[Future[_JobResult]] = [Future() for _ in jobs]
     waiting = deque(zip(jobs, futures, strict=True))
 
@@ -255,13 +255,13 @@ async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaph
             await asyncio.wait(unfinished, timeout=_LEAVE)
         for task in tasks:
             if task.done() and not task.cancelled():
-                task.exception()  # asyncio logs exceptions that nobody looked at
+                task.exception()  # asyncio logs exceptions that were never retrieved
 
 
 def _collect_results(
     futures: Sequence[Future[_JobResult]] | Sequence[asyncio.Task[_JobResult]], clock: _Clock
 ) -> list[_JobResult]:
-    """All outcomes, or the failure of the first that failed, or the deadline."""
+    """All outcomes; raises the first failure, or that the deadline passed."""
     outcomes = [future.result() for future in futures if future.done()]
     if len(outcomes) < len(futures):
         raise clock.late()

@@ -19,24 +19,24 @@ WRITE = "replies = yield from generate(prompts), or vectors, replies = yield Enc
 
 
 def as_flow(value: Flow[T], owner: object, method: str) -> Flow[T]:
-    """What a method returned, which must be a flow.
+    """Check that a method returned a flow.
 
     Raises:
-        FlowError: It is not a flow: there is no `yield` in the method.
+        FlowError: It did not: the method has no `yield`.
     """
     if isinstance(value, GeneratorType):
         return value
     raise FlowError(
         f"{type(owner).__name__}.{method} returned {_article(value)} and is no flow: there is no yield in it. "
-        "Where it asks no model, put the line 'yield from ()' before its return"
+        "If it asks no model, put the line 'yield from ()' before its return"
     )
 
 
 def result_of(value: Any, kind: type[T], owner: object, method: str) -> T:
-    """What a flow returned, which must be of one kind.
+    """Check the type of a flow's return value.
 
     Raises:
-        FlowError: It is something else.
+        FlowError: It has another type.
     """
     if isinstance(value, kind):
         return value
@@ -44,10 +44,10 @@ def result_of(value: Any, kind: type[T], owner: object, method: str) -> T:
 
 
 def as_requests(step: Any) -> tuple[Request, ...]:
-    """What a flow yielded, which must be requests in a tuple.
+    """Check that a flow yielded a tuple of requests.
 
     Raises:
-        FlowError: It is something else; the message says what to write.
+        FlowError: It did not; the message says what to write.
     """
     if isinstance(step, get_args(Request)):
         name = type(step).__name__
@@ -69,7 +69,7 @@ def as_requests(step: Any) -> tuple[Request, ...]:
 
 
 def explain_error(error: Exception) -> Exception:
-    """The error of a flow, or what it comes from: the call of a request whose `yield from` was forgotten."""
+    """The error of a flow, or its cause if that is a request without `yield from`."""
     for frame, line in _frames(error):
         for name, value in frame.f_locals.items():
             if _is_pending_request(value):
@@ -84,7 +84,7 @@ def explain_error(error: Exception) -> Exception:
 
 
 def _is_pending_request(value: object) -> bool:
-    """Whether this is a request of ours that nobody has yielded from."""
+    """Whether this is a request generator of this package that was never started."""
     return (
         isinstance(value, GeneratorType)
         and value.gi_code.co_filename == _OURS.co_filename

@@ -1,7 +1,7 @@
-"""Model calls for a request: checked, and deduplicated by item.
+"""Turns a request into model calls, validated and deduplicated by item.
 
-Models are other people's code. A result of the wrong kind, shape or range, and an exception that is not ours, becomes a
-`ModelError` that names the model, so that nothing behind the driver has to doubt what it was sent.
+Models are third-party code. A result of the wrong type, shape or range, and any foreign exception, becomes a
+`ModelError` that names the model, so flows can rely on what the driver sends them.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Job:
     """One model call.
 
     Attributes:
-        do: The call, given the seconds it may take.
-        check: Its result as the flow may rely on it, or `ModelError`.
-        ado: The call for asyncio, where the model has a native one.
-        local: A computation on this machine, done in the caller's thread when there is nothing to do beside it.
-        patient: Whether the call may use all the time that is left.
+        do: The call; its argument is the maximum number of seconds.
+        check: Validates the result, or raises `ModelError`.
+        ado: The asynchronous call, if the model has a native one.
+        local: A computation on this machine; runs in the caller's thread if it is the only job.
+        patient: Whether the call may use all the remaining time.
     """
 
     kind: str
@@ -73,19 +73,19 @@ class Job:
 
 
 class Plan(NamedTuple):
-    """The jobs of one request, and how their results become its reply."""
+    """The jobs of one request, and the function that builds its reply from their results."""
 
     jobs: Sequence[Job]
     reply: Callable[[Sequence[Any]], Any]
 
 
 def plan(request: Request, models: Models, listener: Listener | None = None) -> Plan:
-    """The model calls that a request needs.
+    """Plan the model calls of a request.
 
     Args:
-        request: What a flow asks for.
-        models: What it may use.
-        listener: Who hears the reply that the user reads as it comes, where the model gives it so.
+        request: The request that a flow yielded.
+        models: The models of its defense.
+        listener: Receives the final reply in pieces, if the model can stream.
 
     Raises:
         OptionError: The request needs a model that was not given.
@@ -131,7 +131,7 @@ def _reader(models: Models, method: str) -> Any:
 
 
 def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: tuple[Any, ...], purpose: str) -> Plan:
-    """One call for all items, each distinct item once; the reply has an entry for every item."""
+    """One call with each distinct item once; the reply has an entry for every item."""
     check, nothing = _RESULTS[kind]
     if not items:
         return Plan([], lambda _: nothing())
@@ -203,7 +203,7 @@ def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, li
             if heard:
                 raise ModelError(f"{clip(name)} broke off in its reply; ask again") from error
             raise
-        return None  # which is no reply, and said so
+        return None  # the check reports that there was no reply
 
     do = lambda timeout: generator.generate(prompt, timeout=timeout)  # noqa: E731  beside its twin
     job = Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
@@ -225,7 +225,7 @@ def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: s
 
 
 def _plan_retrieval(questions: tuple[str | Query, ...], purpose: str, models: Models) -> Plan:
-    """One call for each distinct question, all at the same time."""
+    """One call for each distinct question, all concurrent."""
     retriever = _require_model(models.retriever, "retriever")
     name = str(getattr(retriever, "name", None) or getattr(retriever, "__name__", type(retriever).__name__))
     distinct, where = _distinct(questions)
@@ -245,14 +245,14 @@ def _require_model(model: T | None, name: str) -> T:
 
 
 def _distinct(items: Sequence[K]) -> tuple[list[K], list[int]]:
-    """Each item once, in first-seen order, and for every input position where it went."""
+    """The distinct items in order of first occurrence, and for each input position its index among them."""
     position: dict[K, int] = {}
     where = [position.setdefault(item, len(position)) for item in items]
     return list(position), where
 
 
 def model_error(error: Exception, job: Job) -> ModelError:
-    """What a call raised, as a `ModelError`; our own errors of other kinds are passed on."""
+    """A call's exception as a `ModelError`. Other errors of this package are re-raised."""
     if isinstance(error, ModelError):
         return error
     if isinstance(error, UnpoisonError):
@@ -361,7 +361,7 @@ def _relations(value: object, count: int, model: str) -> list[Relation]:
 def _array(
     kind: str, value: object, count: int, model: str, form: str, fits: Callable[[tuple[int, ...]], bool]
 ) -> NDArray[Any]:
-    """A finite array of numbers with one row for each of `count` items."""
+    """Validate a finite numeric array with one row for each of `count` items."""
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
@@ -379,7 +379,7 @@ def _array(
 
 
 _TOLERANCE = 1e-3
-"""How far rounding, in half precision at worst, may carry a probability out of its range."""
+"""Tolerance for probabilities out of range: the rounding error of half precision."""
 
 _RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
     "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
@@ -390,4 +390,4 @@ _RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]]
     "compare": (_scores, lambda: np.zeros(0)),
     "likelihood": (_log_probabilities, list),
 }
-"""For each kind of call on items: its check, and the reply to no items at all."""
+"""For each kind of call on items: its check, and the reply to an empty request."""

@@ -1,4 +1,4 @@
-"""The bounds of one answer."""
+"""Limits on the model calls of one answer."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one answer.
+    """Limits on the model calls of one answer.
 
     Attributes:
-        in_flight: Model calls that may run at the same time.
-        deadline: Seconds for the whole answer, None for no bound. A computation on this machine (a local encoder or
-            NLI model) is not interrupted: `screen` and `answer` return late, or raise at the next call.
-        timeout: Seconds for one call, after which it counts as failed and may be retried; None for no bound but the
-            deadline. A local model that takes all prompts in one call may use the whole deadline.
-        retries: How often a call that may succeed later is tried again.
-        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a time.
-        longest_wait: No single wait is longer than this, whatever the server asks.
+        in_flight: Maximum number of concurrent model calls, at least 1.
+        deadline: Seconds for the whole answer; None for no limit. A local computation (an encoder or NLI model on
+            this machine) is not interrupted: `screen` and `answer` return late, or raise at the next call.
+        timeout: Seconds for one call, after which it counts as failed and may be retried; None for the deadline
+            alone. A local model that takes all prompts in one call may use the whole deadline.
+        retries: Maximum number of retries of a call that failed transiently, at least 0.
+        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a delay.
+        longest_wait: Maximum seconds of a single wait, whatever the server asks.
     """
 
     in_flight: int = 32

@@ -1,7 +1,7 @@
-"""What a defense admits: the caller's question and passages become what it reads, and its result is the caller's again.
+"""Admission: which of the caller's passages a defense reads, and how its result maps back to all of them.
 
-Passages of blocked sources, copies and prompt injections are left out on the way in (`admit`). `put_back` turns the
-screening of the others into a screening of all.
+`admit` leaves out passages of blocked sources, copies and prompt injections. `put_back` turns the screening of the
+remaining passages into a screening of all.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from unpoison.sources.sources import Sources
 __all__ = ["LONG", "Admitted", "admit", "overlong"]
 
 LONG = 20_000
-"""Characters of a passage beyond which one planted sentence hardly weighs: the service judges longer ones
-in windows of so many, and who calls a defense is told."""
+"""Characters of a passage beyond which one planted sentence hardly changes its score. The service judges longer
+passages in windows of this size; a screening notes them."""
 
 MAX_NOTES = 10
 """Maximum number of passages with hidden text that are named one by one."""
@@ -34,12 +34,12 @@ BLOCKED = Reason.of("sources.blocked")
 
 
 class Selection(NamedTuple):
-    """Which passages a defense reads at all.
+    """The passages that a defense reads.
 
     Attributes:
-        read: Their positions, rising.
-        blocked: Those whose source is blocked.
-        copies: Those that repeat another of their source word for word, and which.
+        read: Their positions, ascending.
+        blocked: Positions of passages from blocked sources.
+        copies: Each exact duplicate within one source, mapped to the first of its kind.
     """
 
     read: tuple[int, ...]
@@ -48,7 +48,7 @@ class Selection(NamedTuple):
 
 
 def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Selection:
-    """Drops passages of blocked sources, and exact duplicates of one source."""
+    """Leave out passages of blocked sources, and exact duplicates within one source."""
     if sources is None:
         return Selection(tuple(range(len(passages))))
     first: dict[tuple[str, str | None, str], int] = {}
@@ -65,16 +65,15 @@ def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Sel
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A question and its passages as a defense reads them, and the way back.
+    """A query and its passages as a defense reads them, with the mapping back to the caller's.
 
     Attributes:
-        query, passages: What the defense gets: the same order; passages of blocked sources and what a source repeats,
-            passages that hold prompt injections, where these are to be dropped or cut, and embeddings that cannot be
-            trusted are out.
+        query, passages: The defense's input, in the caller's order: without blocked sources, duplicates, injections
+            that are to be dropped or cut, and embeddings that cannot be trusted.
         given: The caller's query and passages.
-        notes: What was hidden, and which embeddings are not used.
-        selected: Which passages are read.
-        injections: What the passages that are selected inject, where that is looked at.
+        notes: Hidden text, and embeddings that are not used.
+        selected: The passages that are read.
+        injections: The injections in them; None if detection is off.
     """
 
     query: Query
@@ -86,11 +85,11 @@ class Admitted:
 
     @property
     def refused(self) -> bool:
-        """Whether there were passages and all of them hold injections, or are of blocked sources."""
+        """Whether the caller passed passages and none was admitted."""
         return bool(self.given[1]) and not self.passages
 
     def screening(self, screening: Screening) -> Screening:
-        """The caller's own question and passages in the defense's screening, and the notes."""
+        """The defense's screening as one of the caller's query and passages, with the notes of admission."""
         query, passages = self.given
         if self.injections is not None:
             screening = _with_injections(screening, self.injections, tuple(passages[i] for i in self.selected.read))
@@ -120,19 +119,19 @@ def admit(
     detector: Detector = BUILT_IN,
     sources: Sources | None = None,
 ) -> Flow[Admitted]:
-    """Let a question and its passages in.
+    """Validate a query and its passages, and select those that the defense reads.
 
     Args:
         query: As callers pass it.
         passages: As callers pass them.
         encoder: The defense's.
-        verbatim: The defense reads the raw texts, as the released codes do; these know no injections.
-        trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
-            something was hidden is not used, for it was made of other words than the ones that are judged; the others
-            keep theirs. Without an encoder all are used.
+        verbatim: The defense reads raw text, as the released code does, which detects no injections.
+        trust_embeddings: False ignores the caller's embeddings and encodes every text here. True ignores only the
+            embeddings of texts with hidden parts, since they were computed from other words than those judged.
+            Without an encoder all are used.
         prompt_injection: The action on passages with an injection; `keep` skips detection.
-        threshold: The probability from which a stretch is an injection.
-        detector: Finds them.
+        threshold: The minimum probability of an injection.
+        detector: Finds injections.
         sources: Decides which sources are blocked, and finds their duplicates.
     """
     question, given = as_query(query), as_passages(passages)
@@ -205,7 +204,7 @@ def _because(injections: Injections, i: int) -> Because:
 
 
 def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
-    """What the defense says of a passage of which something was cut or flagged, and that it was."""
+    """The defense's verdict on a passage, extended by what was cut from it or flagged in it."""
     quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
     found, wider = injections.spans[verdict.index], verdict.spans
     code = "prompt_injection.flagged" if _all_flagged(found) else "prompt_injection.cut"
@@ -224,7 +223,7 @@ def _overlap(span: Span, other: Span) -> bool:
 
 
 def _not_read(selected: Selection, k: int) -> tuple[str, ...]:
-    """How many passages are of blocked sources, and how many are repetitions, in sentences."""
+    """Notes with the numbers of passages left out for a blocked source or as duplicates."""
     notes = [f"not read, for a blocked source: {len(selected.blocked)} of {k} passages"] if selected.blocked else []
     if selected.copies:
         notes.append(f"not read again, as a source repeats itself: {len(selected.copies)} of {k} passages")
@@ -232,7 +231,7 @@ def _not_read(selected: Selection, k: int) -> tuple[str, ...]:
 
 
 def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
-    """Which passages have more words than the encoder reads tokens, where it says how many."""
+    """A note on passages with more words than the encoder reads tokens, if it states a limit."""
     if longest is None:
         return ()
     cut = [i for i, passage in enumerate(passages) if len(passage.reading.split(None, longest)) > longest]
@@ -245,12 +244,12 @@ def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
 
 
 def overlong(passages: Sequence[Passage]) -> list[int]:
-    """Positions of the passages that are too long to be judged sentence by sentence."""
+    """Positions of passages too long to be judged sentence by sentence."""
     return [i for i, passage in enumerate(passages) if max(len(passage.text), len(passage.title or "")) > LONG]
 
 
 def _too_long(passages: tuple[Passage, ...]) -> tuple[str, ...]:
-    """Which passages are so long that a sentence of them was not judged by itself."""
+    """A note on passages so long that their sentences were not judged one by one."""
     long = overlong(passages)
     if not long:
         return ()
@@ -266,7 +265,7 @@ def _list_positions(positions: list[int]) -> str:
 
 
 def _empty(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
-    """Which texts say nothing; the passages beyond the tenth are counted."""
+    """Notes on empty texts; beyond ten passages only their number."""
     notes = [] if query.text.strip() else ["the question is empty"]
     empty = [i for i, passage in enumerate(passages) if not passage.text.strip()]
     notes += [f"passage {i} is empty" for i in empty[:MAX_NOTES]]
@@ -276,7 +275,7 @@ def _empty(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
 
 
 def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
-    """What is hidden where, in sentences; the passages beyond the tenth are counted."""
+    """Notes on hidden text; beyond ten passages only their number."""
     notes = [f"the question hides {query.hidden}"] if query.hidden else []
     hiding = [i for i, passage in enumerate(passages) if passage.hidden]
     notes += [f"passage {i} hides {passages[i].hidden}" for i in hiding[:MAX_NOTES]]

@@ -1,4 +1,4 @@
-"""What a screening or an answer teaches about the sources of its passages."""
+"""Derives the outcome of each source from a screening or an answer, for the history of sources."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["outcomes_of"]
 def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Outcome]:
     """The outcome of each origin's passages.
 
-    Where two or more sources agreed on an answer and nobody disputed it, who said so `agreed` and who said otherwise
-    `contested` it. A source all of whose passages were dropped was `dropped`. All others were `seen`: a disputed answer
-    speaks for nobody.
+    If two or more sources agreed on an undisputed answer, its sources `agreed` and the sources of other claims
+    `contested` it. A source whose passages were all dropped is `dropped`. All others are `seen`: a disputed answer is
+    evidence for nobody.
     """
     screening = result.screening if isinstance(result, Answer) else result
     origins = [sources.origin(passage) for passage in screening.passages]

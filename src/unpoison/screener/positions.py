@@ -1,4 +1,4 @@
-"""The screening of the passages that a defense read, as one of all that the caller passed."""
+"""Maps the screening of the passages that a defense read to a screening of all that the caller passed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from unpoison.core.verdicts import Span, Verdict
 __all__ = ["Because", "put_back"]
 
 ANSWERING = "answering"
-"""The positions of the passages that answered; where it is given, all flat arrays go by these passages alone."""
+"""Array with the positions of the passages that answered. If present, all flat arrays have an entry for each of
+these passages only."""
 
 _NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
 
 
 class Because(NamedTuple):
-    """Why a passage was left out, and which parts of it are the reason."""
+    """Why a passage was left out, and the parts of it that caused this."""
 
     reason: Reason
     spans: tuple[Span, ...] = ()
@@ -32,12 +33,12 @@ class Because(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The way from the positions of what was read to those of all.
+    """Maps positions among the passages read to positions among all.
 
     Attributes:
-        read: Where each passage that was read stands, rising.
-        copies: Where copies stand, and of which passage they are one.
-        k: How many there are in all.
+        read: Position of each passage that was read, ascending.
+        copies: Position of each copy, mapped to that of its original.
+        k: The number of all passages.
     """
 
     read: Sequence[int]
@@ -45,12 +46,12 @@ class _Places:
     k: int
 
     def of(self, positions: Sequence[int]) -> tuple[int, ...]:
-        """The same passages and their copies, rising."""
+        """The positions of these passages and of their copies, ascending."""
         here = {self.read[i] for i in positions}
         return tuple(sorted(here | {copy for copy, first in self.copies.items() if first in here}))
 
     def text(self, text: str) -> str:
-        """A sentence whose "passage 2, 3" count only what was read."""
+        """Renumber "passage 2, 3" in a sentence."""
 
         def renumber(match: re.Match[str]) -> str:
             numbers = [int(number) for number in match[1].split(", ")]
@@ -59,7 +60,7 @@ class _Places:
         return _NAMED.sub(renumber, text)
 
     def reason(self, reason: Reason) -> Reason:
-        """A reason whose positions count only what was read."""
+        """Renumber the positions in a reason."""
         return reason.remap(lambda n: self.read[n] if n < len(self.read) else n, self.text)
 
     def arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -69,7 +70,7 @@ class _Places:
         return {**spread, ANSWERING: np.array(self.read, int)[arrays[ANSWERING]]}
 
     def _array(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """An array by passage in the positions of all passages."""
+        """Extend an array with one entry per passage read to one entry per passage."""
         if not array.ndim or any(size != len(self.read) for size in array.shape):
             return array
         whole = np.zeros((self.k,) * array.ndim, array.dtype)
@@ -93,18 +94,18 @@ def put_back(
     dropped: Mapping[int, Because],
     copies: Mapping[int, int] | None = None,
 ) -> Screening:
-    """The screening of the passages that were read as a screening of all.
+    """Turn the screening of the passages that were read into a screening of all.
 
-    Positions in reasons, notes, claims, contests and arrays become those of all passages. What was left out gets the
-    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1. A copy shares the fate of its
-    first, and stands behind it.
+    Positions in reasons, notes, claims, contests and arrays are renumbered. A passage that was left out gets the
+    lowest score; in the arrays it gets 0, as probability of poison 1, as cluster -1. A copy gets the verdict of its
+    original and ranks directly behind it.
 
     Args:
         screening: Of the passages that were read.
         passages: All of them.
-        read: The positions of what was read, rising.
-        dropped: What was left out and goes, by position.
-        copies: What was left out for being a copy, and of which position; every position is in one of the three.
+        read: Positions of the passages that were read, ascending.
+        dropped: Passages left out and dropped, by position.
+        copies: Duplicates left out, each mapped to its original. Every position is in one of the three.
     """
     if len(read) == len(passages):
         return screening

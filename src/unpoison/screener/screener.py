@@ -1,7 +1,7 @@
 """Runs a defense inside its shell: admission, injections, sources, limits, streaming, traces and learning.
 
-A defense is a flow from a question and passages to a screening. What callers pass in, and what becomes of their own
-passages around that flow, is the same for every defense and stands in this room.
+A defense is a flow from a query and passages to a screening. Validating the input before that flow, and mapping its
+result back to the caller's passages, is the same for every defense and lives in this package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Screenable", "Screener"]
 
 
 class Screenable(Protocol):
-    """What the shell needs of a defense: two flows, its models, and the options of the shell."""
+    """A defense as the shell sees it: two flows, its models, and the shell's options."""
 
     models: Models
     limits: Limits
@@ -54,13 +54,13 @@ class Screenable(Protocol):
 
 
 class Screener:
-    """One defense in its shell; the methods are documented at `Defense`, which passes them on."""
+    """One defense in its shell. `Defense` documents the methods and forwards to them."""
 
     def __init__(self, defense: Screenable) -> None:
         self.defense = defense
 
     def admit(self, query: str | Query, passages: Iterable[Any]) -> Flow[Admitted]:
-        """What the defense reads of what the caller passes."""
+        """Validate the caller's input and select the passages that the defense reads."""
         defense = self.defense
         return admit(
             query,
@@ -75,12 +75,12 @@ class Screener:
         )
 
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
-        """The defense's screening of what is admitted, as one of all that the caller passed."""
+        """Screen the admitted passages; the result covers every passage of the caller."""
         entry = yield from self.admit(query, passages)
         return entry.screening((yield from self._screening(entry)))
 
     def answer_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
-        """The same for the defense's answer; where nothing is admitted it abstains."""
+        """Answer from the admitted passages; abstain if there are none."""
         return (yield from self._answer_admitted((yield from self.admit(query, passages))))
 
     def _screening(self, entry: Admitted) -> Flow[Screening]:
@@ -128,7 +128,7 @@ class Screener:
 
     def stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
         self.require_generator()
-        asked, given = as_query(query), as_passages(passages)  # what cannot be used is said at once
+        asked, given = as_query(query), as_passages(passages)  # invalid input raises here, not at the first event
         entries = list[Admitted]()
 
         def answer_flow() -> Flow[Answer]:
@@ -141,13 +141,13 @@ class Screener:
         return stream_events(answer_flow(), self.defense.models, self.defense.limits, of_all)
 
     def remember(self, result: Screening | Answer) -> None:
-        """Write what came of each source into the history, where that is wanted (`learn`)."""
+        """Record each source's outcome in the history, if the option `learn` is on."""
         if self.defense.learn and self.defense.sources is not None:
             screening = result.screening if isinstance(result, Answer) else result
             self.defense.sources.record(screening.query, outcomes_of(result, self.defense.sources))
 
     def require_generator(self) -> None:
-        """Refuse to answer without one.
+        """Refuse to answer without a generator.
 
         Raises:
             OptionError: The defense has no generator.
@@ -160,6 +160,6 @@ class Screener:
 
 
 def _trace_counts(screening: Screening, mark: Mark) -> None:
-    """Tell the trace what became of the passages."""
+    """Add the numbers of passages and of drops to the trace."""
     mark("passages", len(screening.passages))
     mark("dropped", len(screening.dropped_indices))

@@ -1,4 +1,4 @@
-"""An answer as it comes: the screening, the model's words, and the answer that they made, or did not."""
+"""Streaming answers: first the screening, then the model's text in pieces, then the complete answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from unpoison.runtime.limits import Limits
 __all__ = ["Event", "stream_events", "whole"]
 
 Event: TypeAlias = Screening | str | Answer
-"""What a stream gives: a screening first, then pieces of text, then one answer."""
+"""An event of a stream: first a screening, then pieces of text, then one answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ear:
-    """Puts what it hears into a queue, which the length of a reply bounds."""
+class _QueueListener:
+    """Puts events into a queue; the length of a reply bounds it."""
 
     events: asyncio.Queue[Event | None]
     finished: Callable[[Screening], Screening]
@@ -38,19 +38,19 @@ class _Ear:
 async def stream_events(
     flow: Flow[Answer], models: Models, limits: Limits, finished: Callable[[Screening], Screening]
 ) -> AsyncIterator[Event]:
-    """Run the flow of an answer and give what can be given before its end.
+    """Run the flow of an answer and yield its events as they become known.
 
     Args:
         flow: The one that `answer` runs.
         models: Those of the defense.
         limits: As for `arun`.
-        finished: Puts the caller's own passages into a screening.
+        finished: Maps a screening to the caller's own passages.
 
     Raises:
-        UnpoisonError: As `arun`; the pieces before it are no answer.
+        UnpoisonError: As `arun`; text yielded before it is not an answer.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    task = asyncio.create_task(arun(flow, models, limits, _Ear(events, finished)))
+    task = asyncio.create_task(arun(flow, models, limits, _QueueListener(events, finished)))
     task.add_done_callback(lambda _: events.put_nowait(None))
     screened = spoken = False
     try:
@@ -70,7 +70,7 @@ async def stream_events(
 
 
 async def whole(answering: Awaitable[Answer]) -> AsyncIterator[Event]:
-    """The events of an answer that may change until its end: all of them then."""
+    """The events of an answer that is not final before its end: all of them then."""
     answer = await answering
     yield answer.screening
     yield answer.text
