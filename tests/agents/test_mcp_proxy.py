@@ -120,6 +120,18 @@ def test_a_poisoned_description_is_withheld_and_its_tool_cannot_be_called() -> N
     run(talk())
 
 
+def test_a_tool_that_is_left_out_is_named_and_fails_the_approval(tmp_path: Path) -> None:
+    lock = tmp_path / "tools.lock"
+    line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--approve", "--lock", str(lock)]
+    for anyway, code in ([], 3), (["--approve-anyway", "weather"], 0), (["--approve-anyway", "storm"], 2):
+        done = subprocess.run([*line, *anyway, "--", *command("poisoned")], capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert ("left out: weather" in done.stderr) == (code == 3)
+        if code != 2:
+            (own,) = json.loads(lock.read_text())["servers"].values()
+            assert ("weather" in own["tools"]) == (code == 0)
+
+
 def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
     from unpoison.agents.lock_file import LockFile, identity_of
 

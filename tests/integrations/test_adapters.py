@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from integrations.frameworks import QUERY, TEXTS, Adapted, CutsStadium, DropsStadium
+from unpoison import Guard, Sources
 from unpoison.core import registry
 from unpoison.errors import MissingExtraError, ModelError, OptionError, UnknownNameError
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -66,6 +67,16 @@ def test_asynchronous_calls_are_the_defenses_own(adapted: Adapted, monkeypatch: 
     documents, adapter = adapted.documents(), adapted.framework.make(DropsStadium())
     result = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
     assert adapted.positions(result, documents) == [0, 1, 3, 5]
+
+
+def test_sources_that_nobody_reads_for_are_a_warning(adapted: Adapted, caplog: pytest.LogCaptureFixture) -> None:
+    sources = Sources({"known": ["a.example"]})
+    adapted.screen(adapted.documents(), Guard(sources=sources))
+    assert all("give a generator" in record.getMessage() for record in caplog.records)
+    assert caplog.records
+    caplog.clear()
+    adapted.screen(adapted.documents(), Guard(sources=sources, generator="extractive"))
+    assert not caplog.records
 
 
 def test_verdicts_go_into_copies(adapted: Adapted) -> None:

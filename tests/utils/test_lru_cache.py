@@ -147,7 +147,7 @@ UNBOUNDED = frozenset(
 
 BOUNDED = (
     *("_stem", "_wanted", "_question_words", "_breaks_of", "_words_hash", "_read", "gaps", "read_answer", "_values"),
-    "_made_again",  # readers by their options, eight at most
+    "_made_again",  # models by the arguments of their constructors, eight at most
     "_rows",  # of an evaluation file, two at most
     *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies
 )

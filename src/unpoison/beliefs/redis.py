@@ -12,6 +12,7 @@ from typing import Any
 from unpoison.beliefs.store import check_key, check_namespace, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["RedisBeliefs"]
@@ -30,7 +31,7 @@ return 1
 """Compare and set, atomic as every script is. ARGV: expected version or `*`, version, created, the rest."""
 
 
-class RedisBeliefs:
+class RedisBeliefs(Remade):
     """Beliefs as one string each, under `unpoison:beliefs:NAMESPACE:KEY`.
 
     A string holds the version, the time of creation and the rest as JSON, separated by spaces.

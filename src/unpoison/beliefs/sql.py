@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from unpoison.beliefs.store import check_key, check_namespace, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError, clip
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.sqlite import Connected, connect, explain_errors
 
@@ -41,7 +42,7 @@ STATEMENTS = {
 """As SQLite has them."""
 
 
-class SqlBeliefs(Connected):
+class SqlBeliefs(Remade, Connected):
     """Beliefs in one table. A subclass says how to connect."""
 
     statements: ClassVar[Mapping[str, str]] = STATEMENTS

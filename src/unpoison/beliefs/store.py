@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from secrets import token_hex
-from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.utils.checks import at_least
+from unpoison.utils.copies import CopyableLock
 
 __all__ = [
     "BeliefStore",
@@ -155,7 +155,7 @@ class MemoryBeliefs:
         self.limit = at_least("limit", limit, 1)
         self.namespace = check_namespace(namespace)
         self._beliefs: dict[str, Belief] = {}
-        self._lock = Lock()
+        self._lock = CopyableLock()
 
     def get(self, key: str) -> Belief | None:
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from unpoison.cli.options import SourcesFile, environment_of_caller, option
 from unpoison.errors import OptionError, clip
+from unpoison.utils.plain_text import excerpt
 
 if TYPE_CHECKING:
     from unpoison.agents.lock_file import LockFile
@@ -25,7 +26,12 @@ Examples:
   unpoison mcp-proxy --url https://tickets.example/mcp --header 'Authorization: Bearer ${TICKETS}'
   unpoison mcp-proxy --approve --lock tools.lock -- npx -y some-mcp-server
   unpoison mcp-proxy --lock tools.lock -- npx -y some-mcp-server
+
+--approve exits with 3 if it left out a tool.
 """
+
+LEFT_OUT = 3
+"""The exit code of --approve if a tool was left out of the lock file."""
 
 _HEADER = re.compile(r"[A-Za-z0-9_\-.]{1,200}")
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
@@ -85,8 +91,10 @@ def mcp_proxy(
     if approve and approved is not None:
         require("mcp", "the MCP proxy")
         tools = asyncio.run(list_tools(server, timeout))
-        for line in _approve(identity, tools, approved, approve_anyway or []):
-            typer.echo(line)
+        if left_out := _approve(identity, tools, approved, approve_anyway or []):
+            names = ", ".join(map(excerpt, left_out))
+            typer.echo(f"left out: {names}; approve a tool whatever was found with --approve-anyway NAME", err=True)
+            raise typer.Exit(LEFT_OUT)
         return
     log_to_stderr()
     if approved is not None and not approved.knows(identity):
@@ -96,26 +104,31 @@ def mcp_proxy(
     raise typer.Exit(asyncio.run(run_proxy(server, gate, bounds)))
 
 
-def _approve(identity: str, tools: list[dict[str, Any]], approved: LockFile, anyway: list[str]) -> Iterator[str]:
-    """Approve the tools of a server that are fine; what is said of each."""
+def _approve(identity: str, tools: list[dict[str, Any]], approved: LockFile, anyway: list[str]) -> list[str]:
+    """Show the tools of a server and approve those without a finding; returns the names of the others."""
     from unpoison.agents.lock_file import tool_hash
     from unpoison.agents.mcp_messages import McpGate
-    from unpoison.utils.plain_text import excerpt
 
-    gate, fine = McpGate(identity), []
+    gate, fine, left_out = McpGate(identity), [], []
     gate.others = approved.others(identity)
     for tool in tools:
         said, reason = str(tool.get("name")), gate.check_tool(tool)
         passes = reason is None or said in anyway
         shown = "approved" if reason is None else "approved anyway" if passes else "left out"
-        yield f"{shown} {excerpt(said)} {tool_hash(identity, tool)[:19]}"
+        typer.echo(f"{shown} {excerpt(said)} {tool_hash(identity, tool)[:19]}")
         first = next((line for line in str(tool.get("description") or "").splitlines() if line.strip()), "")
-        yield from [f"  {excerpt(first, 100)}"] if first else []
-        yield from [f"  found: {excerpt(str(reason), 200)}"] if reason else []
-        fine += [tool] if passes else []
+        if first:
+            typer.echo(f"  {excerpt(first, 100)}")
+        if reason is not None:
+            typer.echo(f"  found: {excerpt(str(reason), 200)}")
+        if passes:
+            fine.append(tool)
+        else:
+            left_out.append(said)
     if missing := sorted(set(anyway) - {str(tool.get("name")) for tool in tools}):
-        yield f"--approve-anyway names what the server does not list: {', '.join(map(excerpt, missing))}"
+        raise OptionError(f"--approve-anyway names tools that the server does not list: {', '.join(missing)}")
     approved.approve(identity, fine)
+    return left_out
 
 
 def _tool(entry: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from unpoison.core import registry
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
+from unpoison.defenses.guard.guard import UNREAD
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
@@ -188,6 +189,8 @@ class DocumentScreener(Generic[D]):
         logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
         if long := overlong(screening.passages):
             logger.warning(LONG_DOCUMENTS, LONG, long[:MAX_NAMED], extra={"unpoison": {**fields, "long": long}})
+        if UNREAD in screening.evidence.notes:
+            logger.warning("%s: %s", screening.defense, UNREAD, extra={"unpoison": fields})
         if self.audit_log is not None:
             try:
                 self.audit_log.record(screening, action="drop" if self.mode == "enforce" else "monitor")

@@ -28,6 +28,7 @@ from unpoison.models.protocols import (
     TwoTowers,
 )
 from unpoison.types import Reply
+from unpoison.utils.copies import Remade
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.sqlite import connect, explain_errors, transaction
 from unpoison.utils.threads import on_thread
@@ -35,7 +36,7 @@ from unpoison.utils.threads import on_thread
 __all__ = ["CachedEncoder", "CachedGenerator"]
 
 
-class CachedEncoder:
+class CachedEncoder(Remade):
     """An encoder that encodes each text once.
 
     Args:
@@ -112,7 +113,7 @@ class CachedEncoder:
         return f"CachedEncoder({self._encoder!r}, {self._store})"
 
 
-class CachedGenerator:
+class CachedGenerator(Remade):
     """A generator that is asked each prompt once. Failures are never kept.
 
     It offers `agenerate`, `generate_batch` and `next_token` exactly where the wrapped generator does. The model's name,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, UnpoisonError, clip
 from unpoison.text.alignment import Region
 from unpoison.utils.checks import among
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-class NamedModel:
+class NamedModel(Remade):
     """A model whose name is the form by which it was asked for: a kind, a colon, a checkpoint, options."""
 
     name: str

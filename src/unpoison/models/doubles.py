@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
+from unpoison.utils.copies import CopyableLock
 
 __all__ = [
     "FakeEncoder",
@@ -142,7 +142,7 @@ class ScriptedGenerator:
         self.most_in_flight = 0
         self._replies = replies
         self._in_flight = 0
-        self._lock = Lock()
+        self._lock = CopyableLock()
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The next reply.

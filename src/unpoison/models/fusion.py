@@ -20,6 +20,7 @@ from unpoison.models.checkpoints import checkpoint_errors, encodable, load_pretr
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least, within
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["HEAD", "FusionInDecoder"]
@@ -32,7 +33,7 @@ MAX_PASSAGES = 100
 """The encodings of all stand in memory together."""
 
 
-class FusionInDecoder:
+class FusionInDecoder(Remade):
     """Answers from the question and the passages of a prompt; its instructions and notes are not read.
 
     Asked by `Discern`, it also says which passages its discriminator finds perturbed, if its folder has one.

@@ -16,6 +16,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, check_client, make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.checks import among, at_least
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["OpenAIEncoder", "OpenAIGenerator"]
@@ -115,7 +116,7 @@ class OpenAIGenerator(RemoteGenerator):
         return f"OpenAIGenerator({self._model!r})"
 
 
-class OpenAIEncoder:
+class OpenAIEncoder(Remade):
     """An embedding model behind an OpenAI-compatible endpoint.
 
     Args:

@@ -6,10 +6,8 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +21,7 @@ from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, at_least, within
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.lru_cache import LRUCache
 
@@ -68,7 +67,7 @@ class Reading:
     language: str | None = None
 
 
-class PassageReader:
+class PassageReader(Remade):
     """Reads each passage by itself with an extractive question-answering model: a shipped one, or any checkpoint.
 
     Args:
@@ -94,7 +93,6 @@ class PassageReader:
         threads: int | None = None,
         device: str | None = None,
     ) -> None:
-        self._made_of = (name_or_path, shipped, threshold, threads, device)
         self.threshold = within("threshold", threshold, 1e-6, 1.0)
         self.name = reader_name(shipped if name_or_path is None else f"qa:{name_or_path}", threshold)
         threads = cores() if threads is None else at_least("threads", threads, 1)
@@ -113,13 +111,6 @@ class PassageReader:
         self._cutter = WindowCutter(source, self._settings, self.name)
         self._cache: LRUCache[bytes, Reading] = LRUCache(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
         self._related: LRUCache[bytes, Relation] = LRUCache(lambda key, relation: 300, REMEMBERED)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what it was made of: a session of the runtime stays in its process, which has one of each."""
-        return _made_again, (type(self), *self._made_of)
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        return self  # nothing in it changes but what it remembers
 
     @property
     def isolated(self) -> bool:
@@ -265,19 +256,6 @@ class PassageReader:
 
 _AT_ONCE = 32
 """Passages between two looks at the clock."""
-
-
-@lru_cache(8)
-def _made_again(
-    kind: type[PassageReader],
-    name_or_path: str | Path | None,
-    shipped: str,
-    threshold: float,
-    threads: int | None,
-    device: str | None,
-) -> PassageReader:
-    """The reader that was pickled in another process; one for all that are alike."""
-    return kind(name_or_path, shipped=shipped, threshold=threshold, threads=threads, device=device)
 
 
 def reader_name(name: str, threshold: float) -> str:

@@ -23,6 +23,7 @@ from unpoison.models.checkpoints import encodable
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least
+from unpoison.utils.copies import Remade
 from unpoison.utils.threads import on_thread
 
 __all__ = [
@@ -308,7 +309,7 @@ def check_client(
         at_least("max_tokens", max_tokens, 1)
 
 
-class RemoteGenerator(ABC):
+class RemoteGenerator(Remade, ABC):
     """What the generators of two SDKs share; they differ in their requests and responses only."""
 
     _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}

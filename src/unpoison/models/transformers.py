@@ -20,6 +20,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.remote import make_reply, model_name
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least
+from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["Codec", "TransformersGenerator"]
@@ -99,7 +100,7 @@ _WINDOW_TOKENS = 2048
 """Tokens of one forward pass in `logprobs`: its logits, at 4 bytes times the vocabulary each, have to fit in memory."""
 
 
-class TransformersGenerator:
+class TransformersGenerator(Remade):
     """Any causal language model: replies, greedy and batched, next-token and text log-probabilities.
 
     A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`

@@ -26,7 +26,7 @@ from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.text.tokens import ENGLISH_33, stems, words
 from unpoison.utils.checks import at_least, within
-from unpoison.utils.threads import CopyableLock
+from unpoison.utils.copies import CopyableLock
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words", "words_of_any_script"]
 

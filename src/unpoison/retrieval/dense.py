@@ -32,7 +32,7 @@ from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import Collection, VectorRetriever, check_encoder, unit_rows, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.utils.threads import CopyableLock
+from unpoison.utils.copies import CopyableLock
 
 __all__ = ["DenseRetriever", "nearest", "read_index", "write_index"]
 

@@ -12,7 +12,7 @@ from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.retrieval.store import VectorStore
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.utils.threads import CopyableLock
+from unpoison.utils.copies import CopyableLock
 
 __all__ = ["StoreRetriever"]
 

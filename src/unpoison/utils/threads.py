@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from threading import Event, Lock, Thread
-from typing import Any, TypeVar
+from threading import Event, Thread
+from typing import TypeVar
 
 from unpoison.errors import DeadlineError
 
-__all__ = ["STOP", "CopyableLock", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread"]
+__all__ = ["STOP", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -20,22 +20,6 @@ T = TypeVar("T")
 
 STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
 """Set by whoever computes on a thread and may want to stop it; the event says when."""
-
-
-class CopyableLock:
-    """A lock for objects that are copied and pickled: what it guards is copied, and each copy has a lock of its own."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_error: object) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), ()
 
 
 def check_stopped() -> None:
