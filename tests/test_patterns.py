@@ -32,7 +32,7 @@ REFUSED = ("", "\x00")
 
 MADE_WHEN_RUN = {
     "bench/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
-    "bench/attacks/swap.py": "an escaped answer",
+    "bench/attacks/claims.py": "an escaped answer",
     "text/prompt_injection.py": "classes of characters",
     "text/values.py": "rows of one table, each repetition bounded; a megabyte of digits is tried in tests/text",
     "text/injection_grammar.py": "our own words, each repetition bounded; runs of them are tried beside it",

@@ -32,7 +32,7 @@ DEFENSES = (
     "robustrag",
     "robustrag:beta=100",
 )
-ATTACKS = ("published", "corruptrag")
+ATTACKS = ("published", "benchmarks.attacks:CorruptRag")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Short texts that state an answer, as attackers, pages of questions and search engines write them.
 
 The passages of the data are long and true. A reader also meets templates around a false answer, corrections of "older
-sources", one line that answers a question, a single sentence. The templates are those of the package's own attacks.
+sources", one line that answers a question, a single sentence. The templates are those of attacks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from unpoison.errors import InputError
 
 __all__ = ["written"]
 
-ATTACKS = ("poisonedrag:mode=template,prefix=false", "disperse", "diverse", "corruptrag", "authchain", "paraphrase")
+ATTACKS = (
+    "poisonedrag:mode=template,prefix=false",
+    "disperse",
+    "diverse",
+    "benchmarks.attacks:CorruptRag",
+    "benchmarks.attacks:AuthChain",
+    "paraphrase",
+)
 
 LINES = ("{question}? {answer}.", "Q: {question}? A: {answer}", "{question}\n{answer}", "The answer is {answer}.",
          "{answer}.", "FAQ: {question}? - {answer}", "{question}: {answer}", "It is {answer}.")  # fmt: skip

@@ -89,10 +89,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
         "diverse": "unpoison.bench.attacks.diverse:Diverse",
         "prompt-injection": "unpoison.bench.attacks.prompt_injection:PromptInjection",
-        "swap": "unpoison.bench.attacks.swap:Swap",
         "copies": "unpoison.bench.attacks.published:Copies",
-        "corruptrag": "unpoison.bench.attacks.corruptrag:CorruptRag",
-        "authchain": "unpoison.bench.attacks.authchain:AuthChain",
     },
 }
 

@@ -30,6 +30,7 @@ __all__ = [
     "rewriting_prompt",
     "statement",
     "strip_quotes",
+    "substitute_answers",
     "template_claim",
 ]
 
@@ -179,6 +180,14 @@ def claim_failure(text: str, answers: Sequence[str]) -> str:
     if any(contains_answer(text, answer) for answer in answers):
         return ""
     return f"the text does not state the wrong answer {' or '.join(map(repr, answers))}"
+
+
+def substitute_answers(text: str, target: Target) -> str:
+    """The text with every right answer replaced by the wrong one, longest alias first, case aside."""
+    for answer in sorted(target.correct, key=len, reverse=True):
+        if answer.strip():
+            text = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", lambda _: target.incorrect, text, flags=re.IGNORECASE)
+    return text
 
 
 def strip_quotes(reply: str) -> str:

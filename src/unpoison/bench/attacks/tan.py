@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import Unpack
 
 from unpoison.bench.attacks.base import Attack, Meter, ModelOptions, PoisonText, Target, contains_answer
-from unpoison.bench.attacks.claims import STYLES, FalseClaim, passage_prompt, strip_quotes, template_claim
-from unpoison.bench.attacks.swap import substitute_answers
+from unpoison.bench.attacks.claims import (
+    STYLES,
+    FalseClaim,
+    passage_prompt,
+    strip_quotes,
+    substitute_answers,
+    template_claim,
+)
 from unpoison.models.prompts import Prompt
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least, flag

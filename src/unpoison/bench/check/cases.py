@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 from unpoison.bench.attacks.base import Target, contains_answer
-from unpoison.bench.attacks.claims import statement
+from unpoison.bench.attacks.claims import statement, substitute_answers
 from unpoison.bench.evaluation.contexts import Candidate, Context, nearest
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import poison_candidates, retrieve_corpus, with_owners
@@ -25,7 +25,7 @@ __all__ = ["ATTACKS", "OWNERS", "InMemory", "Retrieval", "Retrieved", "craft_tex
 
 ATTACKS = {
     "lie": ("a plain lie in an ordinary page", "published"),
-    "swap": ("a true passage with the number or name swapped", "swap"),
+    "swap": ("a true passage with the number or name swapped", "published"),
     "correction": ("a correction that calls the truth outdated", "published"),
     "injection": ("a prompt injection", "prompt-injection:prefix=true"),
     "copies": ("one false text three times", "copies"),
@@ -175,10 +175,14 @@ def craft_texts(
 
 def _target(attack: str, example: Example, position: int, clean: Context) -> Target:
     right, claim = example.correct_answers[0], _false_claim(example)
-    pages = {"correction": CORRECTIONS, "lie": PAGES, "copies": PAGES}.get(attack, ())
-    chosen = [pages[(position + 5 * number) % len(pages)] for number in range(COPIES)] if pages else []
-    texts = tuple(page.format(claim=claim, right=right) for page in chosen)
-    return replace(example.target(), texts=texts, context=tuple(passage.text for passage in clean.passages))
+    pages = CORRECTIONS if attack == "correction" else PAGES
+    chosen = [pages[(position + 5 * number) % len(pages)] for number in range(COPIES)]
+    texts = [page.format(claim=claim, right=right) for page in chosen]
+    target = example.target()
+    if attack == "swap":
+        true = dict.fromkeys((*target.gold, *(passage.text for passage in clean.passages)))
+        texts = [*(substitute_answers(text, target) for text in true if contains_answer(text, right)), *texts]
+    return replace(target, texts=tuple(texts))
 
 
 def _false_claim(example: Example) -> str:
