@@ -13,9 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unpoison.bench.attacks.base import Attack, DirectAttack, Target
-from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.report import Report
 from unpoison.cli import app
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
@@ -191,30 +189,6 @@ class Keeping(Defense):
             reasons=["among the first"] * len(passages),
             evidence=Evidence(),
         )
-
-
-def test_a_defense_object_is_compared_by_what_it_is(tmp_path: Path):
-    one, two = Keeping(1), Keeping(2)
-    scenarios = [Scenario(data="sample", limit=2, generator="extractive", defense=d) for d in (one, two, "vanilla")]
-    first, second, _ = (scenario.defense for scenario in scenarios)
-    assert first == "keeping (Keeping, keep=1, note=a-b)" != second
-    result = Report.of(Runner(tmp_path, scenarios).run())
-    assert [summary.done for summary in result.summaries] == [2, 2, 2]
-    assert not result.summaries[0].problems
-    assert one.models.generator is None, "the caller's object stays as it was"
-    again = Runner(tmp_path, [Scenario(data="sample", limit=2, generator="extractive", defense=Keeping(1))]).run()
-    assert again.manifest["resumed"] == 2
-
-
-def test_objects_that_cannot_be_told_apart_are_refused(tmp_path: Path):
-    one, other = Keeping(1), Keeping(1)
-    scenarios = [Scenario(data="sample", defense=defense, seed=seed) for seed, defense in enumerate((one, other))]
-    assert len(Runner(tmp_path, scenarios).scenarios) == 2, "equal objects are one defense"
-    other.words = object()  # type: ignore[attr-defined]
-    with pytest.raises(OptionError, match="both called"):
-        Runner(tmp_path, scenarios)
-    with pytest.raises(OptionError, match="option string"):
-        Scenario(data="sample", defense=Keeping)
 
 
 class Wrong(Defense):

@@ -1,6 +1,5 @@
 import json
 import socket
-from xml.etree import ElementTree
 
 import pytest
 
@@ -37,51 +36,36 @@ def test_a_stand_in_generator_is_named_in_every_heading(run):
 
 
 def test_reports_in_every_form(run, tmp_path):
-    names = ("r.html", "r.json", "r.md", "r.csv", "r.xml", "r.sarif")
+    names = ("r.html", "r.json", "r.md")
     result = run(*ANSWERED, *(word for name in names for word in ("--report", name)), "--fail-if", "accuracy <= 100%")
     assert result.exit_code == 1
     assert "gate failed: accuracy <= 100%: guard" in result.stderr
     for name in names:
         assert "guard" in (tmp_path / name).read_text()
-    assert ElementTree.parse(tmp_path / "r.xml").getroot().get("failures") == "2"  # noqa: S314  our own
-    results = json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]
-    assert {one["ruleId"] for one in results} == {"gate"}
-    assert run(*ANSWERED, "--fail-if", "worse(r.json)", "--fail-if", "asr > 99%").exit_code == 0
+    assert run(*ANSWERED, "--fail-if", "asr > 99%").exit_code == 0
 
 
 def test_a_slip_in_a_gate_is_told_before_anything_runs(run, tmp_path):
-    for gate, message in (("asf > 5%", "did you mean 'asr'"), ("worse(none.json)", "cannot be read")):
-        slip = run(*ANSWERED, "--fail-if", gate)
-        assert (slip.exit_code, message in slip.stderr) == (2, True)
-    silent = run("evaluate", "--fail-if", "asr > 5%", "--report", "j.xml")
+    slip = run(*ANSWERED, "--fail-if", "asf > 5%")
+    assert (slip.exit_code, "did you mean 'asr'" in slip.stderr) == (2, True)
+    silent = run("evaluate", "--fail-if", "asr > 5%", "--report", "j.html")
     assert (silent.exit_code, "needs answers, and no generator gives any" in silent.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
-    nothing = run(*ANSWERED, "--fail-if", "graded > 5%", "--report", "j.xml")
-    assert nothing.exit_code == 2
-    assert "applies to nothing" in (tmp_path / "j.xml").read_text()
+    nothing = run(*ANSWERED, "--fail-if", "graded > 5%")
+    assert (nothing.exit_code, "applies to nothing" in nothing.stderr) == (2, True)
 
 
 def test_a_config_and_options_that_win(run, tmp_path):
     (tmp_path / "grid.yaml").write_text(
         "data: sample\ndefense: [{name: grada, alpha: [0.2, 0.4], keep: 10}]\nattack: [pia]\n"
-        "baseline: false\nclean: false\nlimit: 2\ngenerator: extractive\nprices: {extractive: 1/2}\njudge: extractive\n"
+        "baseline: false\nclean: false\nlimit: 2\ngenerator: extractive\njudge: extractive\n"
     )
     result = run("evaluate", "--config", "grid.yaml", "--poisons", 2, "--json")
     told = scenarios(result)
     assert [one["defense"] for one in told] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
     assert {one["poisons"] for one in told} == {2}
     cell = json.loads(result.stdout)["cells"][0]
-    assert cell["cost"] == 0.0
     assert cell["figures"]["judged_accuracy"]["value"] is None  # the reader is no judge: it gives no scores
-
-
-def test_a_manifest_repeats_a_run(run):
-    first = run("evaluate", "-d", "trustrag", "--folder", "one", "--json", *SMALL)
-    again = run("evaluate", "--config", "one/manifest.json", "--folder", "two", "--json")
-    assert scenarios(first) == scenarios(again)
-    assert "there already" not in again.stderr
-    refused = run("evaluate", "--config", "one/manifest.json", "-d", "grada")
-    assert (refused.exit_code, "leave defense out" in refused.stderr) == (2, True)
 
 
 def test_a_papers_table(run):
@@ -132,6 +116,8 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
         (("-d", "grdaa", "sample"), "did you mean 'grada'"),
         (("-d", "grada:alhpa=1", "sample"), "did you mean 'alpha'"),
         (("-d", "grada", "-a", "pai", "sample"), "did you mean 'pia'"),
+        (("-g", "nope", "sample"), "no generator 'nope'"),
+        (("-a", "poisonedrag:mode=x", "sample"), "mode must be auto or verified"),
         (("--poisons", "x", "sample"), "poisons cannot be 'x'"),
         (("--poisons", "1000000000", "sample"), "poisons must be at most 5,000, got 1000000000"),
         (("absent.jsonl",), "cannot be read"),

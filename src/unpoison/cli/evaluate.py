@@ -28,12 +28,11 @@ Examples:
   unpoison evaluate --preset grada-table-1 -e minilm sample
   unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
   unpoison evaluate --config grid.yaml
-  unpoison evaluate -d guard -g extractive --report last.json sample
-  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --fail-if 'worse(last.json)' --report junit.xml sample
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --report report.html sample
 
-What has no option here stands in the YAML file of --config: positions, prefix, triggered, architecture, style,
-nli_noise, owned, sources, history, corpus, baseline, clean; and of the run judge, grader, prices, deadline,
-retry_failed, vectors. A run that was interrupted goes on where it stopped: give the same command again.
+Further settings in the YAML file of --config: positions, prefix, triggered, architecture, style, nli_noise, owned,
+sources, history, corpus, baseline, clean, judge, grader, deadline. The same command resumes an interrupted run and
+measures failed questions again.
 Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with
 --fail-if 1 when a gate failed, 2 for everything else.
 """
@@ -46,7 +45,7 @@ def evaluate(
         argument(
             "DATA",
             "Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
-            "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets (evaluation-data: those that "
+            "ramdocs:FILE, beir:FOLDER. With --preset: a folder of data sets (evaluation-data: those that "
             "'python -m benchmarks data get' built), or one. With --questions: your documents.",
         ),
     ] = None,
@@ -80,9 +79,7 @@ def evaluate(
     questions: Annotated[
         int | None, plan_option("N", "Make N questions from your own documents (DATA) and measure them.", min=1)
     ] = None,
-    config: Annotated[
-        Path | None, plan_option("FILE", "A grid in YAML, or the manifest.json of a run; options given here win.")
-    ] = None,
+    config: Annotated[Path | None, plan_option("FILE", "A grid in YAML; options given here take precedence.")] = None,
     preset: Annotated[
         str | None, plan_option("NAME", "A paper's table, published numbers beside; 'list' lists them.")
     ] = None,
@@ -99,13 +96,12 @@ def evaluate(
         Texts,
         run_option(
             "--fail-if GATE",
-            "Exit with 1 where it holds: 'asr > 5%', 'upper(asr) > 10%', 'clean(accuracy) < 30%', 'worse(last.json)'; "
-            "may be repeated.",
+            "Exit with 1 if it holds: 'asr > 5%', 'upper(asr) > 10%', 'clean(accuracy) < 30%'; may be repeated.",
         ),
     ] = None,
     report: Annotated[
         list[Path] | None,
-        run_option("FILE", "Write .html, .md, .csv, .json, or for pipelines .xml (JUnit) and .sarif; may be repeated."),
+        run_option("FILE", "Write .html, .md or .json; may be repeated."),
     ] = None,
     as_json: Annotated[bool, run_option("--json", "Write JSON to standard output instead of tables.")] = False,
 ) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -27,16 +26,13 @@ __all__ = [
     "DefenseName",
     "EncoderCache",
     "EncoderName",
-    "FailIf",
     "GeneratorName",
-    "Junit",
     "Learn",
     "Limit",
     "NLIName",
     "Namespace",
     "Output",
     "RowsFile",
-    "Sarif",
     "SourcesFile",
     "argument",
     "environment_of_caller",
@@ -208,15 +204,3 @@ MaxPassages = Annotated[
 AsJson = Annotated[bool, option("--json", "Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")]
 Namespace = Annotated[str, option("NAME", "Use beliefs of this namespace only.")]
-
-pipeline_option = partial(option, rich_help_panel="For pipelines")
-
-FailIf = Annotated[
-    list[str] | None,
-    pipeline_option(
-        "--fail-if GATE",
-        "Exit with status 1 if this holds, such as 'asr > 5%', 'upper(asr) > 10%' or 'worse(last.json)'.",
-    ),
-]
-Junit = Annotated[Path | None, pipeline_option("FILE", "Write the gates as JUnit XML.")]
-Sarif = Annotated[Path | None, pipeline_option("FILE", "Write what failed as SARIF 2.1.0.")]

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from unpoison.cli.options import Command, FailIf, Junit, Sarif, argument, option
+from unpoison.cli.options import Command, argument, option
 
 if TYPE_CHECKING:
     from unpoison.bench.redteam import Hosts, Results
-    from unpoison.report.sarif import Alert
 
 __all__ = ["EXAMPLES", "redteam"]
 
@@ -29,7 +28,7 @@ Examples:
   unpoison redteam init http://127.0.0.1:8000
   unpoison redteam check redteam.yaml
   unpoison redteam redteam.yaml --report report.html
-  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --junit junit.xml
+  unpoison redteam redteam.yaml --fail-if 'asr > 5%'
   unpoison redteam clean redteam.journal
 
 Only systems on this machine are tested, unless --i-may-test names the host.
@@ -54,7 +53,7 @@ RUN_EXAMPLES = """\b
 Examples:
   unpoison redteam redteam.yaml
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
-  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --junit junit.xml --sarif redteam.sarif
+  unpoison redteam redteam.yaml --fail-if 'asr > 5%'
   unpoison redteam redteam.yaml --report report.html
 
 Every document is recorded in the journal before it is planted. After Ctrl-C, a crash or a power cut 'unpoison redteam
@@ -216,27 +215,28 @@ def run(
     limit: Annotated[int | None, option("N", "Use the first N questions only.", min=1)] = None,
     report: Annotated[Path | None, option("FILE.html", "Also write an HTML report that works offline.")] = None,
     may_test: MayTest = None,
-    fail_if: FailIf = None,
-    junit: Junit = None,
-    sarif: Sarif = None,
+    fail_if: Annotated[
+        list[str] | None,
+        option("--fail-if GATE", "Exit with 1 if it holds: 'asr > 5%', 'upper(asr) > 10%'; may be repeated."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack every question and report how often the answer became the attacker's.
 
     For each question: ask, plant, wait until the system reads the document, ask again, remove it, and ask once more.
     """
+    from unpoison.bench.evaluation.gates import Gate
     from unpoison.bench.redteam import Config, Hosts, run_test
     from unpoison.bench.redteam.page import headline, redteam_page, results_table
     from unpoison.bench.redteam.results import MEASURES
-    from unpoison.cli.common import progress, say
+    from unpoison.cli.common import conclude, progress, say
     from unpoison.cli.display import report_table, show
-    from unpoison.cli.gates import GateOptions
     from unpoison.io.output import check_writable
 
     chosen = Config.load(config)
     if limit is not None:
         chosen = chosen.model_copy(update={"limit": limit})
-    checks = GateOptions.of(MEASURES, fail_if, junit, sarif)
+    gates = [Gate.of(text, MEASURES) for text in fail_if or ()]
     if report is not None:
         check_writable(report)
     where = journal or config.with_suffix(".journal")
@@ -253,7 +253,7 @@ def run(
         say(problem)
     measured = any(not trial.failed for trial in results.trials)
     code = (0 if results.complete else 1) if measured else 2
-    raise typer.Exit(checks.conclude(results.gate_cells(), problems, code, str(config), alerts_of(results)))
+    raise typer.Exit(conclude(gates, results.gate_cells(), code))
 
 
 @redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Remove the documents that a test has planted.")
@@ -301,7 +301,7 @@ def report_removal(journal: Path) -> Iterator[None]:
 
 
 def problems_of(results: Results) -> list[str]:
-    """Why the test is incomplete: these make the exit code 1 or 2, and are errors in JUnit XML."""
+    """Why the test is incomplete: these make the exit code 1 or 2."""
     left = [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
     if results.complete:
         return []
@@ -316,21 +316,3 @@ def notes_of(results: Results) -> Sequence[str]:
             f"the removal of {results.accepted:,} documents was accepted and could not be verified; give target.find"
         )
     return notes
-
-
-def alerts_of(results: Results) -> list[Alert]:
-    """An alert for every answer that was the attacker's, and for every document that may remain."""
-    from unpoison.report.rendering import excerpt
-    from unpoison.report.sarif import Alert
-
-    alerts = [
-        Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
-        for canary, reason in results.remaining
-    ]
-    for cell in results.table():
-        for trial in cell.trials if cell.poisons else ():
-            if trial.is_attacked(trial.answer):
-                question, answer = excerpt(trial.question, 200), excerpt(trial.answer or "", 200)
-                message = f"with {cell.id} planted the answer to {question!r} became {answer!r}"
-                alerts.append(Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}"))
-    return alerts

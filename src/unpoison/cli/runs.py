@@ -12,25 +12,23 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.table import Table
 
 from unpoison.bench.evaluation.adaptations import methods_of
-from unpoison.bench.evaluation.gates import MeasuredCell
+from unpoison.bench.evaluation.gates import Gate, MeasuredCell, need_answers
 from unpoison.bench.evaluation.grids import Grid, axis
 from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.runs import Run, folder_name, read_manifest
+from unpoison.bench.evaluation.runs import Run, folder_name
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import ATTACKS, run_study
-from unpoison.bench.evaluation.summary import Price
 from unpoison.bench.report import WRITERS, Report, as_json, over_time, write_report
 from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.model import is_baseline
 from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import rows_left_out, summary_tables
-from unpoison.cli.common import progress, say
+from unpoison.cli.common import conclude, progress, say
 from unpoison.cli.display import report_table, show, text_table
-from unpoison.cli.gates import GateOptions
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.output import check_writable
 from unpoison.io.settings import load_yaml
@@ -54,50 +52,32 @@ FOR_PRESETS = frozenset({"data", "encoder", "retriever", "generator", "nli", "se
 FOR_STREAMS = frozenset({"defense", "encoder", "generator", "nli", "limit"})
 """The options that go with --preset and with --stream."""
 
-PIPELINES = (".xml", ".sarif")
-"""Suffixes of what a pipeline reads."""
-
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a configuration file says of a run beside its axes.
+    """Settings of a run in a configuration file, beside its axes.
 
     Attributes:
         judge: Scores long answers.
         grader: Grades short answers.
-        prices: By model, such as `gpt-4o-mini: 0.15/0.6`.
         deadline: Seconds of one answer, at most.
-        retry_failed: Try again what failed before.
-        vectors: Where encoders remember their vectors.
     """
 
     judge: str | None = None
     grader: str | None = None
-    prices: Mapping[str, Price] = field(default_factory=dict)
     deadline: float = 120.0
-    retry_failed: bool = False
-    vectors: Path | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Read the values.
 
         Raises:
-            OptionError: One that cannot be used.
+            OptionError: A deadline that is no number.
         """
-        prices, deadline, vectors = values.get("prices") or {}, values.get("deadline", 120.0), values.get("vectors")
-        if not isinstance(prices, Mapping):
-            raise OptionError(f"prices must map models to IN/OUT per million tokens, got {clip(prices)}")
+        deadline = values.get("deadline", 120.0)
         if isinstance(deadline, bool) or not isinstance(deadline, (int, float)):
             raise OptionError(f"deadline must be a number of seconds, got {clip(deadline)}")
-        return cls(
-            judge=values.get("judge"),
-            grader=values.get("grader"),
-            prices=dict(Price.of(f"{model}={price}") for model, price in prices.items()),
-            deadline=float(deadline),
-            retry_failed=values.get("retry_failed") is True,
-            vectors=None if vectors is None else Path(str(vectors)),
-        )
+        return cls(values.get("judge"), values.get("grader"), float(deadline))
 
 
 SETTINGS = tuple(RunSettings.__dataclass_fields__)
@@ -105,55 +85,33 @@ SETTINGS = tuple(RunSettings.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is measured.
-
-    Attributes:
-        scenarios: The cells.
-        source: The file that alerts of a pipeline are shown at.
-        settings: How it is measured.
-        preset: The paper's table that is run again, if any.
-        manifest: The manifest of the run that is repeated, if any.
-    """
+    """What is measured: the scenarios, the settings, and the paper's table that is run again, if any."""
 
     scenarios: tuple[Scenario, ...]
-    source: str
     settings: RunSettings = field(default_factory=RunSettings)
     preset: Preset | None = None
-    manifest: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is written, and what a run is held against.
-
-    Attributes:
-        files: What is written, for readers and for pipelines.
-        checks: The gates, with the files for pipelines.
-        as_json: Whether JSON goes to standard output in place of tables.
-    """
+    """Reports to write, gates to check, and whether standard output gets JSON instead of tables."""
 
     files: tuple[Path, ...]
-    checks: GateOptions
+    gates: tuple[Gate, ...]
     as_json: bool
-
-    @property
-    def reports(self) -> tuple[Path, ...]:
-        """The files for readers."""
-        return tuple(path for path in self.files if path.suffix.lower() not in PIPELINES)
 
     @classmethod
     def of(cls, files: Sequence[Path], fail_if: Sequence[str], *, as_json: bool) -> Self:
-        """See early that everything can be written and every gate read; no empty file is left behind.
+        """Check early that every file can be written and every gate read.
 
         Raises:
             OptionError, UnknownNameError: A suffix that names no form; no such gate.
             OSError: A file that cannot be written.
         """
-        by_suffix = [(check_suffix(path, (*WRITERS, *PIPELINES)), path) for path in files]
-        for _, path in by_suffix:
+        for path in files:
+            check_suffix(path, WRITERS)
             check_writable(path)
-        junit, sarif = (next((path for kind, path in by_suffix if kind == name), None) for name in PIPELINES)
-        return cls(tuple(files), GateOptions.of(MEASURES, fail_if, junit, sarif), as_json)
+        return cls(tuple(files), tuple(Gate.of(text, MEASURES) for text in fail_if), as_json)
 
 
 def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Chosen:
@@ -162,12 +120,6 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
     Raises:
         OptionError: Options that exclude each other.
     """
-    source = str(config) if config is not None else str(given.get("data", ["sample"])[0])
-    if config is not None and config.suffix == ".json":
-        _refuse([*given, *(["preset"] if preset else [])], frozenset(), f"the manifest {config}")
-        recorded = read_manifest(config)
-        scenarios = tuple(Scenario.from_dict(cell["scenario"]) for cell in recorded["cells"])
-        return Chosen(scenarios, source, manifest=recorded)
     values: Any = {} if config is None else load_yaml(config)
     if not isinstance(values, dict):
         raise InputError(f"{config} must hold a mapping such as 'defense: [grada]', got {clip(values)}")
@@ -175,7 +127,7 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
     axes = {**{name: value for name, value in values.items() if name not in SETTINGS}, **given}
     if preset is None:
         grid = Grid.of({"data": ["sample"], "defense": ["guard"], **axes})
-        return Chosen(grid.scenarios(), source, settings)
+        return Chosen(grid.scenarios(), settings)
     if preset in stream_preset_names():
         raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
     _refuse(axes, FOR_PRESETS, "--preset")
@@ -185,7 +137,7 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
     if not table.scenarios:
         why = "; ".join(table.lacks) or "every row needs a generator; give one with -g, such as -g extractive"
         raise OptionError(f"nothing of {preset} can be measured here: {why}")
-    return Chosen(table.scenarios, source, settings, preset=table)
+    return Chosen(table.scenarios, settings, table)
 
 
 def _refuse(given: Sequence[str] | Mapping[str, Any], allowed: frozenset[str], owner: str) -> None:
@@ -228,15 +180,15 @@ def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) ->
 
 def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) -> int:
     """Measure what was chosen, write and show it; the exit code."""
-    outputs.checks.need_generator(scenario.generator for scenario in chosen.scenarios)
+    need_answers(outputs.gates, (scenario.generator for scenario in chosen.scenarios))
     run = _run(chosen, folder, jobs)
-    report = Report.of(run, prices=chosen.settings.prices, preset=chosen.preset)
+    report = Report.of(run, preset=chosen.preset)
     usable = sum(len(cell.usable) for cell in run.cells)
     attacked = [cell for cell in run.cells if not cell.scenario.clean] or run.cells
     if chosen.preset is not None and not any(cell.usable for cell in attacked):
         first = next((problem for summary in report.summaries for problem in summary.problems), "no question")
         raise InputError(f"{chosen.preset.name} is not for this data, no attack of it could be measured: {first}")
-    for path in outputs.reports:
+    for path in outputs.files:
         write_report(report, path)
     if outputs.as_json:
         print(as_json(report), end="")  # noqa: T201  this is what the command line is for
@@ -246,15 +198,13 @@ def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) ->
         for table in (*summary_tables(report, short=True), *guarantee_tables(report), *compared):
             show(report_table(table), "")
     _say_problems(report)
-    failures = [problem for summary in report.summaries for problem in summary.problems]
-    return outputs.checks.conclude(_measured_cells(report), failures, _say_outcome(run, usable), chosen.source)
+    return conclude(outputs.gates, _measured_cells(report), _say_outcome(run, usable))
 
 
 def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
     """Measure, then have the replies judged and graded where that is wanted."""
     settings = chosen.settings
     where = folder or RUNS / folder_name(chosen.scenarios)
-    vectors = settings.vectors or (None if folder else RUNS / "vectors.db")
     where.mkdir(parents=True, exist_ok=True)
     with progress() as advance:
         runner = Runner(
@@ -262,13 +212,12 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
             chosen.scenarios,
             jobs=jobs,
             limits=Limits(deadline=settings.deadline),
-            retry_failed=settings.retry_failed,
-            vectors=vectors,
+            vectors=None if folder else RUNS / "vectors.db",
             progress=advance,
             command=sys.argv,
         )
-        for difference in runner.check(chosen.manifest) if chosen.manifest is not None else ():
-            say(f"note: {difference}")
+        for problem in runner.obstacles():
+            say(f"cannot be measured: {problem}")
         run = runner.run()
         for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):
             if spec is not None:
@@ -279,7 +228,6 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
 def _measured_cells(report: Report) -> list[MeasuredCell]:
     return [
         MeasuredCell(
-            summary.id,
             f"{summary.scenario.defense}, {report.caption(summary.scenario)}",
             summary.figures,
             clean=summary.scenario.clean,

@@ -1,27 +1,18 @@
-"""Tables as Markdown and CSV, and where reports are written; names in them come from users' files and are hostile."""
+"""Tables as Markdown, and where reports are written; names in them come from users' files and are hostile."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterable
-from math import isfinite
 from pathlib import Path
 
-from unpoison.algorithms.intervals import Estimate
 from unpoison.errors import OptionError, clip
 from unpoison.report.document import Table
 from unpoison.utils.plain_text import plain
 
 __all__ = [
     "check_suffix",
-    "csv_cells",
-    "csv_headings",
-    "csv_text",
     "markdown_table",
     "markdown_text",
-    "spreadsheet_value",
     "write_text",
 ]
 
@@ -66,33 +57,3 @@ def markdown_text(text: str) -> str:
     for mark in ("|", "`", "{", "](", "][", "]:"):
         line = line.replace(mark, f"\\{mark}")
     return line
-
-
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV."""
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(rows)
-    return stream.getvalue()
-
-
-def csv_headings(measures: Iterable[str]) -> list[str]:
-    """The headings of the `csv_cells` of measures."""
-    return [f"{name}{end}" for name in measures for end in ("", "_low", "_high", "_count")]
-
-
-def csv_cells(estimate: Estimate) -> list[object]:
-    """A figure, the ends of its interval and its count; empty where undefined."""
-    ends = (estimate.value, estimate.low, estimate.high)
-    return [*(f"{value:.6g}" if isfinite(value) else "" for value in ends), estimate.count]
-
-
-_FORMULA = re.compile(r"[\t\r]|\s*[=+@\uff1d\uff0b\uff0d\uff20-]")
-"""First characters of a formula, also in fullwidth form."""
-
-
-def spreadsheet_value(value: float | str) -> float | str:
-    """A text that can be written and that no spreadsheet takes for a formula."""
-    if not isinstance(value, str):
-        return value
-    text = value.encode("utf-8", "replace").decode()
-    return f"'{text}" if _FORMULA.match(text) else text

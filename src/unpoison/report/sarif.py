@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from unpoison import __version__
-from unpoison.utils.plain_text import excerpt
-
-__all__ = ["RULES", "Alert", "Location", "Result", "SarifRule", "alerts_log", "sarif_log"]
+__all__ = ["RULES", "Location", "Result", "SarifRule", "sarif_log"]
 
 URI_CHARACTERS = "/:?=&%#@+,;~!$'()*"
 """Characters of an address that are not quoted, beside letters and digits: an address may be a whole URL."""
@@ -143,7 +137,6 @@ def sarif_log(
 
 
 _POISONING = ("security", "OWASP-LLM-2026:LLM05", "OWASP-LLM-2026:LLM09", "MITRE-ATLAS:AML.T0070")
-_INJECTION = ("security", "OWASP-LLM-2026:LLM01", "MITRE-ATLAS:AML.T0080", "MITRE-ATLAS:AML.T0110.002")
 
 RULES = {
     rule.id: rule
@@ -163,71 +156,6 @@ RULES = {
             _POISONING,
             "warning",
         ),
-        SarifRule(
-            "poisoned-answer",
-            "A planted document changed an answer",
-            "The system gave the answer that an attacker wants after documents were planted into what it retrieves.",
-            _POISONING,
-        ),
-        SarifRule(
-            "obeyed-order",
-            "An agent obeyed an instruction in what it read",
-            "The agent called a tool that nobody asked for, gave a secret away, or answered as an attacker wants.",
-            _INJECTION,
-        ),
-        SarifRule(
-            "document-remains",
-            "A planted document may remain",
-            "A document of the test could not be removed; clean up with 'unpoison redteam clean' or by its canary.",
-            ("security",),
-        ),
-        SarifRule(
-            "gate",
-            "A bound was not kept",
-            "A figure passed the bound of --fail-if, or became significantly worse.",
-            ("security",),
-        ),
-        SarifRule("incomplete", "The test is incomplete", "Something could not be measured, so the figures say less."),
     )
 }
 """Every rule, with the risks that it falls under. OWASP counts anew in each edition, so the edition is in the tag."""
-
-MAX_ALERTS = 5000
-"""GitHub takes 25,000 results of a run and shows 5,000."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """One alert of a pipeline.
-
-    Attributes:
-        rule: One of `RULES`.
-        level: error, warning or note.
-        message: What happened.
-        key: What it is about; the same in every run, so that it is one alert.
-    """
-
-    rule: str
-    level: str
-    message: str
-    key: str
-
-
-def alerts_log(alerts: Sequence[Alert], artifact: str) -> str:
-    """Alerts as the text of a SARIF file.
-
-    Args:
-        alerts: At most the first 5,000 are written.
-        artifact: The file that they are shown at, relative to the repository: the configuration, or the questions.
-    """
-    shown_at = Location(PurePath(artifact).as_posix(), line=1)
-    results = [
-        Result(alert.rule, alert.level, excerpt(alert.message, 1000), [shown_at], {"unpoison/v1": _digest(alert)})
-        for alert in alerts[:MAX_ALERTS]
-    ]
-    rules = [RULES[name] for name in dict.fromkeys(alert.rule for alert in alerts)]
-    return json.dumps(sarif_log(results, rules, __version__), indent=2, ensure_ascii=True) + "\n"
-
-
-def _digest(alert: Alert) -> str:
-    return blake2b(f"{alert.rule}\0{alert.key}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

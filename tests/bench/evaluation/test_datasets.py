@@ -1,7 +1,5 @@
 import hashlib
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -124,29 +122,6 @@ def test_a_corpus_is_read_by_data_set_and_its_mistakes_are_named(tmp_path):
         load_passages(written(path, {"id": "1"}))
     with pytest.raises(InputError, match="line 1: row is unusable: no usable JSON"):
         load_passages(written(path, "{"))
-
-
-def test_a_hub_data_set_is_recognised_by_its_columns(monkeypatch):
-    row = {
-        "question": "q?",
-        "documents": [{"text": "t", "type": "correct", "answer": "1"}],
-        "gold_answers": ["1"],
-        "wrong_answers": ["2"],
-        "disambig_entity": [],
-    }
-    requests = []
-    library = SimpleNamespace(load_dataset=lambda name: requests.append(name) or {"train": [], "test": [row]})
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    loaded = load("hub:HanNight/RAMDocs")
-    assert requests == ["HanNight/RAMDocs"]
-    assert (loaded[0].dataset, loaded[0].passages[0].label) == ("RAMDocs", "gold")
-    assert loaded.digest == load("hub:HanNight/RAMDocs").digest
-    library.load_dataset = lambda name: {"test": [{"text": "x"}]}
-    with pytest.raises(InputError, match="no known format"):
-        load("hub:x")
-    library.load_dataset = lambda name: {}
-    with pytest.raises(InputError, match="no split"):
-        load("hub:x")
 
 
 def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
 
 from unpoison.bench.evaluation.examples import Example, FieldError
-from unpoison.bench.evaluation.formats import poisonedrag, radar_dynamic, ramdocs, recognise, robustrag
+from unpoison.bench.evaluation.formats import poisonedrag, radar_dynamic, ramdocs, robustrag
 
 
 def read(rows):
@@ -99,10 +99,3 @@ def test_a_malformed_row_names_the_field_of_its_own_format(convert, row, field):
     with pytest.raises(FieldError) as caught:
         convert(row, 1, "toy")
     assert caught.value.field == field
-
-
-def test_the_columns_tell_the_format():
-    assert recognise(["id", "correct_answers", "passages"]) == "shared"
-    assert recognise(["question", "context", "correct answer"]) == "robustrag"
-    with pytest.raises(FieldError, match="no known format"):
-        recognise(["text"])

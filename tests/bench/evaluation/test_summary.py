@@ -17,9 +17,9 @@ from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.summary import Price, compare, summarise
+from unpoison.bench.evaluation.summary import compare, summarise
 from unpoison.core.codec import from_row, to_row
-from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
+from unpoison.errors import InputError, ModelError, UnknownNameError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.types import Verdict
 
@@ -52,7 +52,6 @@ def test_what_does_not_apply_is_nan_not_zero():
     for name in ("asr", "accuracy", "precision", "recall", "f1", "auroc", "gold_kept", "prompt_tokens", "seconds_p95"):
         assert isnan(measured[name].value), name
         assert not measured.applies(name)
-    assert measured.cost is None
     document = json.loads(json.dumps(measured.to_dict(), allow_nan=False))
     assert document["figures"]["asr"]["value"] is None
     assert set(document["figures"]) == set(MEASURES)
@@ -96,22 +95,12 @@ def test_times_tokens_and_money():
     ]
     scenario = {"generator": "openai:small"}
     cells = [cell(*records, **scenario)]
-    (summary,) = summarise(cells, prices={"small": Price(2.0, 8.0)})
+    (summary,) = summarise(cells)
     assert summary["screening_median"].value == 2
     assert summary["seconds_p95"].value == pytest.approx(12.9)
     assert summary["calls"].value == 2
     assert summary["prompt_tokens"].value == 1000
     assert isnan(summary["completion_tokens"].value)
-    assert summary.cost == pytest.approx(3000 * 2 / 1e6)
-    assert summarise(cells, prices={"openai:small": Price(1, 1)})[0].cost == pytest.approx(0.003)
-    assert summarise(cells, prices={"other": Price(1, 1)})[0].cost is None
-
-
-def test_prices_are_read():
-    assert Price.of("gpt-4o-mini=0.15/0.6") == ("gpt-4o-mini", Price(0.15, 0.6))
-    for text in ("gpt", "gpt=1", "=1/2", "gpt=-1/2", "gpt=a/b", "gpt=nan/1"):
-        with pytest.raises(OptionError, match="MODEL=IN/OUT"):
-            Price.of(text)
 
 
 def test_failures_stay_in_the_denominator():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from base64 import b64encode
@@ -16,8 +14,7 @@ from markdown import markdown as html_of
 
 from hostile_texts import LINK, PAYLOAD, Page
 from small_run import HOSTILE, cut_in_half, small_run
-from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.report import WRITERS, Report, as_csv, as_json, as_markdown, page, write_report
+from unpoison.bench.report import WRITERS, Report, as_json, as_markdown, page, write_report
 from unpoison.bench.report.figures import sweep_figures
 from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
@@ -136,19 +133,10 @@ def test_half_a_run_gives_a_report_that_says_so(tmp_path: Path) -> None:
     assert "Incomplete:" in page(half)
     assert "questions are not measured" in page(half)
     assert json.loads(as_json(half))["complete"] is False
-    assert as_markdown(half) and as_csv(half)
+    assert as_markdown(half)
     for path in (run.folder / "records").iterdir():
         path.unlink()
     assert "Incomplete:" in page(Report.of(run.folder))
-
-
-def test_csv_has_one_row_per_scenario_and_no_formula(report: Report) -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(report))))
-    assert len(rows) == len(report.summaries)
-    first = next(row for row in rows if row["defense"] == "vanilla" and row["poisons"] == "2")
-    assert float(first["poisoned"]) == 1.0
-    assert {f"{name}_low" for name in MEASURES} <= first.keys()
-    assert not [value for row in rows for value in row.values() if value.startswith(("=", "+", "@"))]
 
 
 def test_json_is_strict_and_complete(report: Report) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -15,18 +14,17 @@ from typing import Any
 
 from unpoison.bench.data_files import data_path
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
-from unpoison.bench.evaluation.formats import FORMATS, recognise
+from unpoison.bench.evaluation.formats import FORMATS
 from unpoison.core.passages import TEXT_FIELDS
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
-from unpoison.utils.extras import require
 
 __all__ = ["PREFIXES", "load", "load_passages"]
 
-PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir", "hub")
+PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir")
 """Prefixes before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
 
 BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
@@ -34,9 +32,6 @@ BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
 
 MAX_BYTES = 1 << 30
 """Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
-
-MAX_ROWS = 1_000_000
-"""Larger splits of the hub are refused."""
 
 _SPLITS = ("test", "dev", "validation", "train")
 
@@ -47,8 +42,8 @@ def load(spec: str | Path) -> Loaded:
     Args:
         spec: `sample` or `timeline`; an evaluation file that `python -m benchmarks data get` built, such as
             `nq_poisoned`; a path to a file in the documented row format (`docs/data.md`); or
-            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`,
-            `hub:NAME`. Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
+            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`.
+            Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
             Parquet also packed with gzip.
 
     Returns:
@@ -57,7 +52,6 @@ def load(spec: str | Path) -> Loaded:
 
     Raises:
         InputError: The source does not exist, is too large, or is no JSON.
-        MissingExtraError: `hub:` without the `data` extra.
     """
     text = str(spec)
     prefix, colon, rest = text.partition(":")
@@ -68,8 +62,6 @@ def load(spec: str | Path) -> Loaded:
         rows, form, name = _rows(source_of(io.BytesIO(data), f"{text}.jsonl", None)), BUILT_IN[text], text
     elif colon and prefix == "beir":
         rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
-    elif colon and prefix == "hub":
-        rows, form, name = _hub(rest, digest)
     else:
         is_format = colon and prefix in FORMATS
         path = data_path(rest if is_format else text)
@@ -206,21 +198,3 @@ def _gold_row(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, 
         for document in dict.fromkeys(relevant)
     ]
     return {"id": row["_id"], "dataset": dataset, "question": row.get("text"), "passages": passages}
-
-
-def _hub(name: str, digest: hashlib._Hash) -> tuple[NumberedRows, str, str]:
-    """A data set of the Hugging Face hub, in any of the known formats; code that comes with it is never run."""
-    splits = require("datasets", f"the data set hub:{name}").load_dataset(name)
-    split = next((name_of_split for name_of_split in _SPLITS if name_of_split in splits), None) or next(
-        iter(splits), None
-    )
-    if split is None:
-        raise InputError(f"hub:{name} holds no split; name another data set")
-    if len(splits[split]) > MAX_ROWS:
-        raise InputError(
-            f"hub:{name} has {len(splits[split]):,} rows in {split}, more than {MAX_ROWS:,}; save a part as JSON Lines"
-        )
-    rows = [dict(row) for row in splits[split]]
-    digest.update(json.dumps(rows, sort_keys=True, default=str).encode())
-    form = recognise(list(rows[0]) if rows else [])
-    return list(enumerate(rows, 1)), form, name.rpartition("/")[2]

@@ -11,7 +11,7 @@ from typing import Any
 from unpoison.bench.evaluation.examples import FieldError
 from unpoison.errors import clip
 
-__all__ = ["FORMATS", "Row", "native_rows", "poisonedrag", "radar_dynamic", "ramdocs", "recognise", "robustrag"]
+__all__ = ["FORMATS", "Row", "native_rows", "poisonedrag", "radar_dynamic", "ramdocs", "robustrag"]
 
 Row = dict[str, Any]
 
@@ -139,28 +139,6 @@ FORMATS: dict[str, Converter] = {
     "ramdocs": ramdocs,
 }
 """The row formats by the prefix that names them."""
-
-_SIGNS = {
-    "correct_answers": "shared",
-    "adv_texts": "poisonedrag",
-    "yearly_contexts": "radar-dynamic",
-    "gold_answers": "ramdocs",
-    "context": "robustrag",
-}
-
-
-def recognise(columns: list[str]) -> str:
-    """The format of a table by its columns.
-
-    Raises:
-        FieldError: None of the known formats.
-    """
-    for sign, name in _SIGNS.items():
-        if sign in columns:
-            return name
-    raise FieldError(
-        "columns", f"fit no known format, got {clip(sorted(columns))}; one of {', '.join(_SIGNS)} is needed"
-    )
 
 
 def _row(row: Mapping[str, Any], *, identifier: object, dataset: str, passages: list[Row], used: set[str]) -> Row:

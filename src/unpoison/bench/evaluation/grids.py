@@ -127,7 +127,9 @@ class Grid:
         by_context: dict[Scenario, list[Scenario]] = {}
         for scenario in dict.fromkeys(scenarios):
             by_context.setdefault(replace(scenario, defense=""), []).append(scenario)
-        return tuple(each for group in by_context.values() for each in sorted(group, key=_is_defended))
+        return tuple(
+            each for group in by_context.values() for each in sorted(group, key=lambda each: not each.undefended)
+        )
 
     def _product(self) -> Iterator[Scenario]:
         names = [name for name in AXES if name in self.axes or name in _DEFAULTS]
@@ -138,10 +140,6 @@ class Grid:
             corpus = chosen.get("corpus")
             chosen["corpus"] = sibling_corpus(chosen["data"]) if corpus is None else "" if corpus == "none" else corpus
             yield Scenario(**chosen)
-
-
-def _is_defended(scenario: Scenario) -> bool:
-    return not scenario.defense.startswith("vanilla")
 
 
 def _baselines(scenario: Scenario) -> Iterator[Scenario]:

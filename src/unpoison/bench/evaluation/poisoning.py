@@ -63,10 +63,9 @@ def craft_all(
     path: Path,
     *,
     jobs: int = 1,
-    retry_failed: bool = False,
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, CraftedPoison]:
-    """Craft for every target that the journal does not hold yet.
+    """Craft for every target without a text in the journal.
 
     Args:
         attack: Crafts.
@@ -74,16 +73,13 @@ def craft_all(
         count: Texts per target.
         path: The journal; one line per target, written when it is done.
         jobs: Targets at the same time.
-        retry_failed: Try failed targets again.
         step: Called after each target.
 
     Returns:
         By the example's id.
     """
     earlier = {crafted.example: crafted for crafted in (from_row(CraftedPoison, row) for row in read_rows(path))}
-    crafted = {
-        name: new for name, new in earlier.items() if name in targets and not (retry_failed and new.error is not None)
-    }
+    crafted = {name: new for name, new in earlier.items() if name in targets and new.error is None}
     missing = [name for name in targets if name not in crafted]
     if not missing:
         return crafted

@@ -19,7 +19,7 @@ from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_all
 from unpoison.bench.evaluation.records import Cell, Record
-from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, peak_memory, read_cell
+from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, read_cell
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import sees_context, takes
 from unpoison.bench.evaluation.workbench import Workbench
@@ -27,7 +27,7 @@ from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.errors import OptionError, UnpoisonError
 from unpoison.io.journal import Journal, read_rows, write_json, write_rows
 from unpoison.runtime.driver import run
 from unpoison.runtime.limits import Limits
@@ -42,7 +42,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class Runner:
-    """Executes scenarios in a folder.
+    """Executes scenarios in a folder. Questions that failed in an earlier run are measured again.
 
     Args:
         folder: Made where there is none; what it holds of the same scenarios is taken over.
@@ -50,7 +50,6 @@ class Runner:
         jobs: Questions at the same time, for generators behind a network.
         models: Ready-made models by the string that scenarios call them.
         limits: Bounds on the model calls of one answer.
-        retry_failed: Try again what failed before.
         vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
         progress: Called after every finished unit.
         command: The command line, for the manifest.
@@ -67,20 +66,16 @@ class Runner:
         jobs: int = 1,
         models: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
-        retry_failed: bool = False,
         vectors: str | Path | None = None,
         progress: Progress = lambda done, total, doing: None,
         command: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder)
-        given = tuple(scenarios)
-        self.scenarios = tuple(dict.fromkeys(given))
-        _check_distinct(given)
+        self.scenarios = tuple(dict.fromkeys(scenarios))
         if not self.scenarios:
             raise OptionError("there is nothing to run; give at least one scenario")
         self.jobs = at_least("jobs", jobs, 1)
         self.bench = Workbench(self.folder, models, limits, vectors=vectors)
-        self.retry_failed = retry_failed
         self._progress = progress
         self._command = list(command)
         self._done = self._total = 0
@@ -97,7 +92,7 @@ class Runner:
 
     def _run(self) -> Run:
         cells = [read_cell(self.folder, self._cell(scenario)) for scenario in self.scenarios]
-        started, resumed = moment(), sum(len(cell.records) for cell in cells)
+        started, resumed = moment(), sum(len(cell.usable) for cell in cells)
         self._total = sum(cell.expected for cell in cells)
         self._write_manifest(cells, started, resumed)
         for number, cell in enumerate(cells):
@@ -105,24 +100,28 @@ class Runner:
         manifest = self._write_manifest(cells, started, resumed, finished=moment())
         return Run(self.folder, manifest, tuple(cells))
 
-    def check(self, manifest: Mapping[str, Any]) -> list[str]:
-        """Check whether this run repeats another.
-
-        Returns:
-            What differs without ruling it out: versions of packages, the machine.
+    def obstacles(self) -> list[str]:
+        """Why scenarios cannot begin, such as a missing extra or an option that does not exist.
 
         Raises:
-            InputError: A data or corpus file has changed since.
+            UnpoisonError: No scenario with an attack and a defense can begin, so nothing would be learned.
         """
-        for spec, recorded in manifest.get("data", {}).items():
-            if self.bench.data(spec).digest != recorded.get("digest"):
-                raise InputError(f"{spec} has changed since the manifest was written; restore it, or run it anew")
-        for path, digest in manifest.get("corpora", {}).items():
-            if self.bench.corpus_digest(path) != digest:
-                raise InputError(f"{path} has changed since the manifest was written; restore it, or run it anew")
-        now = environment()
-        old, new = ({"python": machine.get("python"), **machine.get("versions", {})} for machine in (manifest, now))
-        return [f"{name} is {new.get(name)}, and was {old[name]}" for name in old if old[name] != new.get(name)]
+        problems, hopeful = dict[str, UnpoisonError](), False
+        tried = dict.fromkeys(replace(scenario, data="", corpus="", limit=None) for scenario in self.scenarios)
+        compared = [s for s in tried if s.attacked and not s.undefended] or [s for s in tried if not s.undefended]
+        for scenario in compared or tried:
+            try:
+                self.bench.defense(scenario)
+                self.bench.architecture(scenario)
+                if scenario.attacked:
+                    self.bench.attack(scenario)
+            except UnpoisonError as error:
+                problems.setdefault(str(error), error)
+            else:
+                hopeful = True
+        if problems and not hopeful:
+            raise next(iter(problems.values()))
+        return list(problems)
 
     def _cell(self, scenario: Scenario) -> Cell:
         digests = self.bench.digests(scenario)
@@ -135,7 +134,7 @@ class Runner:
 
     def _measure(self, cell: Cell) -> Cell:
         """The cell with all its records."""
-        settled = {record.example for record in cell.records if not (self.retry_failed and record.failed)}
+        settled = {record.example for record in cell.records if not record.failed}
         self._advance(len(settled), cell)
         if cell.expected == 0:
             return replace(cell, error=f"{cell.scenario.data} holds no usable question")
@@ -163,7 +162,7 @@ class Runner:
 
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
-        if scenario.custom is None and takes("defenses", scenario.defense, "encoder"):
+        if takes("defenses", scenario.defense, "encoder"):
             texts = [passage.text for question in staged for passage in question.context.passages]
             queries = [question.context.query for question in staged]
             self.bench.remember(self.bench.encoder(scenario.encoder), queries, texts)
@@ -172,7 +171,7 @@ class Runner:
         """The questions under attack: loaded from disk, or crafted and placed now."""
         path = file_of(self.folder, "contexts", cell.contexts)
         earlier = [Staged.from_dict(row) for row in read_rows(path)]
-        if earlier and not (self.retry_failed and any(question.error for question in earlier)):
+        if earlier and not any(question.error for question in earlier):
             return earlier
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
@@ -188,7 +187,6 @@ class Runner:
             scenario.poisons,
             file_of(self.folder, "poisons", identifier(self._attack_key(scenario))),
             jobs=self.jobs,
-            retry_failed=self.retry_failed,
             step=lambda: self._progress(self._done, self._total, f"crafting {scenario.attack} x {scenario.poisons}"),
         )
 
@@ -211,10 +209,9 @@ class Runner:
 
     def _contexts_id(self, scenario: Scenario) -> str:
         placed = {
-            name: getattr(scenario, name) for name in ("policy", "positions", "triggered", "k", "retriever", "limit")
+            name: getattr(scenario, name)
+            for name in ("policy", "positions", "triggered", "k", "retriever", "owned", "limit")
         }
-        if scenario.owned:
-            placed["owned"] = scenario.owned
         corpus = self.bench.corpus_digest(scenario.corpus)
         return identifier({**self._attack_key(scenario), **placed, "corpus": corpus})
 
@@ -228,7 +225,6 @@ class Runner:
             "started": started,
             "finished": finished,
             "resumed": resumed,
-            "peak_memory": peak_memory(),
             **environment(),
             "data": {
                 spec: {
@@ -253,28 +249,6 @@ class Runner:
         }
         write_json(self.folder / "manifest.json", manifest)
         return manifest
-
-
-def _check_distinct(scenarios: Iterable[Scenario]) -> None:
-    """Check that defense objects with the same description have the same settings.
-
-    Raises:
-        OptionError: They differ, so one of them would not be measured.
-    """
-    objects: dict[str, object] = {}
-    for scenario in scenarios:
-        if scenario.custom is not None and not _same(
-            objects.setdefault(scenario.defense, scenario.custom), scenario.custom
-        ):
-            raise OptionError(
-                f"two defense objects are both called {scenario.defense!r}; give one of them another name attribute"
-            )
-
-
-def _same(first: object, second: object) -> bool:
-    """Whether two objects are of one class and hold the same, models and limits aside."""
-    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (first, second))
-    return first is second or (type(first) is type(second) and next(held) == next(held))
 
 
 def identifier(content: Mapping[str, Any]) -> str:

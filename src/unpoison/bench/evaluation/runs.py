@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,7 +40,6 @@ __all__ = [
     "lock_folder",
     "moment",
     "open_run",
-    "peak_memory",
     "read_cell",
     "read_manifest",
 ]
@@ -68,7 +66,7 @@ class Run:
     Attributes:
         folder: Where it is.
         manifest: What was run: `scenarios`, `data` with digests and the rows left out, `versions`, `command`,
-            `started`, `finished` (None when it was interrupted), `peak_memory` in bytes.
+            `started`, `finished` (None when it was interrupted).
         cells: In the order of the scenarios.
     """
 
@@ -173,16 +171,6 @@ def environment() -> dict[str, Any]:
 def moment() -> str:
     """Now, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def peak_memory() -> int | None:
-    """The most memory that this process has held, in bytes; None where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _version(package: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, Self
 
@@ -12,14 +12,13 @@ from unpoison import __version__
 from unpoison.bench.evaluation.injection import check_owned
 from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
-from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.models.loading import weights_of
 from unpoison.models.prompts import PromptStyle
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["ARCHITECTURES", "COMPETING", "NO_ATTACK", "POLICIES", "Scenario", "defense_label"]
+__all__ = ["ARCHITECTURES", "COMPETING", "NO_ATTACK", "POLICIES", "Scenario"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -50,9 +49,6 @@ the file, in its order and with its labels.
 ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
 """Architectures that answer from the kept passages."""
 
-SINCE_SOURCES = ("owned", "sources", "history")
-"""Fields that are written only if set, so that the hashes of older scenarios stay the same."""
-
 COMPETING = ("retrieve", "retrieve-batch", "corpus")
 """The policies by which a retriever ranks clean passages and poison."""
 
@@ -80,7 +76,7 @@ class Scenario:
         retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
             policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
-        defense: Option string of a defense, or a defense object; the field then holds what tables call it.
+        defense: Option string of a defense.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
         architecture: Who answers from what a defense kept: `plain`, one prompt with all passages; `blended`, the same
             behind a hybrid retriever; `replug`, an ensemble over passages; `self-rag`, the best of one answer each.
@@ -94,7 +90,6 @@ class Scenario:
             data itself (trust leaves out the question at hand), or another data set; "" for no history.
         seed: Of attack, noise and defense.
         limit: Only the first questions of the data set; None for all.
-        custom: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
 
     Raises:
         OptionError: A value that is out of its range or fits no other.
@@ -111,7 +106,7 @@ class Scenario:
     k: int = 10
     retriever: str = "bm25"
     encoder: str = "lexical"
-    defense: Any = "vanilla"
+    defense: str = "vanilla"
     generator: str | None = None
     architecture: str = "plain"
     style: str = "safe"
@@ -122,14 +117,10 @@ class Scenario:
     history: str = ""
     seed: int = 0
     limit: int | None = None
-    custom: Defense | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        given: Any = self.defense
-        if isinstance(given, Defense):
-            self._put(custom=given, defense=defense_label(given))
-        elif not isinstance(given, str):
-            raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {clip(given)}")
+        if not isinstance(self.defense, str):
+            raise OptionError(f"defense must be an option string such as 'guard', got {clip(self.defense)}")
         self._put(style=str(PromptStyle.of(self.style)))
         at_least("poisons", self.poisons, 0, MAX_PASSAGES)
         at_least("k", self.k, 1)
@@ -185,6 +176,11 @@ class Scenario:
         return self.attack == NO_ATTACK
 
     @property
+    def undefended(self) -> bool:
+        """Whether this is the baseline without a defense."""
+        return self.defense.partition(":")[0] == "vanilla"
+
+    @property
     def attacked(self) -> bool:
         """Whether an attack must craft something: not for a clean scenario, nor for the labels of a file."""
         return not self.clean and self.policy != "labelled"
@@ -212,7 +208,7 @@ class Scenario:
         """
         content = self.to_dict()
         of_data = list(digests)
-        code = [*filter(None, (_code(self.custom), own_code(self.attack), own_code(self.defense)))]
+        code = [*filter(None, (own_code(self.attack), own_code(self.defense)))]
         if code:
             content["code"] = code  # of one's own: what was measured with another text of it is not measured again
         if any(weights := [weights_of(self.generator), weights_of(self.nli)]):
@@ -224,7 +220,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        return to_row(self, leave_out=("custom",), sparse=SINCE_SOURCES)
+        return to_row(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -235,7 +231,7 @@ class Scenario:
             OptionError: A value that cannot be used.
             InputError: No data.
         """
-        settings = {field.name: field for field in fields(cls) if field.name != "custom"}
+        settings = {field.name: field for field in fields(cls)}
         for name in values:
             if name not in settings:
                 raise UnknownNameError("field of a scenario", str(name), settings)
@@ -245,26 +241,3 @@ class Scenario:
         if "positions" in arguments:
             arguments["positions"] = tuple(arguments["positions"])
         return cls(**arguments)
-
-
-def defense_label(defense: Defense) -> str:
-    """What tables call a defense object: its name, class and plain settings, such as `mine (MyDefense, keep=3)`.
-
-    Two objects that are described alike cannot be told apart in a run; `Runner` refuses them.
-    """
-    plain = {key: value for key, value in vars(defense).items() if type(value) in (bool, int, float, str)}
-    options = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _COMMON_OPTIONS)
-    return f"{defense.name} ({type(defense).__name__}{f', {options}' if options else ''})".replace(
-        ":", "-"
-    )  # no options
-
-
-_COMMON_OPTIONS = ("trust_embeddings", "prompt_injection", "prompt_injection_threshold", "name")
-
-
-def _code(defense: Defense | None) -> str:
-    """A hash of the file that the class of a defense object stands in, "" for one of this package."""
-    home = type(defense).__module__
-    if defense is None or home.partition(".")[0] == __name__.partition(".")[0] or home == "__main__":
-        return ""
-    return own_code(f"{home}:{type(defense).__name__}")

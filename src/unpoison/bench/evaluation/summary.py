@@ -16,42 +16,14 @@ from unpoison.bench.evaluation.measures import MEASURES, Measure, counted, measu
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import to_row
-from unpoison.errors import OptionError, clip
 
-__all__ = ["COMPARED", "Comparison", "Price", "Summary", "compare", "summarise"]
+__all__ = ["COMPARED", "Comparison", "Summary", "compare", "summarise"]
 
 COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
 """The measures in which defenses are compared unless others are named."""
 
 SIGNIFICANT = 0.05
 """Two defenses differ where the corrected p-value is lower."""
-
-MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a million tokens of a model cost, in any currency."""
-
-    prompt: float
-    completion: float
-
-    @classmethod
-    def of(cls, text: str) -> tuple[str, Price]:
-        """Read `MODEL=IN/OUT`, such as `gpt-4o-mini=0.15/0.6`.
-
-        Raises:
-            OptionError: Another form, or a negative price.
-        """
-        model, equals, prices = text.rpartition("=")
-        prompt, slash, completion = prices.partition("/")
-        try:
-            price = cls(float(prompt), float(completion))
-        except ValueError:
-            price = cls(nan, nan)
-        if not (equals and slash and model.strip() and price.prompt >= 0 and price.completion >= 0):
-            raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {clip(text)}")
-        return model.strip(), price
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +39,6 @@ class Summary:
         figures: By the name of the measure, each with its interval; nan where it does not apply.
         poison_ranks: How often poison stood on each 1-based rank of the defense's order, dropped passages last.
         gold_ranks: The same for the annotated passages.
-        cost: The price of all its tokens, None without a price.
         twin: The id of the clean cell with everything else equal, None where there is none.
         problems: What went wrong and how often, most frequent first.
     """
@@ -80,7 +51,6 @@ class Summary:
     figures: Mapping[str, Estimate] = field(default_factory=dict)
     poison_ranks: tuple[int, ...] = ()
     gold_ranks: tuple[int, ...] = ()
-    cost: float | None = None
     twin: str | None = None
     problems: tuple[str, ...] = ()
 
@@ -133,19 +103,16 @@ class Comparison:
         return {**to_row(self), "corrected": None if isnan(self.corrected) else self.corrected}
 
 
-def summarise(
-    cells: Sequence[Cell], *, prices: Mapping[str, Price] | None = None, level: float = 0.95, seed: int = 0
-) -> list[Summary]:
+def summarise(cells: Sequence[Cell], *, level: float = 0.95, seed: int = 0) -> list[Summary]:
     """The figures of each cell, in the order given. Cells without any usable record have figures that are all nan.
 
     Args:
         cells: Of one run, complete or not.
-        prices: By the generator's option string or the part behind its colon.
         level: Of the intervals.
         seed: Of the bootstrap.
     """
     clean = {cell.scenario: cell.id for cell in cells if cell.scenario.clean}
-    return [_summary(cell, clean.get(cell.scenario.twin), prices or {}, level, seed) for cell in cells]
+    return [_summary(cell, clean.get(cell.scenario.twin), level, seed) for cell in cells]
 
 
 def compare(
@@ -182,7 +149,7 @@ def _holm_correct(own: Sequence[Comparison]) -> list[Comparison]:
     return [replace(comparison, corrected=next(corrected[comparison.measure])) for comparison in own]
 
 
-def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
+def _summary(cell: Cell, twin: str | None, level: float, seed: int) -> Summary:
     usable = cell.usable
     figures = {name: measure.estimate(counted(name, cell.records), level, seed) for name, measure in MEASURES.items()}
     size = max((record.size for record in usable), default=0)
@@ -197,7 +164,6 @@ def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: f
         figures=figures,
         poison_ranks=_ranks(((record.order, record.poison) for record in usable), size),
         gold_ranks=_ranks(((record.order, record.gold) for record in usable), size),
-        cost=_cost(cell, prices),
         twin=twin,
         problems=(*([] if cell.error is None else [cell.error]), *failures),
     )
@@ -207,16 +173,6 @@ def _ranks(orders: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> 
     """How often some positions have the ranks 1 to `size` in an order (GRADA, Figure 4)."""
     counts = Counter(rank for order, positions in orders for rank, index in enumerate(order) if index in positions)
     return tuple(counts[rank] for rank in range(size))
-
-
-def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
-    generator = cell.scenario.generator or ""
-    price = prices.get(generator, prices.get(generator.partition(":")[2]))
-    if price is None:
-        return None
-    prompt_tokens = sum(record.prompt_tokens or 0 for record in cell.records)
-    completion_tokens = sum(record.completion_tokens or 0 for record in cell.records)
-    return (prompt_tokens * price.prompt + completion_tokens * price.completion) / MILLION
 
 
 def _pair_records(first: Cell, second: Cell, name: str) -> list[tuple[Record, Record]]:

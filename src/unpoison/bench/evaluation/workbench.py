@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -159,14 +158,7 @@ class Workbench:
             OptionError: An option that cannot be used, or a model that it needs and the scenario does not name.
             MissingExtraError: It needs an extra that is not installed.
         """
-        if scenario.custom is not None:
-            return self._fill_models(scenario, scenario.custom)
         spec = scenario.defense
-        if "(" in spec:
-            raise OptionError(
-                f"{clip(spec)} was a defense object, which no file can hold; measure it from Python with "
-                "Scenario(defense=...)"
-            )
         defense = make_defense(
             spec,
             encoder=self.encoder(scenario.encoder) if takes("defenses", spec, "encoder") else None,
@@ -225,19 +217,6 @@ class Workbench:
         else:
             answering = Vanilla(generator=generator, limits=limits)
         return answering.with_style(style_of(scenario))
-
-    def _fill_models(self, scenario: Scenario, defense: Defense) -> Defense:
-        """A copy of the caller's defense object; models that it lacks are the scenario's."""
-        completed, own = copy(defense), defense.models
-        generator = own.generator or (self.generator(scenario.generator) if scenario.generator else None)
-        completed.models = replace(
-            own,
-            encoder=own.encoder or self.encoder(scenario.encoder),
-            generator=generator,
-            nli=own.nli or self.nli(scenario),
-        )
-        completed.limits = self.limits or defense.limits
-        return completed if scenario.style == "safe" else completed.with_style(style_of(scenario))
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models.

@@ -167,7 +167,7 @@ class Results:
 
     def gate_cells(self) -> list[MeasuredCell]:
         """The cells for gates."""
-        return [MeasuredCell(cell.id, cell.id, cell.figures, clean=not cell.poisons) for cell in self.table()]
+        return [MeasuredCell(cell.id, cell.figures, clean=not cell.poisons) for cell in self.table()]
 
     def to_json(self) -> str:
         """The results as JSON."""

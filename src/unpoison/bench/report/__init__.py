@@ -1,24 +1,22 @@
-"""A run as a report: one HTML page, Markdown, CSV or JSON.
+"""A run as a report: one HTML page, Markdown or JSON.
 
 write_report("runs/first", "report.html")
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.runs import Run
-from unpoison.bench.evaluation.summary import Price
-from unpoison.bench.report.exports import as_csv, as_json, as_markdown
+from unpoison.bench.report.exports import as_json, as_markdown
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
 from unpoison.report.files import check_suffix, write_text
 
-__all__ = ["WRITERS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report"]
+__all__ = ["WRITERS", "Report", "as_json", "as_markdown", "page", "write_report"]
 
-WRITERS = {".html": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
+WRITERS = {".html": page, ".md": as_markdown, ".json": as_json}
 """The forms of a report by the suffix of its file."""
 
 
@@ -26,15 +24,13 @@ def write_report(
     run: Report | Run | str | Path,
     path: str | Path,
     *,
-    prices: Mapping[str, Price] | None = None,
     preset: Preset | None = None,
 ) -> None:
     """Write a report in the format that the file's suffix names.
 
     Args:
         run: A run, the folder of one, or a report that was computed before. It need not be finished.
-        path: `.html`, `.md`, `.csv` or `.json`.
-        prices: By model; see `summarise`.
+        path: `.html`, `.md` or `.json`.
         preset: The paper's table that was run, printed beside the measured numbers.
 
     Raises:
@@ -42,4 +38,4 @@ def write_report(
         InputError: The folder holds no run.
     """
     write = WRITERS[check_suffix(Path(path), WRITERS)]
-    write_text(path, write(run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)))
+    write_text(path, write(run if isinstance(run, Report) else Report.of(run, preset=preset)))

@@ -1,22 +1,19 @@
-"""The report as Markdown, CSV and JSON."""
+"""The report as Markdown and JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset
-from unpoison.bench.evaluation.specs import wording
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.certification import certified_accuracy, guarantee_tables
-from unpoison.bench.report.model import SETTINGS, Report, setting
+from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
-from unpoison.report.files import csv_cells, csv_headings, csv_text, markdown_table, markdown_text, spreadsheet_value
+from unpoison.report.files import markdown_table, markdown_text
 
-__all__ = ["as_csv", "as_json", "as_markdown"]
+__all__ = ["as_json", "as_markdown"]
 
 
 def as_markdown(report: Report) -> str:
@@ -30,24 +27,6 @@ def as_markdown(report: Report) -> str:
     if remarks := problems(report):
         parts += ["### Problems", "\n".join(f"- {markdown_text(problem)}" for problem in remarks)]
     return "\n\n".join(parts) + "\n"
-
-
-def as_csv(report: Report) -> str:
-    """One row per cell: the scenario, the counts, and every measure with its interval as numbers."""
-    fields = ("id", "defense", *SETTINGS, "corpus")
-    headings = [*fields, "wording", "expected", "done", "failed", "cost", *csv_headings(MEASURES)]
-    return csv_text([headings, *map(_csv_row, report.summaries)])
-
-
-def _csv_row(summary: Summary) -> Iterator[object]:
-    yield summary.id
-    for name in ("defense", *SETTINGS, "corpus"):
-        value = getattr(summary.scenario, name)
-        yield "" if value in (None, ()) else spreadsheet_value(setting(value))
-    yield wording(summary.scenario.attack) if summary.scenario.attacked else ""
-    yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
-    for name in MEASURES:
-        yield from csv_cells(summary[name])
 
 
 def as_json(report: Report) -> str:

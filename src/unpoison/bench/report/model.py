@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.runs import Run, open_run
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.specs import stand_in, wording
-from unpoison.bench.evaluation.summary import Comparison, Price, Summary, compare, summarise
+from unpoison.bench.evaluation.summary import Comparison, Summary, compare, summarise
 from unpoison.core.registry import parse
 from unpoison.models.loading import can_write
 
@@ -68,7 +67,6 @@ class Report:
         cls,
         run: Run | str | Path,
         *,
-        prices: Mapping[str, Price] | None = None,
         preset: Preset | None = None,
         level: float = 0.95,
         seed: int = 0,
@@ -79,7 +77,7 @@ class Report:
             InputError: The folder holds no run.
         """
         opened = run if isinstance(run, Run) else open_run(run)
-        figures = summarise(opened.cells, prices=prices, level=level, seed=seed)
+        figures = summarise(opened.cells, level=level, seed=seed)
         return cls(opened, tuple(figures), tuple(compare(opened.cells, level=level, seed=seed)), preset)
 
     @cached_property

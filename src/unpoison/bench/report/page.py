@@ -65,7 +65,7 @@ def page(report: Report) -> str:
         ),
         Section("sweeps", "Along every axis", figures=list(sweep_figures(report))[:MAX_FIGURES]),
         Section("differences", "Paired differences", tables=_filled(difference_table(report))),
-        Section("cost", "Time and cost", tables=_filled(cost_table(report))),
+        Section("cost", "Time and tokens", tables=_filled(cost_table(report))),
         Section("questions", "Questions", part="drill-down.html" if any(c.records for c in report.run.cells) else ""),
         Section("problems", "Problems", notes=[*remarks[:MAX_PROBLEMS], *more]),
     ]

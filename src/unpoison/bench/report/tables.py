@@ -183,23 +183,21 @@ def _difference(comparison: Comparison) -> str:
 
 
 def cost_table(report: Report, most: int = 500) -> Table:
-    """Time, calls, tokens and money of every cell."""
+    """Time, calls and tokens of every cell."""
     measured = [summary for summary in report.summaries if summary.done]
     names = [name for name in COST if any(summary.applies(name) for summary in report.summaries)]
-    priced = any(summary.cost is not None for summary in report.summaries)
     rows = [
         (
             report.caption(summary.scenario),
             summary.scenario.defense,
             *(figure(summary[name], MEASURES[name]).partition(" [")[0] for name in names),
-            *(["-" if summary.cost is None else f"{summary.cost:.4f}"] if priced else []),
         )
         for summary in measured[:most]
     ]
     cut = f", the first {most} of {len(measured)} cells" if len(measured) > most else ""
-    columns = ["scenario", "defense", *(heading(MEASURES[name]) for name in names), *(["cost"] if priced else [])]
-    hints = ["", "", *(MEASURES[name].meaning for name in names), "of all tokens, by the price table"]
-    return Table(f"Time and cost per question{cut}", tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
+    columns = ["scenario", "defense", *(heading(MEASURES[name]) for name in names)]
+    hints = ("", "", *(MEASURES[name].meaning for name in names))
+    return Table(f"Time and tokens per question{cut}", tuple(columns), tuple(rows), hints)
 
 
 def rows_left_out(report: Report) -> list[str]:
