@@ -54,7 +54,11 @@ def test_the_page_of_the_papers_is_what_the_presets_and_classes_say() -> None:
 
 
 def test_every_table_and_figure_of_the_papers_is_on_the_page() -> None:
-    found = {(row[0], row[1]) for row in rows("## Tables and figures")}
+    found = {
+        (row[0], f"{row[1].split(' ')[0]} {number}")
+        for row in rows("## Tables and figures")
+        for number in re.findall(r"\d+", row[1])
+    }
     assert found >= {
         (paper, f"{kind} {number}")
         for paper, counts in PAPERS.items()
@@ -65,7 +69,7 @@ def test_every_table_and_figure_of_the_papers_is_on_the_page() -> None:
 
 def test_every_line_says_whether_it_runs_here_and_there_are_all_named_things() -> None:
     lines = [*rows("## Tables and figures"), *rows("## Named systems")]
-    assert len(lines) >= 170
+    assert len(lines) >= 150
     assert [line for line in lines if not line[-1].startswith(KINDS)] == []
 
 
