@@ -31,10 +31,9 @@ def test_every_file_that_the_page_names_exists(path: str):
     assert (PACKAGE / path).exists() or (ROOT / path).exists()
 
 
-@pytest.mark.parametrize(("place", "budget"), [("README.md", 900), ("docs", 57_400)])
+@pytest.mark.parametrize(("place", "budget"), [("README.md", 900), ("docs", 60_000)])
 def test_the_words_of_the_documentation_stay_within_their_budget(place: str, budget: int):
     pages = [ROOT / place] if place.endswith(".md") else sorted((ROOT / place).rglob("*.md"))
-    pages = [page for page in pages if page.name != "papers.md"]  # which is generated
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= budget
 
 
