@@ -1,4 +1,4 @@
-"""`unpoison redteam init`, `check` and `run` on a FastAPI application and a chat endpoint."""
+"""`unpoison redteam init` and `run` on a FastAPI application and a chat endpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.redteam.conftest import standing_in
 Run = Callable[..., Any]
 
 
-def test_init_check_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "world").mkdir()
     with standing_in(tmp_path / "world", "typed") as system:
@@ -29,8 +29,6 @@ def test_init_check_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, m
         assert made.exit_code == 0, made.stderr
         target = yaml.safe_load(Path("redteam.yaml").read_text())["target"]
         assert (target["ask"]["answer"], target["ask"]["passages"]) == ("$.answer", "$.passages[*]")
-        checked = run("redteam", "check", "redteam.yaml")
-        assert (checked.exit_code, "read: yes" in checked.stdout) == (0, True), checked.stderr
         tested = run("redteam", "redteam.yaml", "--limit", 2)
         assert tested.exit_code == 0, tested.stderr
         assert system.index == before
@@ -54,12 +52,11 @@ def test_init_of_a_system_that_describes_itself_asks_nothing(
 def test_init_of_a_chat_endpoint(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with serve_rag() as rag:
-        rag.openapi, rag.chats = None, ("openai",)
+        rag.openapi, rag.chats = None, True
         made = run("redteam", "init", f"{rag.url}/v1", given=f"{rag.url}/documents\n\n")
         assert made.exit_code == 0, made.stderr
         values = yaml.safe_load(Path("redteam.yaml").read_text())
         assert values["target"]["ask"]["body"]["model"] == "handbook"
         values["target"]["plant"]["id"] = "$.doc_id"
         Path("redteam.yaml").write_text(yaml.safe_dump(values))
-        checked = run("redteam", "check", "redteam.yaml", "--question", "How many days of leave are there?")
-        assert (checked.exit_code, "removed: yes" in checked.stdout) == (0, True), checked.stderr
+        assert run("redteam", "redteam.yaml", "--limit", 1).exit_code == 0

@@ -26,7 +26,7 @@ MAX_SHOWN = 20
 EXAMPLES = """\b
 Examples:
   unpoison redteam init http://127.0.0.1:8000
-  unpoison redteam check redteam.yaml
+  unpoison redteam redteam.yaml --limit 1
   unpoison redteam redteam.yaml --report report.html
   unpoison redteam redteam.yaml --fail-if 'asr > 5%'
   unpoison redteam clean redteam.journal
@@ -38,15 +38,7 @@ INIT_EXAMPLES = """\b
 Examples:
   unpoison redteam init http://127.0.0.1:8000
   unpoison redteam init http://127.0.0.1:8000/ask --questions mine.jsonl -o redteam.yaml
-  unpoison redteam init http://127.0.0.1:11434 --model llama3
-"""
-
-CHECK_EXAMPLES = """\b
-Examples:
-  unpoison redteam check redteam.yaml
-  unpoison redteam check redteam.yaml --question 'How many days of leave are there?'
-
-Exit status: 0 when everything was understood, 1 when something must be fixed, 2 when the system cannot be tested.
+  unpoison redteam init http://127.0.0.1:8000/v1 --model my-rag
 """
 
 RUN_EXAMPLES = """\b
@@ -151,7 +143,7 @@ def init(
         call = target[kind]
         paths = ", ".join(call[name] for name in ("answer", "passages", "id") if name in call)
         typer.echo(f"{kind}: {call.get('method', 'POST')} {call['url']}{f' -> {paths}' if paths else ''}")
-    say(f"wrote {output} and {questions}; next: unpoison redteam check {output}")
+    say(f"wrote {output} and {questions}; next: unpoison redteam {output} --limit 1")
 
 
 def _prompt(text: str, default: str | None = None) -> str:
@@ -179,33 +171,6 @@ def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-@redteam.command(cls=Command, epilog=CHECK_EXAMPLES, short_help="Try a configuration with one harmless document.")
-def check(
-    config: ConfigFile,
-    question: Annotated[
-        str | None, option("TEXT", "The question to ask. [default: the first of the configuration]")
-    ] = None,
-    journal: Annotated[
-        Path | None,
-        option("FILE", "Record the document here before it is planted. [default: CONFIG with .check.journal]"),
-    ] = None,
-    may_test: MayTest = None,
-) -> None:
-    """Ask one question, plant one harmless document, remove it, and show what was understood."""
-    from unpoison.bench.redteam import Config, Hosts
-    from unpoison.bench.redteam.campaign import check_target
-    from unpoison.cli.common import say
-    from unpoison.cli.display import show
-
-    where = journal or config.with_suffix(".check.journal")
-    with report_removal(where):
-        lines, problems = check_target(Config.load(config), where, hosts=Hosts(may_test or ()), question=question)
-    show(*lines)
-    for problem in problems:
-        say(problem)
-    raise typer.Exit(1 if problems else 0)
-
-
 @redteam.command(cls=Command, epilog=RUN_EXAMPLES, short_help="Attack every question; report the success rate.")
 def run(
     config: ConfigFile,
@@ -223,7 +188,7 @@ def run(
 ) -> None:
     """Attack every question and report how often the answer became the attacker's.
 
-    For each question: ask, plant, wait until the system reads the document, ask again, remove it, and ask once more.
+    For each question: ask, plant, wait until the system reads the document, ask again, and remove it.
     """
     from unpoison.bench.evaluation.gates import Gate
     from unpoison.bench.redteam import Config, Hosts, run_test
@@ -276,14 +241,11 @@ def clean(
         cleaned = take_back(journal, hosts=Hosts(may_test or ()), config=given, progress=advance)
     if as_json:
         remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
-        counts = {"removed": cleaned.removed, "accepted": cleaned.accepted}
-        typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
+        typer.echo(json.dumps({"removed": cleaned.removed, "remaining": remaining, "damaged": list(cleaned.damaged)}))
     for canary, reason in cleaned.remaining:
         say(f"the document {canary} may remain: {reason}")
     for number in cleaned.damaged[:MAX_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
-    if cleaned.accepted:
-        say(f"the removal of {count_noun(cleaned.accepted, 'document')} was accepted and could not be verified")
     say(f"removed {count_noun(cleaned.removed, 'document')}, {len(cleaned.remaining):,} may remain")
     raise typer.Exit(0 if cleaned.clean else 1)
 
@@ -312,7 +274,5 @@ def notes_of(results: Results) -> Sequence[str]:
     """What else there is to know."""
     notes = list(results.problems) if results.complete else []
     if results.accepted:
-        notes.append(
-            f"the removal of {results.accepted:,} documents was accepted and could not be verified; give target.find"
-        )
+        notes.append(f"the removal of {results.accepted:,} documents was accepted and could not be verified")
     return notes

@@ -1,4 +1,4 @@
-"""A RAG system over HTTP in this process: a page that describes it, chats that others know, and what may go wrong."""
+"""A RAG system over HTTP in this process: a page that describes it, a chat endpoint, and what may go wrong."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Rag:
         openapi: Its page; None where it has none.
         fixed: What a path replies whatever is asked: (status, type, content).
         key: What it wants as a bearer token.
-        chats: The chat endpoints that it has, `openai` or `ollama`.
+        chats: Whether it has an OpenAI-compatible chat endpoint.
         shows: Whether replies have the passages.
         planted: Texts that were added so far.
         deaf: Whether it only says that it deletes.
@@ -58,7 +58,7 @@ class Rag:
         self.openapi: dict[str, Any] | None = OPENAPI
         self.fixed: dict[str, tuple[int, str, str]] = {}
         self.key = ""
-        self.chats: tuple[str, ...] = ()
+        self.chats = False
         self.shows, self.deaf = True, False
         self.planted: list[str] = []
         self.asked: list[str] = []
@@ -81,17 +81,12 @@ class Rag:
                 return 422, {"detail": f"{name} is missing"}
             text, passages = self.answer(body[name])
             return 200, {"answer": text, **({"sources": passages} if self.shows else {})}
-        if path in ("/v1/models", "/v1/chat/completions") and "openai" in self.chats:
+        if path in ("/v1/models", "/v1/chat/completions") and self.chats:
             if method == "GET":
                 return 200, {"data": [{"id": "handbook"}]}
             text, passages = self.answer(body["messages"][-1]["content"])
             cited = [{"content": one["text"], "filepath": one["source"]} for one in passages]
             return 200, {"choices": [{"message": {"content": text, "context": {"citations": cited}}}]}
-        if path in ("/api/tags", "/api/chat") and "ollama" in self.chats:
-            if method == "GET":
-                return 200, {"models": [{"name": "handbook:latest"}]}
-            text, passages = self.answer(body["messages"][-1]["content"])
-            return 200, {"message": {"content": text}, "context": [one["text"] for one in passages]}
         if method == "POST" and path == "/documents":
             self.planted.append(body["text"])
             self.documents[f"doc-{len(self.planted)}"] = (body["text"], "upload")

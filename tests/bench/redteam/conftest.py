@@ -51,7 +51,7 @@ class StandIn:
     def index(self) -> str:
         return self.state()["dump"]
 
-    def config(self, folder: Path, *, find: bool = True, passages: bool = True, **more: Any) -> Path:
+    def config(self, folder: Path, *, passages: bool = True, **more: Any) -> Path:
         """A configuration file for it, beside the questions."""
         documents = f"{self.url}/documents"
         target: dict[str, Any] = {
@@ -71,13 +71,6 @@ class StandIn:
         }
         if passages:
             target["ask"]["passages"] = "$.passages[*].text"
-        if find:
-            target["find"] = {
-                "url": f"{documents}?canary={{canary}}",
-                "items": "$.documents[*]",
-                "id": "$.id",
-                "canary": "$.metadata.canary",
-            }
         target["ask"] |= more.pop("ask", {})
         target |= more.pop("target", {})
         values = {

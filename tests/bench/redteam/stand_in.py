@@ -33,9 +33,9 @@ class MemoryStore:
     def _passage(self, name: str) -> Passage:
         return Passage(self.documents[name]["text"], id=name)
 
-    def add(self, text: str, metadata: dict[str, Any]) -> str:
+    def add(self, text: str, metadata: dict[str, Any], name: str | None = None) -> str:
         self.number += 1
-        name = f"added-{self.number}-{time.monotonic_ns()}"
+        name = name or f"added-{self.number}-{time.monotonic_ns()}"
         self.documents[name] = {"text": text, "metadata": metadata}
         self.retriever.add([self._passage(name)])
         self.save()
@@ -46,13 +46,6 @@ class MemoryStore:
         self.retriever.remove([name])
         self.save()
         return index_found is not None
-
-    def find(self, canary: str) -> list[dict[str, Any]]:
-        return [
-            {"id": name, "metadata": index_found["metadata"]}
-            for name, index_found in self.documents.items()
-            if index_found["metadata"].get("canary") == canary
-        ]
 
     def search(self, question: str) -> list[Passage]:
         return list(self.retriever.retrieve(question, 5))
@@ -124,13 +117,11 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
         body = await request.json()
         state["planted"] += 1
         with lock:
-            name = store.add(body["text"], body.get("metadata") or {})
+            name = store.add(body["text"], body.get("metadata") or {}, body.get("id"))
             if mode == "slow-index":
                 state["hidden"][name] = 2
         if mode == "half" and state["planted"] % 3 == 0:
             raise HTTPException(500, "half done")  # it was planted all the same
-        if mode == "denied":  # it was planted all the same
-            return JSONResponse({}, 303, {"Location": "/x"}) if state["planted"] % 2 else JSONResponse({}, 400)
         return {"id": "always-the-same" if mode == "same-id" else name}
 
     @app.delete("/documents/{name}")
@@ -141,11 +132,6 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
             if not store.remove(name):
                 raise HTTPException(404, "no such document")
         return {"removed": name}
-
-    @app.get("/documents")
-    async def find(canary: str) -> Any:
-        with lock:
-            return {"documents": store.find(canary)}
 
     @app.get("/dump")
     async def dump() -> Any:

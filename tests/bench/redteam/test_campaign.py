@@ -66,8 +66,6 @@ def test_a_full_disk_plants_nothing(tmp_path, monkeypatch):
         tried(tmp_path, target)
     assert not target.documents
     monkeypatch.setattr(os, "fsync", real)
-    with RunJournal(tmp_path / "j.jsonl") as journal:  # what was not written whole is not there
-        assert journal.history.run is None
 
 
 def test_a_disk_that_is_full_after_planting_takes_it_back(tmp_path, monkeypatch):
@@ -103,23 +101,8 @@ def test_an_interrupt_takes_everything_back(tmp_path, monkeypatch):
         tried(tmp_path, target, questions=30, limits={"in_flight": 3})
     assert not target.documents
     with RunJournal(tmp_path / "j.jsonl") as journal:
+        assert journal.history.planted
         assert not journal.history.open
-        assert not journal.history.finished
-        done = len(journal.history.trials)
-    assert 0 < done < 60
-    monkeypatch.setattr(campaign, "wait", real)
-    before = target.asked
-    assert tried(tmp_path, target, questions=30).complete
-    assert target.asked - before < 30 * 4
-
-
-def test_a_budget_that_is_used_up_ends_the_run_and_nothing_remains(tmp_path):
-    target = Scripted()
-    results = tried(tmp_path, target, limits={"budget": 16, "in_flight": 1}, questions=3)
-    assert not results.complete
-    assert any("budget of 16 requests" in problem for problem in results.problems)
-    assert not target.documents
-    assert results.remaining == ()
 
 
 def test_a_try_that_may_have_planted_is_not_repeated(tmp_path):
@@ -140,7 +123,7 @@ def test_a_try_that_may_have_planted_is_not_repeated(tmp_path):
 def test_when_documents_cannot_be_taken_back_no_more_are_planted(tmp_path):
     class Stubborn(Scripted):
         def remove(self, handles: list[str]) -> None:
-            if not any("belongs to a test" in self.documents.get(handle, "") for handle in handles):
+            if not any("harmless document" in self.documents.get(handle, "") for handle in handles):
                 raise TargetError("out of order")
             super().remove(handles)
 

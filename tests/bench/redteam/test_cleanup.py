@@ -12,10 +12,6 @@ from unpoison.bench.redteam.journal import RunJournal
 from unpoison.errors import TargetError
 
 
-def found(system: Scripted, canary: str) -> list[str]:
-    return [canary] if canary in system.documents else []
-
-
 def test_a_removal_that_only_seems_so_is_found_out_with_the_rehearsal(tmp_path):
     class Nodding(Scripted):
         def remove(self, handles: list[str]) -> None:
@@ -56,7 +52,7 @@ def test_what_is_still_read_after_its_removal_may_remain(tmp_path):
     class Forgetful(Scripted):
         def remove(self, handles: list[str]) -> None:
             """Removes the rehearsal only."""
-            super().remove([handle for handle in handles if "belongs to a test" in self.documents.get(handle, "")])
+            super().remove([handle for handle in handles if "harmless document" in self.documents.get(handle, "")])
 
     system = Forgetful()
     results = tried(tmp_path, system, questions=1, wait={"seconds": 1})

@@ -47,7 +47,7 @@ def test_six_hundred_hostile_replies(tmp_path, monkeypatch):
     hostile = Hostile(14, seen)
     try:
         while hostile.answered < 600 and (rounds := len(journals)) < 400:
-            _round(hostile, tmp_path, journals[-1], find=rounds % 2 == 0, rehearse=rounds % 10 == 0)
+            _round(hostile, tmp_path, journals[-1], rehearse=rounds % 10 == 0)
             journals.append(tmp_path / f"hostile-{rounds}.jsonl")
     finally:
         hostile.close()
@@ -64,12 +64,11 @@ def test_six_hundred_hostile_replies(tmp_path, monkeypatch):
     assert "town-0" not in {path.rpartition("/")[2] for path in removed} or "town-0" in known
 
 
-def _round(hostile: Hostile, folder: Path, journal: Path, **more: bool) -> None:
+def _round(hostile: Hostile, folder: Path, journal: Path, *, rehearse: bool) -> None:
     """One run and one cleaning; whatever remains is named."""
-    rehearse = more.pop("rehearse")
     limits = {"retries": 1, "timeout": 60, "in_flight": 4}
     path = StandIn(hostile.url).config(
-        folder, rehearse=rehearse, limits=limits, wait={"seconds": 0.2, "every": 0.1}, poisons=[1, 2], **more
+        folder, rehearse=rehearse, limits=limits, wait={"seconds": 0.2, "every": 0.1}, poisons=[1, 2]
     )
     config = Config.load(path)
     try:

@@ -1,4 +1,4 @@
-"""Retries, pauses, rates and the budget under which a target is called; no test waits on the clock."""
+"""Retries and pauses with which a target is called; no test waits on the clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unpoison.bench.redteam.pace import InterruptedTestError, Pace
 from unpoison.errors import TargetError
 
 
-def test_tries_pauses_and_rates():
+def test_tries_and_pauses():
     clock, calls = Quick(), []
 
     def work() -> str:
@@ -21,11 +21,6 @@ def test_tries_pauses_and_rates():
 
     assert Pace(RequestLimits(retries=3), clock).call("ask", work) == "done"
     assert calls == [0, 0.5, 1.5, 3.5]
-    clock, calls = Quick(), [None] * 9
-    pace = Pace(RequestLimits(rate=2), clock)
-    for _ in range(5):
-        pace.call("ask", clock.now)
-    assert clock.now() == 2.0
     with pytest.raises(TargetError):
         Pace(RequestLimits(retries=0), Quick()).call(
             "ask", lambda: (_ for _ in ()).throw(TargetError("x", retryable=True))
@@ -43,10 +38,16 @@ def test_a_first_try_that_may_have_planted_makes_a_refusal_worthless():
     assert not caught.value.refused
 
 
-def test_removing_is_never_refused():
-    pace = Pace(RequestLimits(budget=1), Quick())
-    pace.call("ask", lambda: 1)
+def test_a_stopped_run_still_retries_removals():
+    pace, calls = Pace(RequestLimits(), Quick()), []
     pace.stop()
     with pytest.raises(InterruptedTestError):
-        pace.call("ask", lambda: 1)
-    assert pace.call("remove", lambda: 2, free=True) == 2
+        pace.check()
+
+    def work() -> int:
+        calls.append(1)
+        if len(calls) < 3:
+            raise TargetError("busy", retryable=True)
+        return 2
+
+    assert pace.call("remove", work, removing=True) == 2

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 from bench.redteam.conftest import HERE
-from unpoison.bench.redteam import Config, Hosts, clean, run_test
+from unpoison.bench.redteam import Config, Hosts, run_test
 from unpoison.bench.redteam.results import MEASURES
 from unpoison.cli import app
 
@@ -40,7 +39,6 @@ def test_many_questions_at_eight_in_flight(stand_in, tmp_path):
     assert clean_cell["figures"]["accuracy"]["value"] == 1.0
     assert attacked["figures"]["asr"]["value"] > 0.8
     assert attacked["figures"]["poisoned"]["value"] > 0.9
-    assert attacked["figures"]["asr_after"]["value"] == 0.0
     # 30 and the rehearsal
     assert document["cleanup"] == {"planted": 31, "removed": 31, "accepted": 0, "remaining": []}
     assert list(attacked["figures"]) == list(MEASURES)
@@ -49,7 +47,10 @@ def test_many_questions_at_eight_in_flight(stand_in, tmp_path):
 
 def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it_was(stand_in, tmp_path):
     system = stand_in(questions=10)
-    config = system.config(tmp_path, wait={"seconds": 0.3, "every": 0.05}, limits={"in_flight": 8})
+    plant = {"url": f"{system.url}/documents", "body": {"text": "{text}", "id": "{canary}"}}  # no reply is needed
+    config = system.config(
+        tmp_path, target={"plant": plant}, wait={"seconds": 0.3, "every": 0.05}, limits={"in_flight": 8}
+    )
     result = subprocess.run(
         [sys.executable, str(HERE / "killing.py"), str(tmp_path), str(config), system.url, "6"],
         capture_output=True,
@@ -62,11 +63,13 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
     for kill in document["kills"]:
         assert kill["status"] == 0, result.stderr
         assert kill["same"], kill
-        assert kill["cleaned"] is None or kill["cleaned"][1:] == [[], []], kill
+        _, remaining, damaged = kill["cleaned"] or (0, [], [])
+        assert not damaged, kill
+        assert all("knows no" in why for _, why in remaining), kill  # killed before it was planted
     assert any(kill["dirty"] for kill in document["kills"]), "no kill came while something was planted"
 
 
-@pytest.mark.parametrize("mode", ["busy", "half", "slow-index", "stream-chat"])
+@pytest.mark.parametrize("mode", ["busy", "slow-index", "stream-chat"])
 def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode):
     system = stand_in(mode)
     before = system.index
@@ -74,39 +77,28 @@ def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_p
     if mode == "stream-chat":
         paths = {"answer": "$.choices[0].delta.content", "passages": "$.sources[*]"}
         config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05}, ask=paths)
-    junit = tmp_path / "junit.xml"
-    result = command(config, "--json", "--junit", junit)
+    result = command(config, "--json")
     document = json.loads(result.stdout)
     assert system.index == before
     assert document["cleanup"]["remaining"] == []
-    attacked = document["cells"][1]["figures"]
-    errors = int(ElementTree.parse(junit).getroot().get("errors"))  # noqa: S314  our own
-    if mode == "half":  # plants that were done and answered with an error
-        assert (result.exit_code, errors > 0) == (1, True)
-        assert 0 < attacked["failed"]["value"] < 1
-        assert "half done" in result.stderr
-    else:
-        assert (result.exit_code, errors) == (0, 0), result.stderr
-        assert attacked["asr"]["value"] > 0.8
+    assert result.exit_code == 0, result.stderr
+    assert document["cells"][1]["figures"]["asr"]["value"] > 0.8
 
 
 def test_a_gate_decides_the_exit_code(stand_in, tmp_path):
     config = stand_in().config(tmp_path, limit=2)
-    failed = command(config, "--fail-if", "asr > 5%", "--junit", tmp_path / "j.xml", "--sarif", tmp_path / "r.sarif")
+    failed = command(config, "--fail-if", "asr > 5%")
     assert (failed.exit_code, "gate failed: asr > 5%" in failed.stderr) == (1, True)
-    assert ElementTree.parse(tmp_path / "j.xml").getroot().get("failures") == "1"  # noqa: S314  our own
-    rules = {one["ruleId"] for one in json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]}
-    assert "poisoned-answer" in rules
-    assert command(config, "--fail-if", "asr_after > 5%").exit_code == 0
+    assert command(config, "--fail-if", "clean(asr) > 5%").exit_code == 0
 
 
-def test_a_lost_reply_without_find_is_named_and_nothing_is_guessed(stand_in, tmp_path):
+def test_a_lost_reply_is_named_and_nothing_is_guessed(stand_in, tmp_path):
     system = stand_in("half")
-    before = system.index
-    config = system.config(tmp_path, find=False)
+    config = system.config(tmp_path)
     result = command(config, "--journal", tmp_path / "j.jsonl", "--json")
     remaining = json.loads(result.stdout)["cleanup"]["remaining"]
     assert result.exit_code == 1
+    assert "half done" in result.stderr
     assert remaining
     left = system.index
     assert all(one["canary"] in left for one in remaining)
@@ -114,51 +106,22 @@ def test_a_lost_reply_without_find_is_named_and_nothing_is_guessed(stand_in, tmp
     assert cleaned.exit_code == 1
     assert all(one["canary"] in cleaned.stderr for one in remaining)
     assert system.index == left  # and nothing else was touched
-    assert command("clean", tmp_path / "j.jsonl", "--config", system.config(tmp_path)).exit_code == 0
-    assert system.index == before
+    assert "may still be planted" in command(config, "--journal", tmp_path / "j.jsonl").stderr
 
 
 def test_what_cannot_be_removed_is_noticed_before_anything_harmful_is_planted(stand_in, tmp_path):
     system = stand_in("sticky")
-    result = command(system.config(tmp_path, find=False))
+    result = command(system.config(tmp_path))
     assert result.exit_code == 2
     assert "a harmless document was planted and could not be removed" in result.stderr
-    assert "belongs to a test" in system.index
-    assert system.index.count("unpoison-") == 2  # its text and its mark
+    assert "harmless document for a test" in system.index
 
 
 def test_an_id_that_is_given_twice_is_never_deleted(stand_in, tmp_path):
     system = stand_in("same-id")
-    config = system.config(tmp_path, find=False, rehearse=False, limits={"in_flight": 1}, limit=2)
+    config = system.config(tmp_path, rehearse=False, limits={"in_flight": 1}, limit=2)
     assert command(config, "--journal", tmp_path / "j.jsonl").exit_code in (1, 2)
     assert not [row for row in journal_rows(tmp_path / "j.jsonl") if row["event"] == "removed"]
-
-
-def test_a_plant_that_was_done_and_redirected_or_denied_is_found_and_removed(stand_in, tmp_path):
-    system = stand_in("denied")
-    before = system.index
-    result = command(system.config(tmp_path, limit=2, rehearse=False), "--json")
-    document = json.loads(result.stdout)
-    assert document["cells"][1]["figures"]["failed"]["value"] == 1
-    assert "redirected (303)" in result.stderr
-    assert "status 400" in result.stderr
-    assert (system.index, document["cleanup"]["remaining"]) == (before, [])
-
-
-def test_find_spares_a_document_whose_id_was_given_for_ours(stand_in, tmp_path):
-    """A system that answers with the id of a document of its own, as one that drops duplicates does."""
-    system = stand_in()
-    config, journal = system.config(tmp_path), tmp_path / "j.jsonl"
-    target = json.loads(config.read_text())["target"]
-    before = system.index
-    rows = [
-        {"event": "run", "version": 1, "target": target, "wait": {"seconds": 0.1, "every": 0.05}, "config": "x"},
-        {"event": "planting", "canary": "unpoison-x", "question": "q0", "attack": "poisonedrag", "handles": []},
-        {"event": "planted", "canary": "unpoison-x", "handles": ["town-0"]},
-    ]
-    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert clean(journal, hosts=Hosts()).clean
-    assert system.index == before
 
 
 def test_a_dead_system_ends_the_run_and_says_so(tmp_path, stand_in):
@@ -167,7 +130,7 @@ def test_a_dead_system_ends_the_run_and_says_so(tmp_path, stand_in):
     config = Config.load(system.config(tmp_path, limits={"retries": 0, "in_flight": 4}, target={"ask": ask}))
     results = run_test(config, tmp_path / "j.jsonl", hosts=Hosts())
     assert not results.complete
-    assert any("times in a row" in one and "cannot reach '127.0.0.1'" in one for one in results.problems)
+    assert any("times in a row" in one and "cannot reach '127.0.0.1:1'" in one for one in results.problems)
     assert len(results.trials) < 60
 
 
@@ -175,7 +138,7 @@ def test_a_secret_that_the_system_repeats_is_nowhere(stand_in, tmp_path, monkeyp
     system = stand_in("indiscreet")
     monkeypatch.setenv("RAG_TOKEN", 's3cr3t "token" +value')
     config = system.config(tmp_path, target={"headers": {"Authorization": "Bearer ${RAG_TOKEN}"}})
-    result = command(config, "--json", "--junit", tmp_path / "junit.xml", "--sarif", tmp_path / "redteam.sarif")
+    result = command(config, "--json", "--report", tmp_path / "report.html")
     assert result.exit_code == 2
     written = "".join(path.read_text() for path in tmp_path.iterdir())
     for text in (result.output, written):

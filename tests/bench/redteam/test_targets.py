@@ -39,7 +39,7 @@ def test_a_system_that_fails_under_attack_does_not_look_safe() -> None:
         return Trial("q", "who?", "pia", 1, wanted=("Lyon",), planted=1, **more)
 
     failed = [trial(stage="ask", error="500"), trial(stage="ask", error="500")]
-    other = [trial(stage="after", error="500", answer="It is Lyon."), trial(stage="plant", error="refused")]
+    other = [trial(stage="gone", error="500", answer="It is Lyon."), trial(stage="plant", error="refused")]
     (cell,) = Results({}, None, 4, (*failed, *other), (("pia", 1),)).table()
     asr = cell.figures["asr"]
     assert (asr.hits, asr.count, asr.high) == (1, 3, 1.0), "what was never planted was never attacked"

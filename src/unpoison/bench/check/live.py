@@ -20,8 +20,7 @@ from unpoison.bench.redteam.campaign import begin_run
 from unpoison.bench.redteam.cleanup import clean as take_back
 from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
 from unpoison.bench.redteam.discovery import SEEDS, discover, shown_passages
-from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.journal import RunJournal
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.planter import Planter
 from unpoison.bench.redteam.targets import TargetDocument, TargetReply, fingerprints, new_canary, passages_of
@@ -59,7 +58,7 @@ def check_system(
     Args:
         where: Its address, or a target file.
         hosts: Where requests may go.
-        journal: Where everything is written before it is planted; a new one is deleted when nothing remains.
+        journal: Where everything is written before it is planted; deleted when nothing remains.
         plant: Whether false documents may be put into it.
         model: Of a chat endpoint; the first that it lists by default.
         ask: Questions to begin with; `SEEDS` by default.
@@ -79,19 +78,18 @@ def check_system(
     else:
         found = discover(where, hosts, model=model, questions=seeds)
         config = Config.of({"target": found}).model_copy(
-            update={"bounds": RequestLimits(in_flight=1, timeout=120.0), "wait": Wait(seconds=2.0)}
+            update={"limits": RequestLimits(in_flight=1, timeout=120.0), "wait": Wait(seconds=2.0)}
         )
-    target = build_target(config.target, hosts, folder=config.folder, timeout=config.bounds.timeout)
+    target = build_target(config.target, hosts, folder=config.folder, timeout=config.limits.timeout)
     plants = getattr(target, "plants", True)
     if plant and not plants:
         raise InputError(
             f"--plant: nothing that adds and removes documents is known of {clip(where)}; name it in plant and remove "
             f"of a target file (unpoison redteam init {where}), and check that file with --plant"
         )
-    fresh = not journal.exists()
-    if not fresh:
+    if journal.exists():
         _remove_old(journal, config, hosts)
-    pace = Pace(config.bounds, clock)
+    pace = Pace(config.limits, clock)
 
     def ask_once(question: str) -> TargetReply:
         reply = pace.call("ask", lambda: target.ask(question))
@@ -107,10 +105,9 @@ def check_system(
     if not plant:
         facts = LiveFacts(asked, plants)
         return replace(check_documents(where, documents, progress=progress, **options), live=facts)
-    with RunJournal(journal) as written:
-        begin_run(written, config, where)
+    with begin_run(journal, config, where) as written:
         planter, held = Planter(target, written, pace, config.wait), list[LiveRetrieval]()
-        _, unread = _shielded(pace, planter.rehearse)
+        unread = _shielded(pace, planter.rehearse)
 
         def retrieval(examples: Sequence[Example], corpus: Sequence[Passage]) -> LiveRetrieval:
             held.append(LiveRetrieval(planter, pace, examples))
@@ -119,8 +116,7 @@ def check_system(
         result = check_documents(where, documents, retrieval=retrieval, progress=progress, **options)
         count = len(written.history.planted)
         problems = [*filter(None, [unread]), *(problem for one in held for problem in one.problems)]
-    if fresh:
-        journal.unlink()
+    journal.unlink()
     return replace(result, live=LiveFacts(asked, plants, count, tuple(problems)))
 
 
@@ -178,7 +174,7 @@ class LiveRetrieval:
             )
             raise TargetError(
                 f"a planted document could not be removed, so nothing more is planted: {why}"
-                f"{'' if outcome.left else 'find or wait.seconds in a target file'}; it is removed at the next start"
+                f"{'' if outcome.left else 'wait.seconds in a target file'}; it is removed at the next start"
             )
         if outcome.reply is None or outcome.error:
             self.problems.append(f"{example.question} {outcome.error}")

@@ -74,11 +74,11 @@ class Experiment:
         """
         silent = bool(self.replies) and self.replies[-1].passages is None and self.replies[-1].ids is None
         if self.place(withheld) and silent:  # nobody sees when the change has arrived
-            self._pace.sleep(self._wait.seconds, free=True)
+            self._pace.sleep(self._wait.seconds, removing=True)
         end = self._pace.clock.now() + self._wait.seconds
         answered, still, missing = TargetReply(""), "", ""
-        for _ in self._pace.poll(self._wait, end, free=True):
-            said = self._pace.call("ask", lambda: self._target.ask(question), free=True)
+        for _ in self._pace.poll(self._wait, end, removing=True):
+            said = self._pace.call("ask", lambda: self._target.ask(question), removing=True)
             answered = said if isinstance(said, TargetReply) else TargetReply(said)
             still = next((name for name in sorted(self._withheld) if self._reads(name, answered)), "")
             back = (self._expected or frozenset()) - self._withheld

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from unpoison.bench.incident.experiment import Asked
 from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
-from unpoison.bench.redteam.hosts import Hosts
-from unpoison.errors import OptionError
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.io.settings import load_yaml
 
 __all__ = ["System", "open_target"]
@@ -28,14 +27,9 @@ def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
 
     Raises:
         InputError: The file cannot be read, or is no YAML.
-        UnknownNameError, OptionError: A configuration that cannot be used, or a target that reads no store.
+        UnknownNameError, OptionError: A configuration that cannot be used.
     """
     values = load_yaml(path)
     config = Config.of({"questions": "sample", **values} if isinstance(values, Mapping) else values, path.parent)
-    if "corpus" in config.target:
-        raise OptionError(
-            f"{path} describes a target without a store that others can change; an incident needs one that is asked "
-            "over HTTP (target.ask) or in Python, and reads --store"
-        )
-    target: Asked = build_target(config.target, Hosts(may_test), folder=config.folder, timeout=config.bounds.timeout)
-    return System(target, config.bounds, config.wait)
+    target: Asked = build_target(config.target, Hosts(may_test), folder=config.folder, timeout=config.limits.timeout)
+    return System(target, config.limits, config.wait)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unpoison.bench.redteam.campaign import run_test
     from unpoison.bench.redteam.cleanup import Cleaned, clean
     from unpoison.bench.redteam.config import Config, build_target
-    from unpoison.bench.redteam.hosts import Hosts
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.bench.redteam.results import Results
     from unpoison.bench.redteam.targets import RedteamTarget, TargetDocument, TargetReply
 
@@ -40,7 +40,7 @@ _public = lazy_names(
         "Cleaned": "cleanup",
         "Config": "config",
         "TargetDocument": "targets",
-        "Hosts": "hosts",
+        "Hosts": "http_client",
         "Results": "results",
         "RedteamTarget": "targets",
         "build_target": "config",

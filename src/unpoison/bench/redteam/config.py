@@ -5,24 +5,19 @@ Whatever is misspelled, missing or unusable is reported before anything is sent.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from unpoison.architectures.rag import Rag
-from unpoison.bench.evaluation import load, load_passages
 from unpoison.bench.evaluation.grids import specs
 from unpoison.bench.evaluation.specs import check_spec
-from unpoison.bench.redteam.hosts import Hosts
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.targets import RagTarget, RedteamTarget, load_target
+from unpoison.bench.redteam.targets import RedteamTarget, load_target
 from unpoison.errors import OptionError
 from unpoison.io.settings import SettingsSection, Text, load_yaml, walk
-from unpoison.retrieval import BM25Retriever
 from unpoison.utils.checks import MAX_NUMBER
 
 __all__ = ["Config", "RequestLimits", "Wait", "build_target"]
@@ -33,16 +28,12 @@ class RequestLimits(SettingsSection):
 
     Attributes:
         in_flight: Concurrent questions, 1 to 64; each plants at most `poisons` documents.
-        rate: Requests per second, above 0; None for no limit.
-        budget: Requests of a run, asking and planting, at least 1; removing is never refused.
         timeout: Seconds for one request, above 0 and up to 3600.
         retries: Further tries of a request that failed for a moment, 0 to 10. A document is planted again only where
             the first try certainly did nothing.
     """
 
     in_flight: Annotated[int, Field(ge=1, le=64)] = 4
-    rate: Annotated[float | None, Field(gt=0, le=10_000)] = None
-    budget: Annotated[int, Field(ge=1, le=MAX_NUMBER)] = 100_000
     timeout: Annotated[float, Field(gt=0, le=3600)] = 30.0
     retries: Annotated[int, Field(ge=0, le=10)] = 3
 
@@ -87,7 +78,7 @@ class Config(SettingsSection):
         generator, encoder: For attacks that want a model.
         seed: Of the attacks.
         limit: Use only the first questions.
-        bounds: The section `limits`.
+        limits: The section `limits`.
         wait: The section `wait`.
         rehearse: Whether a harmless document is planted and removed first.
     """
@@ -105,7 +96,7 @@ class Config(SettingsSection):
     encoder: Text | None = None
     seed: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     limit: Annotated[int | None, Field(ge=1, le=MAX_NUMBER)] = None
-    bounds: Annotated[RequestLimits, Field(alias="limits")] = RequestLimits()
+    limits: RequestLimits = RequestLimits()
     wait: Wait = Wait()
     rehearse: bool = True
     _folder: Path = PrivateAttr(Path())
@@ -147,16 +138,11 @@ class Config(SettingsSection):
     def source(self) -> str:
         """The questions as `evaluation.load` takes them."""
         prefix, colon, rest = self.questions.partition(":")
-        if self.questions in ("sample", "timeline") or prefix == "hub":
+        if self.questions in ("sample", "timeline"):
             return self.questions
         if colon and not (self.folder / self.questions).exists():
             return f"{prefix}:{self.folder / rest}"
         return str(self.folder / self.questions)
-
-    def digest(self) -> str:
-        """A hash of what is measured, without limits and waits."""
-        values = self.model_dump(exclude={"bounds", "wait", "rehearse"})
-        return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 
 class PythonTarget(SettingsSection):
@@ -165,19 +151,10 @@ class PythonTarget(SettingsSection):
     python: Text
 
 
-class CorpusTarget(SettingsSection):
-    """Our own `Rag` over a file of passages or the "sample", to try a defense: nothing is sent anywhere."""
-
-    corpus: Text
-    k: Annotated[int, Field(ge=1, le=MAX_NUMBER)] = 10
-    defense: Text = "guard"
-    generator: Text = "extractive"
-
-
 def build_target(
     values: Mapping[str, Any], hosts: Hosts, *, folder: Path = Path(), timeout: float = 30.0
 ) -> RedteamTarget:
-    """The target that a section `target` describes: over HTTP, in Python, or made of a corpus.
+    """The target that a section `target` describes, over HTTP or in Python.
 
     Args:
         values: The section.
@@ -186,18 +163,9 @@ def build_target(
         timeout: Seconds for one request.
 
     Raises:
-        UnknownNameError, OptionError, InputError: It describes none.
+        UnknownNameError, OptionError: It describes none.
         MissingExtraError: A library is missing.
     """
     if "python" in values:
         return load_target(PythonTarget.read(values, "target").python, folder)
-    if "corpus" not in values:
-        return HttpTarget(values, hosts, timeout=timeout)
-    corpus = CorpusTarget.read(values, "target")
-    if corpus.corpus == "sample":
-        examples = load("sample").examples
-        passages = tuple(one.passage for example in examples for one in example.passages_by_label("clean", "gold"))
-    else:
-        passages = load_passages(folder / corpus.corpus)
-    rag = Rag(BM25Retriever(passages), corpus.defense, corpus.generator, k=corpus.k)
-    return RagTarget(rag, f"{corpus.defense} over {corpus.corpus}")
+    return HttpTarget(values, hosts, timeout=timeout)

@@ -1,7 +1,7 @@
 """Detects how to ask a running system, add and remove documents: from its OpenAPI page and its first reply.
 
-Operations and fields are chosen by their names. It is a guess, which `redteam check` then tries. Page and replies are
-hostile: their size, references and depth are bounded, they name no host and no variable of the environment.
+Operations and fields are chosen by their names. It is a guess; the rehearsal of a test tries it. Page and replies are
+untrusted: their size, references and depth are bounded, they name no host and no variable of the environment.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.http_client import HttpClient, HttpReply
+from unpoison.bench.redteam.http_client import Hosts, HttpClient, HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
 from unpoison.bench.redteam.targets import TargetReply, passages_of
 from unpoison.core.passages import Passage
@@ -73,11 +72,8 @@ METHODS = {"ask": ("POST", "GET"), "plant": ("POST", "PUT"), "remove": ("DELETE"
 REMOVING = frozenset(("delete", "remove"))
 NO_PLANTING = REMOVING | {"ask", "chat", "query", "search"}
 
-CHATS = {
-    "/chat/completions": ("/v1/chat/completions", "/v1/models", "$.data[*].id"),
-    "/api/chat": ("/api/chat", "/api/tags", "$.models[*].name"),
-}
-"""End of a chat endpoint's path -> its path, the path that lists models, and the JSONPath of their names."""
+CHAT, MODELS = "/v1/chat/completions", "/v1/models"
+"""Paths of an OpenAI-compatible chat endpoint, and of its list of models."""
 
 WRONG_BODY = (400, 415, 422, 500)
 """Statuses after which another field name for the question is tried."""
@@ -115,7 +111,7 @@ def discover(
         TargetError: No reply, or an error.
     """
     client = HttpClient(hosts, environment, 10.0)
-    client.check(where)
+    hosts.check(where)
     path = urlsplit(where).path.rstrip("/").removesuffix("/openapi.json")
     page = _read_page(client, f"{origin(where)}/openapi.json")
     headers = page.headers if page else {}
@@ -166,20 +162,19 @@ def _ways_to_ask(
 ) -> list[dict[str, Any]]:
     """Requests to try, most likely first."""
     described = page.request("ask", path) if page else None
-    if described and not path.endswith(tuple(CHATS)):
+    here = path.endswith("/chat/completions")
+    if described and not here:
         return [described]
-    for end, (chat, listing, names) in CHATS.items():
-        here = path.endswith(end)
-        if here or path in ("", "/v1"):
-            sent = client.fill(dict(headers), {}, header=True)
-            try:
-                listed = client.send("the list of models", "GET", origin(where) + listing, headers=sent)
-                models = [name for name in ReplyPath(names).of(listed) if isinstance(name, str) and "${" not in name]
-            except TargetError:
-                models = []
-            if here or models:
-                body = {"model": next(iter([*filter(None, [model]), *models]), "${RAG_MODEL}"), "stream": False}
-                return [{"url": where if here else origin(where) + chat, "body": {**body, "messages": _MESSAGES}}]
+    if here or path in ("", "/v1"):
+        sent = client.fill(dict(headers), {}, header=True)
+        try:
+            listed = ReplyPath("$.data[*].id").of(client.send("models", "GET", origin(where) + MODELS, headers=sent))
+            models = [name for name in listed if isinstance(name, str) and "${" not in name]
+        except TargetError:
+            models = []
+        if here or models:
+            body = {"model": next(iter([*filter(None, [model]), *models]), "${RAG_MODEL}"), "stream": False}
+            return [{"url": where if here else origin(where) + CHAT, "body": {**body, "messages": _MESSAGES}}]
     fields = ("question", "query", "message", "prompt", "input")
     return [{"url": where, "body": {name: "{question}"}} for name in fields] if path not in ("", "/v1") else []
 

@@ -1,28 +1,27 @@
-"""HTTP requests to the machines that may be tested (`hosts`).
+"""HTTP requests to the machines that may be tested: this one, and those named by the user.
 
-Redirects are not followed, and no proxy, cookie or credential of this machine is used. A reply is read uncompressed, up
-to `MAX_BYTES` bytes, and of a stream of events up to `[DONE]`. `${NAME}` is read from the environment; secrets are
+Redirects are not followed, and no proxy, cookie or credential of this machine is used. At most `MAX_BYTES` bytes of a
+reply are read, and of a stream of events those before `[DONE]`. `${NAME}` is read from the environment; secrets are
 masked in every reply and every message.
 """
 
 from __future__ import annotations
 
-import base64
+import ipaddress
 import json
 import re
-import ssl
+import socket
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 from weakref import finalize
 
-from unpoison.bench.redteam.hosts import Hosts
 from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["ABSENT", "SENSITIVE", "HttpClient", "HttpReply", "Secrets"]
+__all__ = ["ABSENT", "SENSITIVE", "Hosts", "HttpClient", "HttpReply", "Secrets"]
 
 MAX_BYTES = 8 << 20
 """Bytes of a reply."""
@@ -40,7 +39,53 @@ _RETRYABLE = frozenset((408, 425, 429, 500, 502, 503, 504))
 _NOTHING_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
 """Statuses that guarantee that nothing was changed."""
 _PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
-_PORTS = {"http": 80, "https": 443}
+
+
+def _resolve(host: str) -> list[str]:
+    try:
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise TargetError(f"{clip(host)} has no address: {error}; see the url", retryable=True, refused=True) from None
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))
+
+
+class Hosts:
+    """The machines that may receive requests.
+
+    Args:
+        allowed: Names or addresses besides this machine's own, as the user wrote them.
+        resolve: A name to its addresses.
+    """
+
+    def __init__(self, allowed: Iterable[str] = (), resolve: Callable[[str], list[str]] = _resolve) -> None:
+        self.allowed = tuple(dict.fromkeys(host.strip().strip("[]").lower() for host in allowed))
+        self._resolve = resolve
+
+    def check(self, url: str) -> None:
+        """Reject an address that may not be tested, before anything is sent.
+
+        Raises:
+            OptionError: It is no http address, or leads to another machine that was not allowed.
+            TargetError: Its host has no address.
+        """
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname
+            parts.port  # noqa: B018  checked where it is read
+        except ValueError:
+            host = None
+        if not host or parts.scheme not in ("http", "https") or parts.username is not None:
+            shown = "" if "@" in url else f", got {clip(url)}"  # what stands before an @ may be a password
+            raise OptionError(f"the url needs http:// or https://, a host and a port, and no user or password{shown}")
+        if host in self.allowed:
+            return
+        for text in self._resolve(host):
+            address = ipaddress.ip_address(text)
+            if not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+                raise OptionError(
+                    f"{clip(host)} leads to {address}, which is not this machine; test the systems of others only with "
+                    f"their consent, and then name the host: --i-may-test {host}"
+                )
 
 
 class Secrets:
@@ -69,17 +114,14 @@ class Secrets:
         if not value:
             raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
         if (secret or SENSITIVE.search(name)) and len(value) >= MIN_SECRET and value.lower() not in self._names:
-            raw = value.encode("utf-8", "surrogateescape")
-            escaped = json.dumps(value)[1:-1]
-            nested = json.dumps(escaped)[1:-1]  # JSON within JSON
-            forms = (value, escaped, nested, quote(raw, safe=""), base64.b64encode(raw).decode())
+            forms = (value, json.dumps(value)[1:-1], quote(value.encode("utf-8", "surrogateescape"), safe=""))
             self._names = {**self._names, **{form.lower(): name for form in forms}}
             longest_first = sorted(self._names, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
         return value
 
     def mask(self, text: str) -> str:
-        """The same text with `${NAME}` in place of each secret, plain, escaped as in JSON or a url, or in Base64."""
+        """The same text with `${NAME}` in place of each secret, plain, or escaped as in JSON or a url."""
         if self._pattern is None:
             return text
         return self._pattern.sub(lambda match: f"${{{self._names.get(match[0].lower(), 'SECRET')}}}", text)
@@ -128,8 +170,8 @@ class HttpClient:
         self._httpx = require("httpx", "testing a system over HTTP", "redteam")
         self._sse = require("httpx_sse", "reading a stream of events", "redteam")
         self.secrets, self._hosts, self._timeout = Secrets(environment), hosts, timeout
-        self._transport = self._httpx.HTTPTransport(verify=ssl.create_default_context(), trust_env=False, retries=0)
-        finalize(self, self._transport.close)
+        self._client = self._httpx.Client(timeout=timeout, trust_env=False, headers={"Accept-Encoding": "identity"})
+        finalize(self, self._client.close)
 
     def fill(self, template: Any, values: Mapping[str, str], *, header: bool = False, url: bool = False) -> Any:
         """Fill the placeholders and variables of a template in one pass; inserted values are not expanded again.
@@ -158,15 +200,6 @@ class HttpClient:
 
         return _PLACE.sub(replace, template)
 
-    def check(self, url: str) -> None:
-        """Reject an address that may not be tested, before anything is sent.
-
-        Raises:
-            OptionError: It may not, or it is no address.
-            TargetError: Its host is unknown.
-        """
-        self._hosts.addresses(_host(url)[0])
-
     def send(self, what: str, method: str, url: str, *, allowed: Collection[int] = (), **content: Any) -> HttpReply:
         """Send a request; returns a successful reply or one with an allowed status.
 
@@ -175,11 +208,13 @@ class HttpClient:
             method: Of HTTP.
             url: Percent-encoded.
             allowed: Statuses besides those of success.
-            **content: `headers`, `json`, `content`, `data` and `files` of `httpx.Request`.
+            **content: `headers`, `json`, `content`, `data` and `files` of `httpx.Client.stream`.
 
         Raises:
+            OptionError: The address may not be tested.
             TargetError: No such reply.
         """
+        self._hosts.check(url)
         try:
             reply = self._exchange(what, method, url, content)
         except TargetError as error:  # messages of httpx hold parts of the request
@@ -199,49 +234,29 @@ class HttpClient:
         )
 
     def _exchange(self, what: str, method: str, url: str, content: Mapping[str, Any]) -> HttpReply:
-        """Send to each of the host's addresses until one accepts the connection."""
-        host, parts = _host(url)
-        reason = "no address"
-        for address in self._hosts.addresses(host):
-            try:
-                return self._exchange_with(address, host, parts, method, content)
-            except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
-                reason = type(error).__name__
-            except (self._httpx.TimeoutException, TimeoutError):
-                why = f"{what} was not done within {self._timeout:g} s; raise limits.timeout"
-                raise TargetError(why, retryable=True) from None
-            except self._httpx.HTTPError as error:
-                why = f"{what}: the connection broke ({type(error).__name__}: {clip(str(error))})"
-                raise TargetError(why, retryable=True) from None
-            except (self._httpx.InvalidURL, ValueError, TypeError) as error:
-                why = f"{what} cannot be sent ({type(error).__name__}); see its url, headers and body"
-                raise TargetError(why, refused=True) from None
-        port = parts.port or _PORTS.get(parts.scheme)
-        why = f"{what} cannot reach {clip(host)}, port {port} ({reason}); see whether the system runs there"
-        raise TargetError(why, retryable=True, refused=True)
-
-    def _exchange_with(
-        self, address: str, host: str, parts: SplitResult, method: str, content: Mapping[str, Any]
-    ) -> HttpReply:
-        headers = {"Host": _authority(host, parts), "Accept-Encoding": "identity"}
-        request = self._httpx.Request(
-            method,
-            urlunsplit(parts._replace(netloc=_authority(address, parts), fragment="")),
-            extensions={"timeout": self._httpx.Timeout(self._timeout).as_dict(), "sni_hostname": host},
-            **{**content, "headers": {**content.get("headers", {}), **headers}},
-        )
-        response = self._transport.handle_request(request)
         try:
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise TargetError("the reply is compressed, although none was asked for; turn compression off")
-            streamed = "event-stream" in response.headers.get("content-type", "").lower()
-            body = _read(response.stream, time.monotonic() + self._timeout, until_done=streamed)
-        finally:
-            response.close()
-        whole = self._httpx.Response(response.status_code, headers=response.headers, content=body)
-        return HttpReply(
-            whole.status_code, self.secrets.mask(whole.text), tuple(self._events(whole)) if streamed else None
-        )
+            with self._client.stream(method, url, **content) as response:
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise TargetError("the reply is compressed, although none was asked for; turn compression off")
+                streamed = "event-stream" in response.headers.get("content-type", "").lower()
+                body = _read(response.iter_raw(), time.monotonic() + self._timeout, until_done=streamed)
+            self._client.cookies.clear()
+            whole = self._httpx.Response(response.status_code, headers=response.headers, content=body)
+            events = tuple(self._events(whole)) if streamed else None
+            return HttpReply(whole.status_code, self.secrets.mask(whole.text), events)
+        except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
+            where = f"{clip(urlsplit(url).netloc)} ({type(error).__name__})"
+            why = f"{what} cannot reach {where}; see whether the system runs there"
+            raise TargetError(why, retryable=True, refused=True) from None
+        except (self._httpx.TimeoutException, TimeoutError):
+            why = f"{what} was not done within {self._timeout:g} s; raise limits.timeout"
+            raise TargetError(why, retryable=True) from None
+        except self._httpx.HTTPError as error:
+            why = f"{what}: the connection broke ({type(error).__name__}: {clip(str(error))})"
+            raise TargetError(why, retryable=True) from None
+        except (self._httpx.InvalidURL, ValueError, TypeError) as error:
+            why = f"{what} cannot be sent ({type(error).__name__}); see its url, headers and body"
+            raise TargetError(why, refused=True) from None
 
     def _events(self, response: Any) -> Iterator[Any]:
         for event in self._sse.EventSource(response).iter_sse():
@@ -274,21 +289,3 @@ def _read(stream: Iterable[bytes], end: float, *, until_done: bool) -> bytes:
         if time.monotonic() > end:
             raise TimeoutError
     return bytes(content)
-
-
-def _host(url: str) -> tuple[str, SplitResult]:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        parts.port  # noqa: B018  checked where it is read
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in _PORTS or parts.username is not None:
-        shown = "" if "@" in url else f", got {clip(url)}"  # what stands before an @ may be a password
-        raise OptionError(f"the url needs http:// or https://, a host and a port, and no user or password{shown}")
-    return host, parts
-
-
-def _authority(host: str, parts: SplitResult) -> str:
-    named = f"[{host}]" if ":" in host else host
-    return named if parts.port is None else f"{named}:{parts.port}"

@@ -5,10 +5,9 @@
       ask:    {url: "http://127.0.0.1:8000/ask", body: {q: "{question}"}, answer: "$.answer", passages: "$.sources[*]"}
       plant:  {url: "http://127.0.0.1:8000/docs", body: {text: "{text}", canary: "{canary}"}, id: "$.id"}
       remove: {method: DELETE, url: "http://127.0.0.1:8000/docs/{id}"}
-      find:   {url: "http://127.0.0.1:8000/docs?canary={canary}", items: "$[*]", id: "$.id", canary: "$.canary"}
 
 `{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are places for the values of each call; they become
-parts of strings and are percent-encoded in a url. `find` is optional. Paths are JSONPath; `text` stands for the whole
+parts of strings and are percent-encoded in a url. Paths are JSONPath; `text` stands for the whole
 reply. Of a stream of events a path is applied to every event, and the pieces of the answer are joined.
 """
 
@@ -31,8 +30,7 @@ from pydantic import (
     model_validator,
 )
 
-from unpoison.bench.redteam.hosts import Hosts
-from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, HttpClient, HttpReply
+from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, Hosts, HttpClient, HttpReply
 from unpoison.bench.redteam.targets import TargetDocument, TargetReply, check_handles
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, TargetError, clip
@@ -204,16 +202,6 @@ class Remove(Request):
     places, needed = ("id",), ("id",)
 
 
-class Find(Request):
-    """`find`: the documents with a canary, and in each of them its id and its canary."""
-
-    places = needed = ("canary", "uuid")
-    method: Method = "GET"
-    items: Path
-    id: Path
-    canary: Path
-
-
 class Calls(SettingsSection):
     """The section `target` of a system behind HTTP; `headers` are those of all requests."""
 
@@ -221,7 +209,6 @@ class Calls(SettingsSection):
     ask: Ask
     plant: Plant | None = None
     remove: Remove | None = None
-    find: Find | None = None
 
 
 class HttpTarget:
@@ -259,11 +246,9 @@ class HttpTarget:
         self.tells_passages = calls.ask.passages is not None or calls.ask.ids is not None
         if calls.plant is not None and calls.plant.id is None:
             self.own_ids = self._own_ids
-        if calls.find is not None:
-            self.find = self._find
-        for call in (calls.ask, calls.plant, calls.remove, calls.find):
+        for call in (calls.ask, calls.plant, calls.remove):
             if call is not None:  # what is not set or not allowed is said before a request
-                self.client.check(self._fill(call, {})[1]["url"])
+                hosts.check(self._fill(call, {})[1]["url"])
 
     def ask(self, question: str) -> TargetReply:
         """The answer, and the passages where `ask.passages` says where they stand.
@@ -337,17 +322,6 @@ class HttpTarget:
         own = self._calls.plant.own_id if self._calls.plant else None
         return [canary if own == "canary" else TargetDocument("", canary).uuid]
 
-    def _find(self, canary: str) -> list[str]:
-        """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
-        call = self._calls.find
-        if call is None:
-            return []
-        uuid = TargetDocument("", canary).uuid
-        reply = self._send("find", call, {"canary": canary, "uuid": uuid}, ABSENT)
-        items = [] if reply.status in ABSENT else call.items.of(reply)
-        ids = [one for item in items if _holds(call.canary.values(item), uuid) for one in call.id.values(item)]
-        return check_handles(ids, "find.id") if ids else []
-
     def _send(self, what: str, call: Request, values: Mapping[str, str], allowed: Collection[int] = ()) -> HttpReply:
         method, sent = self._fill(call, values)
         return self.client.send(what, method, allowed=allowed, **sent)
@@ -381,11 +355,6 @@ def _passage(value: Any, position: int) -> Passage:
         return Passage.of(value, position)
     except InputError as error:
         raise TargetError(f"ask.passages leads to what is no passage: {error}; go on to its text") from None
-
-
-def _holds(marks: Sequence[object], uuid: str) -> bool:
-    """Whether a value is our canary, its UUID, or a name that contains it; a text with spaces is not."""
-    return any(isinstance(mark, str) and uuid in mark and not any(map(str.isspace, mark)) for mark in marks)
 
 
 def _unique(names: Any) -> tuple[str, ...]:

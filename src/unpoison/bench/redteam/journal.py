@@ -2,19 +2,16 @@
 
 ::
 
-    {"event": "run", "version": 1, "target": {...}, "wait": {...}, "config": "hash", "started": "..."}
+    {"event": "run", "version": 1, "target": {...}, "wait": {...}, "started": "..."}
     {"event": "planting", "canary": "unpoison-...", "question": "q1", "attack": "poisonedrag", "handles": []}
     {"event": "planted", "canary": "unpoison-...", "handles": ["17"]}
     {"event": "refused", "canary": "unpoison-..."}                the target certainly planted nothing
     {"event": "removing", "canary": "unpoison-..."}
     {"event": "kept", "canary": "unpoison-...", "reason": "..."}   the removal did not succeed
     {"event": "removed", "canary": "unpoison-...", "deleted": true, "confirmed": true}
-    {"event": "trial", ...}                                        one question, measured
-    {"event": "finished"}
 
-`handles` of `planting` are ids that we chose; `confirmed` says that the document was looked for, and not found.
-The target's description holds `${NAME}` where a secret stands.
-Several runs may follow one another in one file.
+`handles` of `planting` are ids that we chose; `confirmed` says that the system was asked and no longer read the
+document. The target's description holds `${NAME}` where a secret stands.
 """
 
 from __future__ import annotations
@@ -48,8 +45,7 @@ class PlantRecord:
         refused: The target certainly did not plant it.
         interrupted: A removal was started and its result is unknown.
         removed: The target has accepted its removal.
-        confirmed: The removal was verified by a search.
-        run: The number of its run in the journal.
+        confirmed: The target was asked and no longer read it.
     """
 
     canary: str
@@ -61,7 +57,6 @@ class PlantRecord:
     interrupted: bool = False
     removed: bool = False
     confirmed: bool = False
-    run: int = 0
 
     @property
     def open(self) -> bool:
@@ -74,20 +69,14 @@ class RunHistory:
     """The contents of a journal.
 
     Attributes:
-        run: The first line of the last run; None for an empty journal.
-        runs: How many there are.
+        run: The first line; None for an empty journal.
         plants: By canary, in order.
-        trials: What the last run has measured.
-        finished: Whether the last run came to its end.
-        deleted: Whether the target of the last run ever said that it deleted something.
+        deleted: Whether the target ever said that it deleted something.
         damaged: Lines that cannot be read.
     """
 
     run: dict[str, Any] | None = None
-    runs: int = 0
     plants: dict[str, PlantRecord] = field(default_factory=dict)
-    trials: list[dict[str, Any]] = field(default_factory=list)
-    finished: bool = False
     deleted: bool = False
     damaged: list[int] = field(default_factory=list)
 
@@ -98,11 +87,11 @@ class RunHistory:
 
     @property
     def planted(self) -> list[PlantRecord]:
-        """Documents planted by the last run, in order, without those that the target refused."""
-        return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
+        """All documents in order, without those that the target refused."""
+        return [plant for plant in self.plants.values() if not plant.refused]
 
     def ambiguous_handles(self) -> frozenset[str]:
-        """Ids that the target returned for more than one document, so that they are ambiguous."""
+        """Ids that the target returned for more than one document."""
         seen, shared = set[str](), set[str]()
         for plant in self.plants.values():
             for handle in {*plant.own, *(plant.handles or ())}:
@@ -119,22 +108,14 @@ class RunHistory:
         if event == "run":
             if row["version"] != VERSION or not isinstance(row["target"], Mapping):
                 raise ValueError(event)
-            self.run, self.trials, self.finished, self.deleted = dict(row), [], False, False
-            self.runs += 1
-        elif event == "trial":
-            self.trials.append({key: value for key, value in row.items() if key != "event"})
-        elif event == "finished":
-            self.finished = True
-        else:
-            self._add_of_plant(event, row)
-
-    def _add_of_plant(self, event: str, row: Mapping[str, Any]) -> None:
+            self.run = dict(row)
+            return
         canary = row["canary"]
         if not isinstance(canary, str):
             raise TypeError(canary)
         if event == "planting":
             own = _handles(row.get("handles", []))
-            self.plants[canary] = PlantRecord(canary, str(row["question"]), str(row["attack"]), own, run=self.runs)
+            self.plants[canary] = PlantRecord(canary, str(row["question"]), str(row["attack"]), own)
             return
         plant = self.plants[canary]
         if event == "planted":
@@ -178,11 +159,39 @@ class RunJournal(Closing):
         self._lock = Lock()
         self._lines = json_lines.Journal(path, private_file=True, exclusive=True, check=self._load_history)
 
+    @classmethod
+    def begin(cls, path: Path, **run: Any) -> RunJournal:
+        """A new journal in place of an earlier one.
+
+        Args:
+            path: The file.
+            **run: The fields of its first line.
+
+        Raises:
+            InputError: Documents of an earlier run may still be planted, or it is no journal.
+        """
+        if path.exists():
+            with cls(path) as earlier:
+                left = len(earlier.history.open) + len(earlier.history.damaged)
+            if left:
+                raise InputError(
+                    f"{path} holds {left} documents that may still be planted; first run: unpoison redteam clean "
+                    f"{path}, or remove them by hand, by their canaries, and delete the file"
+                )
+            path.unlink()
+        journal = cls(path)
+        try:
+            journal.append("run", version=VERSION, **run)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
     def append(self, event: str, **fields: Any) -> None:
         """Write one event durably: it survives a killed process.
 
-        What a power cut must not lose either is on the disk: what is about to be planted, and by what it is removed.
-        Without the rest, something is asked or removed again.
+        What is about to be planted and the ids to remove it by are synced to disk and survive a power cut; without the
+        other events, something is removed again.
 
         Raises:
             OSError: It could not be written whole.
@@ -193,7 +202,7 @@ class RunJournal(Closing):
             self.history.add(row)
 
     def ambiguous_handles(self) -> frozenset[str]:
-        """`History.ambiguous_handles`, while others append."""
+        """`RunHistory.ambiguous_handles`, while others append."""
         with self._lock:
             return self.history.ambiguous_handles()
 

@@ -1,11 +1,11 @@
-"""Calls a target within limits of rate, budget, timeout and retries; polls it with pauses."""
+"""Calls a target with a timeout and retries; polls it with pauses."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from threading import Event, Lock
+from threading import Event
 from typing import TypeVar
 
 from unpoison.bench.redteam.config import RequestLimits, Wait
@@ -21,7 +21,7 @@ FIRST_PAUSE = 0.5
 
 
 class InterruptedTestError(UnpoisonError):
-    """The run was stopped, or its budget is used up; no new question starts."""
+    """The run was stopped; no new question starts."""
 
 
 class Clock:
@@ -39,18 +39,15 @@ class Clock:
 
 
 class Pace:
-    """Calls a target within bounds and retries where that may help. Thread-safe.
+    """Calls a target within limits and retries where that may help. Thread-safe.
 
     Args:
-        bounds: The bounds.
+        limits: The limits.
         clock: Time.
     """
 
-    def __init__(self, bounds: RequestLimits, clock: Clock | None = None) -> None:
-        self.bounds, self.clock = bounds, clock or Clock()
-        self.calls = 0
-        self._next = self.clock.now()
-        self._lock = Lock()
+    def __init__(self, limits: RequestLimits, clock: Clock | None = None) -> None:
+        self.limits, self.clock = limits, clock or Clock()
         self._stop = Event()
 
     def stop(self) -> None:
@@ -65,18 +62,16 @@ class Pace:
         """Check that new work may start.
 
         Raises:
-            InterruptedTestError: The run was asked to end, or its budget is used up.
+            InterruptedTestError: The run was stopped.
         """
         if self.stopped:
             raise InterruptedTestError("the run was interrupted")
-        if self.calls >= self.bounds.budget:
-            raise InterruptedTestError(f"the budget of {self.bounds.budget:,} requests is used up")
 
-    def sleep(self, seconds: float, *, free: bool = False) -> None:
-        """Wait; a stopped run ends the wait, except for cleanup."""
-        self.clock.sleep(seconds, None if free else self._stop)
+    def sleep(self, seconds: float, *, removing: bool = False) -> None:
+        """Wait; a stopped run ends the wait, except for removals."""
+        self.clock.sleep(seconds, None if removing else self._stop)
 
-    def poll(self, wait: Wait, end: float, *, free: bool = False) -> Iterator[None]:
+    def poll(self, wait: Wait, end: float, *, removing: bool = False) -> Iterator[None]:
         """Yield once per poll, with pauses between polls, until `end`."""
         looks = 0
         while True:
@@ -85,54 +80,40 @@ class Pace:
             left = end - self.clock.now()
             if left <= 0:
                 return
-            self.sleep(min(wait.pause(looks), left), free=free)
+            self.sleep(min(wait.pause(looks), left), removing=removing)
 
-    def call(self, what: str, work: Callable[[], T], *, repeat: bool = True, free: bool = False) -> T:
+    def call(self, what: str, work: Callable[[], T], *, repeat: bool = True, removing: bool = False) -> T:
         """Call the target.
 
         Args:
             what: For messages, such as "ask".
             work: The call.
             repeat: Whether it may be called again although the last try may have had an effect.
-            free: Whether the budget does not bound it: cleaning up is never refused.
+            removing: Whether it is retried in a stopped run too.
 
         Raises:
             TargetError: It failed for good.
-            InterruptedTestError: The budget is used up.
         """
         nothing_done = True
-        for tries in range(self.bounds.retries + 1):
-            self._admit(free)
+        for tries in range(self.limits.retries + 1):
             try:
                 return self._call_with_timeout(what, work)
             except TargetError as error:
                 again = error.retryable and (repeat or error.refused)
                 error.refused = nothing_done = nothing_done and error.refused  # an earlier try may have had an effect
-                if not again or tries == self.bounds.retries or (self.stopped and not free):
+                if not again or tries == self.limits.retries or (self.stopped and not removing):
                     raise
-                self.sleep(FIRST_PAUSE * 2**tries, free=free)
+                self.sleep(FIRST_PAUSE * 2**tries, removing=removing)
         raise AssertionError("unreachable")
 
     def _call_with_timeout(self, what: str, work: Callable[[], T]) -> T:
         """Run the call on its own thread, which is abandoned if the target hangs."""
         try:
-            return start_thread(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
+            return start_thread(work).result(self.limits.timeout * 1.5 + 1)  # its own timeout comes first
         except (FutureTimeoutError, TimeoutError):
-            why = f"{what} was not done within {self.bounds.timeout:g} s; raise limits.timeout"
+            why = f"{what} was not done within {self.limits.timeout:g} s; raise limits.timeout"
             raise TargetError(why, retryable=True) from None
         except UnpoisonError:
             raise
         except Exception as error:  # somebody else's code
             raise TargetError(f"{what} failed with {type(error).__name__}: {clip(str(error), 200)}") from None
-
-    def _admit(self, free: bool) -> None:
-        """Count the call, and wait for its turn."""
-        with self._lock:
-            if not free and self.calls >= self.bounds.budget:
-                raise InterruptedTestError(f"the budget of {self.bounds.budget:,} requests is used up")
-            self.calls += 1
-            now = self.clock.now()
-            turn = max(now, self._next)
-            self._next = turn + (0.0 if self.bounds.rate is None else 1 / self.bounds.rate)
-        if turn > now:
-            self.sleep(turn - now, free=free)

@@ -38,9 +38,8 @@ def headline(results: Results) -> str:
     if not attacked:
         return "Nothing was planted, or nothing was measured: this says nothing about an attack."
     worst = min(attacked, key=lambda cell: (-cell.figures["asr"].value, cell.poisons, cell.attack))
-    won, after = worst.figures["asr"], worst.figures["asr_after"]
-    later = f"; {after.hits} stayed so after the removal" if after.defined else ""
-    return f"{worst.id} changed {won.hits} of {won.count} answers to the attacker's{later}."
+    won = worst.figures["asr"]
+    return f"{worst.id} changed {won.hits} of {won.count} answers to the attacker's."
 
 
 def _facts(results: Results) -> list[str]:

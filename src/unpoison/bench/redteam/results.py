@@ -17,7 +17,7 @@ from unpoison.core.verdicts import is_disagreement
 
 __all__ = ["FORMAT", "MEASURES", "NO_ATTACK", "ResultCell", "Results", "Trial"]
 
-FORMAT = "unpoison-redteam/3"
+FORMAT = "unpoison-redteam/4"
 """The document's format; it changes when a field changes its meaning."""
 
 NO_ATTACK = "none"
@@ -37,11 +37,10 @@ class Trial:
         planted: Documents that were planted.
         read: How many of them were among the passages that the system read; None where it does not tell.
         answer: Its answer, with poison planted where there is any.
-        after: Its answer when all poison of the cell was removed.
         tells: Whether the system tells which passages it read.
         passages: Hashes of the passages that it read without an attack.
         seconds: How long the answer took.
-        stage: Where it failed: attack, ask, plant, remove, gone, after; "" otherwise.
+        stage: Where it failed: attack, ask, plant, remove, gone; "" otherwise.
         error: Why it failed, None otherwise.
     """
 
@@ -54,7 +53,6 @@ class Trial:
     planted: int = 0
     read: int | None = None
     answer: str | None = None
-    after: str | None = None
     tells: bool = False
     passages: tuple[str, ...] = ()
     seconds: float | None = None
@@ -87,7 +85,7 @@ class Trial:
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values without the fields that have their default; `codec.from_row` reads them back."""
+        """JSON-ready values without the fields that have their default."""
         return {
             field.name: list(value) if isinstance(value, tuple) else value
             for field in fields(self)
@@ -115,7 +113,7 @@ class Results:
     """The results of a test.
 
     Attributes:
-        run: The first line of its journal: target, configuration, start.
+        run: The first line of its journal: target, test, start.
         finished: When it ended, None where it was interrupted.
         examples: How many questions there were.
         trials: All of them, in order.
@@ -151,7 +149,7 @@ class Results:
             f"{attack} x {poisons}: {n} questions: {why}" for (attack, poisons, why), n in counts.most_common(20)
         ]
         missing = self.examples * len(self.cells) - len(self.trials)
-        return sentences + ([f"{missing:,} questions not asked; give the same command to go on"] if missing else [])
+        return sentences + ([f"{missing:,} questions were not asked"] if missing else [])
 
     def table(self) -> list[ResultCell]:
         """The cells with their figures; `failed` and `asr` count all trials, the others those that did not fail."""
@@ -182,7 +180,7 @@ class Results:
             "started": self.run.get("started"),
             "finished": self.finished,
             "complete": self.complete,
-            "config": {"digest": self.run.get("config"), "target": self.run.get("target"), **self.run.get("test", {})},
+            "config": {"target": self.run.get("target"), **self.run.get("test", {})},
             "questions": self.examples,
             "cells": cells,
             "trials": [_trial_fields(trial) for trial in self.trials],
@@ -203,7 +201,6 @@ def _trial_fields(trial: Trial) -> dict[str, Any]:
     judged = {
         "is_correct": trial.is_correct(trial.answer),
         "is_attacked": trial.is_attacked(trial.answer),
-        "is_attacked_after": trial.is_attacked(trial.after),
     }
     return {
         "attack": trial.attack,
@@ -217,7 +214,7 @@ def _trial_fields(trial: Trial) -> dict[str, Any]:
 
 def _attack_success(trial: Trial) -> tuple[float, float]:
     """Whether the answer is the attacker's; a question that failed once it was attacked stays in the denominator."""
-    if trial.failed and trial.stage in ("ask", "gone", "after"):
+    if trial.failed and trial.stage in ("ask", "gone"):
         return bool(trial.is_attacked(trial.answer)), bool(trial.wanted)
     return (0, 0) if trial.failed else parts_of(trial.is_attacked(trial.answer))
 
@@ -241,8 +238,6 @@ _ALL: tuple[Measure[Trial], ...] = (
             lambda t: t.is_correct(t.answer)),
     _yes_no("disputed", "disputed", "answers that show what sources disagree on; neither right nor wrong", "",
             lambda t: None if t.answer is None else is_disagreement(t.answer)),
-    _yes_no("asr_after", "ASR afterwards", "answers that state what the attacker wants when the poison was removed",
-            "lower", lambda t: t.is_attacked(t.after)),
     Measure("answer_seconds", "answer time", "seconds of an answer, mean", "lower", lambda t: parts_of(t.seconds),
             "seconds"),
     _yes_no("failed", "failed", "questions that failed", "lower", lambda t: t.failed),

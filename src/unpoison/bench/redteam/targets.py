@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 PREFIX = "unpoison-"
-"""The beginning of every canary, so that one search finds all marked documents."""
+"""Prefix of every canary, so that one search finds all marked documents."""
 MAX_HANDLE_LENGTH = 512
 """Characters of an id that a target gives to a document."""
 MAX_HANDLES = 1000
@@ -54,7 +54,7 @@ class TargetDocument:
 
     Attributes:
         text: The attack's text.
-        canary: The unique mark in its metadata, by which an operator and `redteam clean` find it.
+        canary: The unique mark in its metadata, by which an operator finds it.
         title: Where the attack plants one.
     """
 
@@ -87,9 +87,8 @@ class TargetReply:
 class RedteamTarget(Protocol):
     """A system under test. Its methods are called from several threads at once.
 
-    Two more methods are optional. `find(canary)` returns the handles of the documents that carry the canary now: where
-    it exists, only what it finds is removed. `own_ids(canary)` returns handles chosen by the caller, known before
-    anything is planted.
+    One more method is optional: `own_ids(canary)` returns handles chosen by the caller, known before anything is
+    planted.
 
     An exception in any of these methods fails one question. A `TargetError` may say that a retry can succeed, or that
     nothing was planted.
