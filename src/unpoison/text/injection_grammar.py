@@ -1,19 +1,20 @@
 """A grammar of prompt injections in 34 languages: common wordings, described by their parts.
 
-`data/injections.yaml` holds the grammar and explains its syntax. A rule is compiled to a pattern the first time that a
-text contains a word of each of its parts. Every gap is bounded, so matching takes time linear in the text. The linear
-model of `text.prompt_injection` finds other wordings.
+`data/injections.yaml` holds the grammar and explains its syntax. One pass over the words of a text finds the classes
+that it contains; only rules whose classes all occur are matched, and a rule is compiled the first time that this
+happens. Every gap is bounded, so matching takes time linear in the text. The linear model of `text.prompt_injection`
+finds other wordings.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import yaml
@@ -23,8 +24,8 @@ __all__ = ["GrammarMatch", "find_injections", "load_grammar"]
 BETWEEN = "\n.\x00\n\n"
 """Separates texts; no rule matches across it."""
 
-PREFIX = 4
-"""Letters of a word that are compared first, to skip rules whose words are not in a text."""
+PREFIX = 3
+"""Letters by which words with a "*" are indexed; such a word has at least as many."""
 
 BEFORE = 24
 """Characters before an order that are read to decide whether it begins a clause."""
@@ -41,18 +42,27 @@ LEADS = (
 )
 """Words behind which an order may begin inside a sentence, as a pattern."""
 
-_MARKS = (":", ",", "\uff1a")
-_WORD = re.compile(rf"(?<![^\W_])[^\W_]{{1,{PREFIX}}}")
-_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])')$"
-_LINE = re.compile(_SENTENCE)
-_CLAUSE = re.compile(rf"{_SENTENCE}|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
+POLITE = "please|kindly|and|now|then|so|just|simply|also|instead|immediately"
+"""Words that may stand between the start of a sentence and an order."""
+
+_MARKS = {":": r"(?:[:=]|\s[-\u2013\u2014](?=\s))", ",": ",", "\uff1a": "\uff1a"}
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])'|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])"
+_LINE = re.compile(rf"{_SENTENCE}(?:(?:{POLITE})[^\w.!?]{{1,2}})?$")
+_CLAUSE = re.compile(rf"{_SENTENCE}$|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w']{{1,24}}+){{0,{n}}}?"
 _GAP_BEHIND_MARK = r"(?:[\w']{{1,24}}+[^\w.!?:|\x00]{{1,3}}+){{0,{n}}}?"
 _APART = r"[^\w.!?:|\x00]{1,3}+"
 _BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
 _GOES_ON = r"(?:[^\w\x00]{{1,6}}+[\w']{{1,24}}+){{0,{n}}}?[^\w\x00]{{1,6}}+"
+_LOWER = "".join(map(chr, (*filter(lambda c: chr(c).islower(), range(0x250)), *range(0x430, 0x460))))
+_FIXED = rf"(?:\d|(?<=[\"'\u201c\u201e\u00ab\u2018\u300c])\w|(?<![^\W_])(?-i:(?![{_LOWER}])[^\W\d_]))[\w']{{0,24}}+"
+_END = r"(?=[^.!?\n\x00]{0,40}(?:[.!?\n\x00|]|$))"
+_ADDRESS = r"(?:https?://|[\w.+-]{1,40}@[\w-]{1,40}\.)\w"
 _PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
 _LINK = r"https?://[^\s)\x00]{1,300}?" + _PLACE
+_TOKENS = {"LINK": _LINK, "FIXED": _FIXED, "ADDRESS": _ADDRESS, "END": _END}
 _IMAGE = r"!\[[^\]\n\x00]{0,80}\]\(\s{0,2}" + _LINK
 
 
@@ -86,15 +96,18 @@ class Rule:
     begins: str
 
     @cached_property
-    def needed(self) -> tuple[str, ...]:
-        """Classes and words of which a text must hold one, the rarest first."""
-        words = self.language.words
-        parts = (p for p in self.parts if p in words or (p[0] not in "./'" and p[-1] != "?" and p != "LINK"))
-        return tuple(sorted(parts, key=lambda p: len(words.get(p, (p,)))))
+    def needed(self) -> frozenset[str]:
+        """Classes and words of which a text must hold one."""
+        return frozenset(p for p in self.parts if p[0] not in "./'!" and p[-1] != "?" and p not in _TOKENS)
+
+    @cached_property
+    def is_cased(self) -> bool:
+        """Whether it distinguishes capitals."""
+        return "FIXED" in self.parts
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile("".join(_joined(self.parts, self.language)))
+        return re.compile("".join(_joined(self.parts, self.language)), re.IGNORECASE if self.is_cased else 0)
 
 
 @dataclass
@@ -114,22 +127,15 @@ class Language:
     unspaced: bool
     rules: list[Rule] = field(default_factory=list)
 
-    @cached_property
-    def prefixes(self) -> dict[str, frozenset[str]]:
-        """The first letters of the words of each class."""
-        return {
-            name: frozenset(re.split(r"\W", _plain(word))[0][:PREFIX] for word in words)
-            for name, words in self.words.items()
-        }
-
-    def places(self, name: str, text: str, words: Mapping[str, Sequence[int]]) -> list[int]:
-        """Where words of a class may stand in a text, of which `words` says where each beginning of a word does."""
-        if self.unspaced:
-            plain = map(_plain, self.words.get(name, (name,)))
-            return sorted(
-                {match.start() for word in plain if word in text for match in re.finditer(re.escape(word), text)}
-            )
-        return sorted(place for prefix in self.prefixes.get(name, {name[:PREFIX]}) for place in words.get(prefix, ()))
+    def classes(self, text: str) -> dict[str, list[list[int]]]:
+        """The classes of a language without spaces of which a text contains a word, and where."""
+        found: dict[str, list[list[int]]] = {}
+        for name in {name for rule in self.rules for name in rule.needed}:
+            for word in map(_plain, self.words.get(name, (name,))):
+                if word in text:
+                    places = [match.start() for match in re.finditer(re.escape(word), text)]
+                    found.setdefault(name, []).append(places)
+        return found
 
     @cached_property
     def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -142,10 +148,23 @@ class Language:
         )
 
 
+class Words(NamedTuple):
+    """The first words of every class of the languages with spaces between words.
+
+    Attributes:
+        whole: By word, the classes with a phrase that begins with it, each with the position of its language.
+        stems: By the first letters of a word with a "*": that word and its class.
+    """
+
+    whole: dict[str, list[tuple[int, str]]]
+    stems: dict[str, list[tuple[str, tuple[int, str]]]]
+
+
 class Grammar(NamedTuple):
     """All languages, and the signs of chat templates, tags and links."""
 
     languages: tuple[Language, ...]
+    words: Words
     marks: tuple[str, ...]
     signs: tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -162,12 +181,13 @@ def find_injections(texts: Sequence[str]) -> dict[int, list[GrammarMatch]]:
     Complexity: O(n) time for n characters, for every pattern is bounded.
     """
     whole = BETWEEN.join(texts)
-    lowered = whole.replace("\u0130", "i").replace("\u2019", "'").lower()
+    plain = whole.replace("\u0130", "i").replace("\u2019", "'")
+    lowered = plain.lower()
     if len(lowered) != len(whole):  # a letter that becomes two, which lower-casing changes in no other case
-        lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in whole)
+        lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in plain)
     begin = [0, *accumulate(len(text) + len(BETWEEN) for text in texts)]
     found: dict[int, set[GrammarMatch]] = {}
-    for rule, start, end in (*_ruled(lowered), *_signed(whole, lowered)):
+    for rule, start, end in (*_ruled(plain, lowered), *_signed(whole, lowered)):
         number = bisect_right(begin, start) - 1
         limit = begin[number] + len(texts[number])
         if start < limit:
@@ -176,41 +196,44 @@ def find_injections(texts: Sequence[str]) -> dict[int, list[GrammarMatch]]:
     return {number: sorted(own, key=lambda match: match[1:]) for number, own in sorted(found.items())}
 
 
-def _ruled(text: str) -> Iterator[tuple[str, int, int]]:
-    words: dict[str, list[int]] = {}
-    for match in _WORD.finditer(text):
-        words.setdefault(match[0], []).append(match.start())
-    plain = text.isascii()
-    for language in load_grammar().languages:
-        if plain and language.unspaced:
-            continue
-        places: dict[str, list[int]] = {}
+def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
+    begun: dict[tuple[str, int], bool] = {}
+    for language, places in _classes(lowered):
         for rule in language.rules:
-            for name in rule.needed:
-                if name not in places:
-                    places[name] = language.places(name, text, words)
-                if not places[name]:
-                    break
-            else:
-                first = rule.parts[0]
-                yield from _matches(rule, text, places.get(first) or language.places(first, text, words))
+            if not places.keys() >= rule.needed:
+                continue
+            text = plain if rule.is_cased else lowered
+            for place in chain.from_iterable(places[rule.parts[0]]):
+                key = rule.begins, place
+                if rule.begins and key not in begun:
+                    begun[key] = _begins(*key, lowered)
+                if (
+                    (not rule.begins or begun[key])
+                    and (match := rule.pattern.match(text, place))
+                    and (rule.name == "hush" or not _is_negated(match, lowered, language))
+                ):
+                    yield rule.name, *match.span()
 
 
-def _matches(rule: Rule, text: str, places: Iterable[int]) -> Iterator[tuple[str, int, int]]:
-    """The matches of a rule that start at one of the given places."""
-    for place in places:
-        match = rule.pattern.match(text, place)
-        if (
-            match
-            and _begins(rule.begins, text, place)
-            and (rule.name == "hush" or not _is_negated(match, rule.language))
-        ):
-            yield rule.name, *match.span()
+def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[list[int]]]]]:
+    """Each language, with the classes that a text contains and where words begin that may be one of theirs."""
+    languages, words = load_grammar()[:2]
+    at: dict[str, list[int]] = {}
+    for match in _WORD.finditer(text):
+        at.setdefault(match[0], []).append(match.start())
+    found: dict[int, dict[str, list[list[int]]]] = {}
+    for word, places in at.items():
+        stems = (key for stem, key in words.stems.get(word[:PREFIX], ()) if word.startswith(stem))
+        for number, name in (*words.whole.get(word, ()), *stems):
+            found.setdefault(number, {}).setdefault(name, []).append(places)
+    yield from ((languages[number], own) for number, own in found.items())
+    if _UNSPACED.search(text):
+        for language in languages:
+            if language.unspaced:
+                yield language, language.classes(text)
 
 
-def _begins(where: str, text: str, place: int) -> bool:
-    if not where:
-        return True
+def _begins(where: str, place: int, text: str) -> bool:
     before = text[max(0, place - BEFORE) : place]
     return bool((_LINE if where == "^^" else _CLAUSE).search(before))
 
@@ -223,13 +246,13 @@ def _signed(whole: str, lowered: str) -> Iterator[tuple[str, int, int]]:
                 yield name, *match.span()
 
 
-def _is_negated(match: re.Match[str], language: Language) -> bool:
+def _is_negated(match: re.Match[str], text: str, language: Language) -> bool:
     """Whether a negation stands right before an order, or inside it after its first part."""
     before, inside = language.negation
     start = match.start()
-    if before.search(match.string[max(0, start - MAX_NEGATION_CHARS) : start]):
+    if before.search(text[max(0, start - MAX_NEGATION_CHARS) : start]):
         return True
-    rest = match.string[match.end("first") : match.end()]
+    rest = text[match.end("first") : match.end()]
     for word in language.words["void"] if language.unspaced else ():  # some of these hold a "not" of their own
         rest = rest.replace(_plain(word), "")
     return bool(inside.search(rest))
@@ -260,7 +283,23 @@ def load_grammar() -> Grammar:
         ("addressed to a model", rf"{_any(signs['tags'])}[^<\x00]{{0,{TURN}}}?(?<!\w){secret}(?!\w)"),
         ("leaks", _IMAGE),
     )
-    return Grammar(tuple(languages), ("<", "[", "#"), tuple((name, re.compile(find)) for name, find in patterns))
+    return Grammar(
+        tuple(languages), _index(languages), ("<", "[", "#"), tuple((name, re.compile(find)) for name, find in patterns)
+    )
+
+
+def _index(languages: Sequence[Language]) -> Words:
+    index = Words({}, {})
+    for number, language in enumerate(languages):
+        needed = () if language.unspaced else {name for rule in language.rules for name in rule.needed}
+        for name in needed:
+            for word in set(language.words.get(name, (name,))):
+                first = _WORD.findall(_plain(word))[0]
+                if word == f"{first}*":
+                    index.stems.setdefault(first[:PREFIX], []).append((first, (number, name)))
+                elif (number, name) not in index.whole.setdefault(first, []):
+                    index.whole[first].append((number, name))
+    return index
 
 
 def _rows(rules: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
@@ -281,7 +320,7 @@ def _with_slips(words: Sequence[str]) -> Iterator[str]:
 
 def _has_all(parts: Sequence[str], words: Mapping[str, Sequence[str]]) -> bool:
     """Whether a language has every class that a shared rule names."""
-    return all(part in words for part in parts if part[0] not in "^./'")
+    return all(part.strip("!?") in words for part in parts if part[0] not in "^./'" and part not in _TOKENS)
 
 
 def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
@@ -289,6 +328,7 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
     apart = r"[^.!?\n\x00\u3002\uff01\uff1f\u0964]{0,2}?" if language.unspaced else _APART
     separate, first = False, True
     for part in parts:
+        between = apart if separate else ""
         if part.startswith("/"):
             yield r"[^\x00]{0,8}?" if language.unspaced else _GOES_ON.format(n=int(part[1:] or 3))
             separate = False
@@ -298,16 +338,28 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
             gap = _WORD_GAP if separate else _GAP_BEHIND_MARK
             yield unspaced if language.unspaced else gap.format(n=count)
             separate = separate and not language.unspaced
-        elif part.endswith("?"):
-            yield (apart if separate else "") + rf"(?:{_class(part[:-1], language)}{apart})?"
-            separate = False
+        elif part.startswith("!"):
+            name, _, count = part[1:].partition("/")
+            gap = (_WORD_GAP if separate else _GAP_BEHIND_MARK).format(n=int(count or 0))
+            yield f"(?!{'' if language.unspaced else gap}{between}{_class(name, language)})"
         elif part.startswith("'"):
-            literal = re.escape(part.strip("'").replace("_", " "))
-            yield rf"\s{{0,2}}{literal}\s{{0,2}}" if literal in _MARKS else (apart if separate else "") + literal
-            separate = literal not in _MARKS
+            literal = part.strip("'?").replace("_", " ")
+            mark = _MARKS.get(literal)
+            found = rf"\s{{0,2}}{mark}\s{{0,2}}" if mark else between + re.escape(literal)
+            if part.endswith("?"):
+                yield f"(?:{found}|{between})" if mark else f"(?:{found})?"
+                separate = separate and not mark
+            else:
+                yield found
+                separate = not mark
+        elif part.endswith("?"):
+            yield between + rf"(?:{_class(part[:-1], language)}{apart})?"
+            separate = False
+        elif part == "END":
+            yield _END
         else:
-            words = _LINK if part == "LINK" else _class(part, language)
-            yield (apart if separate else "") + (f"(?P<first>{words})" if first else words)
+            words = _TOKENS[part] if part in _TOKENS else _class(part, language)
+            yield between + (f"(?P<first>{words})" if first else words)
             separate, first = True, False
 
 
