@@ -54,6 +54,7 @@ _CLAUSE = re.compile(rf"{_SENTENCE}$|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w']{{1,24}}+){{0,{n}}}?"
 _GAP_BEHIND_MARK = r"(?:[\w']{{1,24}}+[^\w.!?:|\x00]{{1,3}}+){{0,{n}}}?"
 _APART = r"[^\w.!?:|\x00]{1,3}+"
+_APART_OR_COLON = r"[^\w.!?|\x00]{1,3}+"
 _BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
 _GOES_ON = r"(?:[^\w\x00]{{1,6}}+[\w']{{1,24}}+){{0,{n}}}?[^\w\x00]{{1,6}}+"
 _LOWER = "".join(map(chr, (*filter(lambda c: chr(c).islower(), range(0x250)), *range(0x430, 0x460))))
@@ -353,12 +354,15 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
                 yield found
                 separate = not mark
         elif part.endswith("?"):
-            yield between + rf"(?:{_class(part[:-1], language)}{apart})?"
+            behind = apart if language.unspaced else _APART_OR_COLON
+            yield between + rf"(?:{_class(part[:-1], language)}{behind})?"
             separate = False
         elif part == "END":
             yield _END
         else:
             words = _TOKENS[part] if part in _TOKENS else _class(part, language)
+            if part == "FIXED" and "number" in language.words:
+                words = f"(?:{words}|{_class('number', language)})"
             yield between + (f"(?P<first>{words})" if first else words)
             separate, first = True, False
 

@@ -215,7 +215,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 def _respelled(text: str) -> Respelled | None:
     """`respell` without counting keys and their line ends as changes of spelling."""
     apart = _strings_apart(text) if ":" in text else text
-    return respell(text if apart == text else apart.replace(" \n", ". "))
+    return analysis(text).part(respell) if apart == text else respell(apart.replace(" \n", ". "))
 
 
 def unwrap(text: str) -> str:
