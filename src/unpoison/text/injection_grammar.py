@@ -149,7 +149,7 @@ class Language:
         )
 
 
-class Words(NamedTuple):
+class FirstWords(NamedTuple):
     """The first words of every class of the languages with spaces between words.
 
     Attributes:
@@ -165,7 +165,7 @@ class Grammar(NamedTuple):
     """All languages, and the signs of chat templates, tags and links."""
 
     languages: tuple[Language, ...]
-    words: Words
+    words: FirstWords
     marks: tuple[str, ...]
     signs: tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -289,8 +289,8 @@ def load_grammar() -> Grammar:
     )
 
 
-def _index(languages: Sequence[Language]) -> Words:
-    index = Words({}, {})
+def _index(languages: Sequence[Language]) -> FirstWords:
+    index = FirstWords({}, {})
     for number, language in enumerate(languages):
         needed = () if language.unspaced else {name for rule in language.rules for name in rule.needed}
         for name in needed:
