@@ -33,6 +33,8 @@ class Remade:
     process that reads them.
     """
 
+    __slots__ = ("_made_by",)  # not in the instance's dictionary, which logs may show: an argument may be a key
+
     _made_by: tuple[Callable[..., Any], tuple[Any, ...], tuple[tuple[str, Any], ...]]
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
