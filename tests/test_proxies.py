@@ -1,4 +1,4 @@
-"""nginx with the file under deploy/, before the service as its systemd unit starts it: real requests."""
+"""nginx with the file under deploy/, and Caddy, before the service as its systemd unit starts it: real requests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,77 @@ DEPLOY = Path(__file__).parent.parent / "deploy"
 NAME = "unpoison.example"
 REQUEST = {"query": "where do the sharks play", "passages": ["At the SAP Center.", "In Oslo."]}
 
+CADDY = """{
+  admin off
+  auto_https off
+}
+http://127.0.0.1:PROXY, http://unpoison.example:PROXY {
+  bind 127.0.0.1
+  handle /unpoison/metrics {
+    respond 404
+  }
+  handle /unpoison/* {
+    reverse_proxy 127.0.0.1:SERVICE
+  }
+  handle {
+    respond 404
+  }
+}
+"""
+
+HIDDEN = b"GET /unpoison/metrics HTTP/1.1\r\nHost: unpoison.example\r\n\r\n"
+"""A request that both proxies refuse; only one that was smuggled past them reaches the service."""
+
+CHUNKED = b"0\r\n\r\n" + HIDDEN
+
+
+def framed(*lines: bytes, body: bytes = CHUNKED) -> bytes:
+    """A request whose length a proxy and a server might read differently."""
+    start = b"POST /unpoison/v1/screen HTTP/1.1\r\nHost: unpoison.example\r\nContent-Type: application/json\r\n"
+    return start + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+LENGTH = b"Content-Length: %d" % len(CHUNKED)
+SMUGGLING = {
+    "both": framed(LENGTH, b"Transfer-Encoding: chunked"),
+    "both, length last": framed(b"Transfer-Encoding: chunked", LENGTH),
+    "space before the colon": framed(LENGTH, b"Transfer-Encoding : chunked"),
+    "another coding": framed(LENGTH, b"Transfer-Encoding: xchunked"),
+    "identity": framed(LENGTH, b"Transfer-Encoding: identity"),
+    "two codings": framed(LENGTH, b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity"),
+    "chunked twice": framed(LENGTH, b"Transfer-Encoding: chunked, chunked"),
+    "a tab": framed(LENGTH, b"Transfer-Encoding:\tchunked"),
+    "a vertical tab": framed(LENGTH, b"Transfer-Encoding: \x0bchunked"),
+    "a folded line": framed(LENGTH, b"Transfer-Encoding:\r\n chunked"),
+    "a bare line feed": framed(LENGTH, b"X: y\nTransfer-Encoding: chunked"),
+    "a bare carriage return": framed(LENGTH, b"X: y\rTransfer-Encoding: chunked"),
+    "two lengths": framed(b"Content-Length: 0", LENGTH),
+    "a list of lengths": framed(b"Content-Length: 0, %d" % len(CHUNKED)),
+    "a signed length": framed(b"Content-Length: +%d" % len(CHUNKED)),
+    "a length in hexadecimal": framed(b"Content-Length: 0x%x" % len(CHUNKED)),
+    "a chunk of a huge size": framed(
+        b"Transfer-Encoding: chunked", body=b"10000000000000000\r\n" + HIDDEN + b"\r\n0\r\n\r\n"
+    ),
+    "a chunk extension": framed(b"Transfer-Encoding: chunked", body=b"2;a=\n\r\n{}\r\n0\r\n\r\n"),
+    "a negative chunk": framed(b"Transfer-Encoding: chunked", body=b"-1\r\n" + HIDDEN),
+    "HTTP/1.0": framed(LENGTH, b"Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+    "a GET with a body": b"GET /unpoison/healthz HTTP/1.1\r\nHost: unpoison.example\r\n"
+    + b"Content-Length: %d\r\n\r\n" % len(HIDDEN)
+    + HIDDEN,
+}
+
 needs = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name.upper()} ABSENT: apt-get install {name}")
-    for name in ("nginx", "openssl")
+    for name in ("nginx", "openssl", "caddy")
 }
 
 
-def socket_of_unit() -> tuple[list[str], str]:
-    """The options that the unit gives to `serve`, and the socket among them."""
+def options_of_unit() -> tuple[list[str], str]:
+    """The options that the unit gives to `serve`, and the address that they name."""
     unit = (DEPLOY / "unpoison.service").read_text().replace("\\\n", " ")
     (line,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     words = shlex.split(line)
-    return words[words.index("serve") + 1 :], words[words.index("--host") + 1].removeprefix("unix:")
+    return words[words.index("serve") + 1 :], f"127.0.0.1:{words[words.index('--port') + 1]}"
 
 
 @contextmanager
@@ -52,18 +112,17 @@ def process(*command: str | Path, **environment: str) -> Iterator[subprocess.Pop
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The socket of a running service."""
-    own = tmp_path_factory.mktemp("run") / "http.sock"
-    options, listed = socket_of_unit()
-    given = [word.replace(listed, str(own)) for word in options]
+def service() -> Iterator[int]:
+    """The port of a running service."""
+    port, (options, address) = free_port(), options_of_unit()
+    given = [str(port) if word == address.partition(":")[2] else word for word in options]
     with process(sys.executable, "-m", "unpoison", "serve", *given, "--limit", "drain=0") as running:
         assert running.stderr is not None
         said = b""
         while b"running on" not in said:
             said = running.stderr.readline()
             assert said, "the service did not start"
-        yield own
+        yield port
 
 
 def reply(url: str, body: object = None) -> tuple[int, object]:
@@ -93,15 +152,39 @@ def check(url: str) -> None:
     assert reply(f"{url}/v1/screen", REQUEST)[0] == 404
 
 
+def smuggle(proxy: int, *, tls: bool) -> None:
+    """Nothing that a proxy refuses is answered, and nobody gets the reply to another request."""
+    for name, raw in SMUGGLING.items():
+        assert b"unpoison_requests_total" not in spoken(proxy, raw, tls), name
+        status, listed = reply(f"{'https' if tls else 'http'}://127.0.0.1:{proxy}/unpoison/v1/defenses")
+        assert status == 200, name
+        assert isinstance(listed, dict), name
+        assert "defenses" in listed, name
+
+
+def spoken(port: int, raw: bytes, tls: bool) -> bytes:
+    """What comes back until the other side closes, or says nothing more."""
+    received, context = b"", ssl._create_unverified_context()  # noqa: S323  a certificate made for this test
+    with ExitStack() as stack, suppress(OSError):
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        if tls:
+            connection = stack.enter_context(context.wrap_socket(connection, server_hostname=NAME))
+        connection.sendall(raw)
+        connection.settimeout(0.3)
+        while chunk := connection.recv(65_536):
+            received += chunk
+    return received
+
+
 @needs["nginx"]
 @needs["openssl"]
-def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) -> None:
+def test_nginx_reaches_the_service_of_the_unit(service: int, tmp_path: Path) -> None:
     text, port = (DEPLOY / "nginx.conf").read_text(), free_port()
     key, certificate = tmp_path / "unpoison.key", tmp_path / "unpoison.pem"
     made = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", f"/CN={NAME}", "-days", "1"]
     subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=300)
     for given, own in {
-        socket_of_unit()[1]: service,
+        options_of_unit()[1]: f"127.0.0.1:{service}",
         "listen 443": f"listen 127.0.0.1:{port}",
         "/etc/ssl/unpoison.pem": certificate,
         "/etc/ssl/unpoison.key": key,
@@ -118,3 +201,13 @@ def test_nginx_reaches_the_service_of_the_unit(service: Path, tmp_path: Path) ->
     assert checked.returncode == 0, checked.stderr
     with process(*command, "-g", settings):
         check(f"https://127.0.0.1:{port}")
+        smuggle(port, tls=True)
+
+
+@needs["caddy"]
+def test_caddy_reaches_the_service_and_lets_nothing_past(service: int, tmp_path: Path) -> None:
+    port, file = free_port(), tmp_path / "Caddyfile"
+    file.write_text(CADDY.replace("PROXY", str(port)).replace("SERVICE", str(service)))
+    with process("caddy", "run", "--config", file, "--adapter", "caddyfile", HOME=str(tmp_path)):
+        check(f"http://127.0.0.1:{port}")
+        smuggle(port, tls=False)

@@ -6,7 +6,6 @@ reason stands at its test: a reranker has positions and no verdicts, TEI has no 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import threading
@@ -175,30 +174,6 @@ def test_rerank_in_teis_shape(url: str, name: str) -> None:
     whole = [i for i in screening.kept_indices if i not in screening.redacted_indices]  # nobody reads the others' rests
     assert [row["index"] for row in rows if row["score"] > 0] == whole
     assert [row["index"] for row in rows if row["score"] == 0] == sorted(set(range(len(texts))) - set(whole))
-
-
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.needs("mcp")
-def test_tools_for_agents(spec: str) -> None:
-    import mcp
-
-    from unpoison.serve import Bounds
-    from unpoison.serve.mcp import create_server
-    from unpoison.serve.metrics import Metrics
-    from unpoison.serve.screening_service import Choices, ScreeningService
-    from unpoison.serve.work import Work
-
-    async def called() -> list[Any]:
-        service = ScreeningService(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())
-        service.work = Work(1)
-        try:
-            async with mcp.Client(create_server(service)) as client:
-                return [await client.call_tool("screen", {**row, "defense": spec}) for row in ROWS.values()]
-        finally:
-            service.work.close()
-
-    replies = [json.loads(result.content[0].text) for result in asyncio.run(called())]
-    assert replies == [summary(spec, name) for name in ROWS]
 
 
 @cases

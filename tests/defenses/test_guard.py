@@ -346,17 +346,6 @@ def test_calibration_needs_enough_passages_and_guards_screenings() -> None:
         calibrate_threshold([], 1.0)
 
 
-def test_another_threshold_is_another_guard() -> None:
-    guard = GuardAblation(gibberish="keep", independent=True)
-    strict = guard.with_threshold(0.0)
-    for probe, threshold in ((strict, 0.0), (guard.with_threshold(1.0), 1.0)):
-        made = GuardAblation(gibberish="keep", independent=True, threshold=threshold)
-        assert probe.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict() == made.screen(QUERY, [*CLEAN, *PREFIXED]).to_dict()
-    assert guard.threshold == Guard().threshold
-    with pytest.raises(OptionError, match="threshold"):
-        guard.with_threshold(1.5)
-
-
 def test_other_sources_are_another_guard_that_learns_nothing() -> None:
     guard = Guard(sources={"known": ["a.example"]})
     guard.learn = True

@@ -25,7 +25,7 @@ def held() -> Iterator[Held]:
     defense.go.set()
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/assets/page.css", "/sample/0"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/assets/page.css", "/examples/0"])
 def test_what_is_open_needs_no_key(serving: Serving, path: str) -> None:
     assert serving(keys="secret").get(path).status_code == 200
 
@@ -49,7 +49,6 @@ def test_everything_else_does(serving: Serving, headers: dict[str, Any]) -> None
         ("POST", "/v1/screen"),
         ("POST", "/rerank"),
         ("POST", "/play"),
-        ("GET", "/mcp"),
         ("OPTIONS", "/v1/screen"),
         ("GET", "/metrics"),
     ]:
@@ -172,12 +171,12 @@ def test_metrics_count_by_route_and_defense(client: TestClient) -> None:
     client.post("/v1/screen", json=body())
     client.post("/v1/screen", json=body(passages=["clean"]))
     client.get("/v1/nothing/here")
-    client.get("/sample/3")
+    client.get("/examples/3")
     told = client.get("/metrics")
     assert told.headers["content-type"].startswith("text/plain")
     for line in (
         'unpoison_requests_total{route="/v1/screen",status="200"} 2.0',
-        'unpoison_requests_total{route="/sample/{number}",status="200"} 1.0',
+        'unpoison_requests_total{route="/examples/{number}",status="200"} 1.0',
         'unpoison_requests_total{route="other",status="404"} 1.0',
         'unpoison_request_seconds_count{route="/v1/screen"} 2.0',
         'unpoison_passages_total{defense="marked",verdict="kept"} 3.0',

@@ -64,8 +64,6 @@ def test_preview_shows_verdicts_reasons_probabilities_and_graph(serving: Serving
     shown = Elements(reply.text)
     cards = [item["class"] for item in shown.of("div") if (item.get("id") or "").startswith("preview-passage-")]
     assert cards == ["kept" if verdict.kept else "dropped" for verdict in screening.verdicts]
-    (section,) = shown.of("section")
-    assert float(section["data-threshold"] or "") == screening.evidence["threshold"]
     for chance in screening.evidence["probability"]:
         assert f"probability of poison {chance:.3f}" in reply.text
     assert len(re.findall('href="#preview-passage-', reply.text)) == 4
@@ -118,15 +116,6 @@ def test_trust_is_switched_for_one_reply(serving: Serving) -> None:
     assert "trust.ships.example should be" in problem(
         client.post("/play", json=sent | {"trust": {"ships.example": "fresh"}}), 422
     )
-
-
-def test_threshold_is_switched_for_one_reply(serving: Serving) -> None:
-    client = serving({"guard": Guard()})
-    assert "kept 0 of 4" in client.post("/play", json=body(threshold=0)).text
-    assert "kept 4 of 4" in client.post("/play", json=body(threshold=1)).text
-    assert 'data-threshold="0.0"' in client.post("/play", json=body(threshold=0)).text
-    assert 'data-threshold="1.0"' in client.post("/play", json=body(threshold=1)).text
-    problem(client.post("/play", json=body(threshold=2)), 422)
 
 
 def test_both_answers_are_shown_and_said(serving: Serving) -> None:

@@ -275,23 +275,6 @@ def test_workers_that_cannot_run_are_not_started_again() -> None:
     assert "did you mean 'guard'" in ended.stderr
 
 
-def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
-    path = tmp_path / "unpoison.sock"
-    with socket.socket(socket.AF_UNIX) as gone:
-        gone.bind(str(path))  # left by a process that was killed
-    with running("--host", f"unix:{path}") as server:
-        assert path.stat().st_mode & 0o777 == 0o660
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(path))
-            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: anything.example\r\nConnection: close\r\n\r\n")
-            assert client.recv(65536).startswith(b"HTTP/1.1 200")
-        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=300)  # type: ignore[misc]
-        assert again.returncode == 2
-        assert "something listens there already" in again.stderr
-        assert server.stop() == 0
-    assert not path.exists()
-
-
 @pytest.mark.needs("openai")
 def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() -> None:
     down = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x"}

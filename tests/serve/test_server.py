@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve.server import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Corked, ServerConnection
+from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Corked, ServerConnection
 
 
 def connection_class(most: int) -> type[ServerConnection]:

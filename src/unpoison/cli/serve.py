@@ -95,7 +95,7 @@ def serve(
     audit_log: Annotated[
         Path | None, option("FILE", "Write every verdict to this file, for 'unpoison audit'; it rotates.")
     ] = None,
-    host: Annotated[str, listen_option("ADDRESS", "An address, or unix:PATH for a unix socket.")] = "127.0.0.1",
+    host: Annotated[str, listen_option("ADDRESS", "An address; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, listen_option("PORT", "0 for a free one.", min=0, max=65535)] = 8000,
     root_path: Annotated[str, listen_option("PATH", "The path under which a proxy serves it, such as /unpoison.")] = "",
     workers: Annotated[int, listen_option("N", "Processes; each loads the models for itself.", min=1, max=256)] = 1,
@@ -116,7 +116,6 @@ def serve(
     allow_host: Annotated[
         list[str] | None, caller_option("NAME", "A name by which it may be called. [default: this machine's, or any]")
     ] = None,
-    mcp: Annotated[bool, caller_option("--mcp", "Tools for agents at /mcp (Model Context Protocol).")] = False,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and a playground.
 
@@ -128,10 +127,10 @@ def serve(
     from unpoison.errors import OptionError
     from unpoison.models.loading import best_reader
     from unpoison.serve import Bounds
-    from unpoison.serve.server import UNIX, address, listen
+    from unpoison.serve.server import address, listen
     from unpoison.serve.server import serve as run
 
-    public = host not in LOOPBACK and not host.startswith(UNIX)
+    public = host not in LOOPBACK
     allowed = load_keys(keys)
     if allowed is None and public:
         open_to_all = f"{host} may be reached by others, and no key is asked for"
@@ -156,7 +155,6 @@ def serve(
         hosts=tuple(allow_host or ((*LOOPBACK, "[::1]") if host in LOOPBACK else ())),
         on_poison=None if on_poison is None else on_poison.value,
         root_path=root_path,
-        mcp=mcp,
     )
     listening = listen(host, 0 if play and port == 8000 else port)
     if play:
@@ -199,7 +197,6 @@ class ServeSettings:
     hosts: tuple[str, ...]
     on_poison: Any
     root_path: str
-    mcp: bool
 
     def create_app(self) -> FastAPI:
         """The application, with its models.
@@ -219,7 +216,6 @@ class ServeSettings:
             on_poison=self.on_poison,
             keys=self.keys,
             root_path=self.root_path,
-            mcp=self.mcp,
             hosts=self.hosts,
             audit=None if self.audit_log is None else AuditLog(self.audit_log),
         )

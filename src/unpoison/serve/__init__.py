@@ -1,4 +1,4 @@
-"""The HTTP service, its client, and the MCP server.
+"""The HTTP service and its client.
 
     from unpoison import Guard
     from unpoison.serve import Bounds, create_app

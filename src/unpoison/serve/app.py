@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
@@ -16,7 +16,6 @@ from unpoison.scan.audit_log import AuditLog
 from unpoison.serve import replies, rerank, routes
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.keys import Keys
-from unpoison.serve.mcp import create_server, http_routes
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.middleware import Admission, RequestMiddleware
 from unpoison.serve.playground import router as page_router
@@ -36,7 +35,6 @@ def create_app(
     on_poison: OnPoison | None = None,
     keys: Keys | str | None = None,
     root_path: str = "",
-    mcp: bool = False,
     hosts: Collection[str] = (),
     audit: AuditLog | None = None,
 ) -> FastAPI:
@@ -51,7 +49,6 @@ def create_app(
             documents are asked for than were sent; else it is put last, for such clients pair scores with positions.
         keys: What `Authorization: Bearer` must say: one key, or the `Keys` of a file; None for nothing.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
-        mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
         hosts: The names by which the service may be called, empty for any.
         audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
 
@@ -75,14 +72,11 @@ def create_app(
         audit=audit,
     )
 
-    agents = create_server(service) if mcp else None
-
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.work = Work(limits.threads)
         try:
-            async with nullcontext() if agents is None else agents.session_manager.run():
-                yield
+            yield
         finally:
             service.stopping = True
             service.work.close()
@@ -102,8 +96,6 @@ def create_app(
     app.include_router(rerank.router)  # first, for a request is held against one route after the other
     app.include_router(routes.router)
     app.include_router(page_router)
-    if agents is not None:
-        app.router.routes.extend(http_routes(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
     app.add_middleware(
         RequestMiddleware,

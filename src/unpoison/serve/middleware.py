@@ -28,7 +28,7 @@ from unpoison.utils.tracing import request_span
 
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
 
-OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/", "/sample/")
+OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/")
 """Paths that need no key; none of them reveals what the service was asked."""
 
 
@@ -148,9 +148,6 @@ class Slots:
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """Probes and scrapes, which are logged at level DEBUG."""
 
-PLAIN = ("/mcp",)
-"""Mounted routes without a pattern of their own."""
-
 PATIENCE = 2.0
 """Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
 the reply of a request that was only watched in vain."""
@@ -254,8 +251,7 @@ class RequestMiddleware:
             await failure_reply(500, "InternalError", message)(scope, body, reply)
         finally:
             body.let_go()
-            route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)
-            record.route = route or record.route
+            record.route = getattr(scope.get("route"), "path", None) or record.route
             record.ms = round(1000 * (time.perf_counter() - began), 1)
             self.metrics.count_reply(record.route, record.status, record.ms / 1000, record.key)
             level = logging.DEBUG if record.route in QUIET else logging.INFO

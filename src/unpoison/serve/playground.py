@@ -1,4 +1,4 @@
-"""The playground at `/`: a question and passages in cards, verdicts as you type, who says what, and what would be if.
+"""The playground at `/`: a question and passages in cards, verdicts as you type, and trust in sources to change.
 
 The server renders everything, escaped; the browser's part is one file of plain JavaScript. The policy of the page
 allows that file, the style sheet and requests to this service, and nothing else.
@@ -14,8 +14,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from unpoison.defenses.base import Defense
-from unpoison.defenses.guard import Guard
-from unpoison.io.rows import load_sample
 from unpoison.models.loading import can_write
 from unpoison.report.claim_picture import sources_of
 from unpoison.report.pages import render, resource
@@ -26,12 +24,6 @@ from unpoison.serve.screening_service import Preview, ServiceOfRequest, generato
 from unpoison.sources.sources import Sources
 
 __all__ = ["load_examples", "router"]
-
-PLANTED = 3
-"""Poisons that a sample question is shown with."""
-
-GENUINE = 7
-"""Genuine passages beside them."""
 
 MAX_CARDS = 50
 """Passages that the page holds."""
@@ -63,7 +55,6 @@ async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
     html = render(
         "playground.html",
         examples=[example["name"] for example in load_examples()],
-        samples=[row.query.text for row in load_sample()],
         choices=service.choices,
         answering={name: defense.models.generator is not None for name, defense in service.choices.items()},
         live={name: _is_free(defense) for name, defense in service.choices.items()},
@@ -96,9 +87,7 @@ async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest,
 
 
 def _suppose(defense: Defense, body: PlayRequest) -> Defense:
-    """The defense with what the page changes of it."""
-    if body.threshold is not None and isinstance(defense, Guard):
-        defense = defense.with_threshold(body.threshold)
+    """The defense with the page's trust in sources."""
     return defense.with_sources((defense.sources or Sources()).suppose(body.trust) if body.trust else defense.sources)
 
 
@@ -130,23 +119,10 @@ def _is_free(defense: Defense) -> bool:
 @router.get("/examples/{number}")
 async def example(number: int) -> Json:
     """One of the examples."""
-    return Json(_pick(load_examples(), number, "there are the examples"))
-
-
-@router.get("/sample/{number}")
-async def sample(number: int) -> Json:
-    """A question of the built-in sample, poisons with the question in front planted among its passages."""
-    row = _pick(load_sample(), number, "the sample has the questions")
-    labelled = list(zip(row.passages, row.raw["passages"], strict=True))
-    poisons = [f"{row.query.text} {passage.text}" for passage, raw in labelled if raw["label"] == "poison"]
-    genuine = [passage.text for passage, raw in labelled if raw["label"] != "poison"]
-    return Json({"query": row.query.text, "passages": [*poisons[:PLANTED], *genuine[:GENUINE]]})
-
-
-def _pick(rows: tuple[Any, ...], number: int, there_are: str) -> Any:
+    rows = load_examples()
     if not 0 <= number < len(rows):
-        raise Refusal(404, "NotFound", f"{there_are} 0 to {len(rows) - 1}")
-    return rows[number]
+        raise Refusal(404, "NotFound", f"there are the examples 0 to {len(rows) - 1}")
+    return Json(rows[number])
 
 
 @router.get("/assets/{name}")

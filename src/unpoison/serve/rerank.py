@@ -22,15 +22,7 @@ from pydantic import Discriminator, Tag
 from unpoison.errors import InputError, clip
 from unpoison.serve.replies import Json
 from unpoison.serve.routes import REFUSALS
-from unpoison.serve.schemas import (
-    CohereReranked,
-    DocumentsRequest,
-    PassageIn,
-    Reranked,
-    TextScore,
-    TextsRequest,
-    VoyageReranked,
-)
+from unpoison.serve.schemas import DocumentsRequest, PassageIn, TextsRequest
 from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
 from unpoison.types import Query, Screening
 
@@ -92,7 +84,7 @@ Either = Annotated[
 ]
 
 
-@router.post("/rerank", responses={200: {"model": Reranked | list[TextScore]}, **REFUSALS})
+@router.post("/rerank", responses=REFUSALS)
 async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
@@ -111,7 +103,7 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
     )
 
 
-@router.post("/v1/rerank", responses={200: {"model": Reranked | VoyageReranked}, **REFUSALS})
+@router.post("/v1/rerank", responses=REFUSALS)
 async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
     found = await _rerank(request, body, service)
@@ -130,7 +122,7 @@ async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOf
     )
 
 
-@router.post("/v2/rerank", responses={200: {"model": CohereReranked | Reranked}, **REFUSALS})
+@router.post("/v2/rerank", responses=REFUSALS)
 async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):

@@ -20,16 +20,12 @@ from pydantic import (
 __all__ = [
     "AnswerRequest",
     "Answered",
-    "CohereReranked",
     "DocumentsRequest",
     "Failure",
     "PlayRequest",
-    "Reranked",
     "ScreenRequest",
     "Screened",
-    "TextScore",
     "TextsRequest",
-    "VoyageReranked",
 ]
 
 Embedding = list[FiniteFloat]
@@ -109,12 +105,11 @@ class AnswerRequest(ScreenRequest):
 
 
 class PlayRequest(ScreenRequest):
-    """What the playground asks: a screening, and what would be if."""
+    """What the playground asks: a screening, with trust in sources that the page sets."""
 
     trust: dict[Annotated[str, StringConstraints(max_length=2_048)], Literal["trusted", "known", "open", "blocked"]] = (
         Field({}, max_length=200, description="In which list each origin stands, before the service's own policy.")
     )
-    threshold: FiniteFloat | None = Field(None, ge=0, le=1, description="Instead of the defense's own, for Guard.")
 
 
 class DocumentsRequest(BaseModel):
@@ -183,68 +178,3 @@ class Failure(BaseModel):
     """The reply of everything that fails."""
 
     error: FailureOut
-
-
-class Text(BaseModel):
-    """A document in a reply."""
-
-    text: str
-
-
-class CohereResult(BaseModel):
-    """One document that may be read."""
-
-    index: int
-    relevance_score: float
-    document: Text | None = None
-
-
-class Rest(BaseModel):
-    """What the defense would leave out."""
-
-    dropped: list[int] = Field(description="Positions whose score is 0, or that are missing in the results.")
-
-
-class CohereReranked(BaseModel):
-    """The reply of Cohere's /v2/rerank."""
-
-    id: str
-    unpoison: Rest
-    results: list[CohereResult]
-    meta: dict[str, Any]
-
-
-class Reranked(BaseModel):
-    """The reply of Jina's /v1/rerank and of vLLM's /rerank."""
-
-    id: str
-    model: str
-    unpoison: Rest
-    usage: dict[str, int]
-    results: list[CohereResult]
-
-
-class VoyageResult(BaseModel):
-    """One document that may be read."""
-
-    index: int
-    relevance_score: float
-    document: str | None = None
-
-
-class VoyageReranked(BaseModel):
-    """The reply of Voyage's /v1/rerank."""
-
-    object: str
-    unpoison: Rest
-    data: list[VoyageResult]
-    model: str
-    usage: dict[str, int]
-
-
-class TextScore(BaseModel):
-    """One element of the list that TEI's /rerank replies with."""
-
-    index: int
-    score: float
-    text: str | None = None

@@ -129,12 +129,6 @@ class ScreeningService:
         await self._audit(request, screening)
         return screening
 
-    async def screen_uncounted(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
-        """`screen` for what has no request of its own: counted, neither logged nor audited."""
-        screening, calls = await self._run_defense(defense, query, passages)
-        self.metrics.count_screening(screening.defense, screening, calls)
-        return screening
-
     async def _run_defense(
         self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:

@@ -1,10 +1,4 @@
-"""The application under uvicorn, in one process or several, and connections that are bounded in number and in time.
-
-Idle connections cannot block the service. The server closes connections that rest between two requests; the
-class here closes those that never begin one, and those that begin one and do not come to the end of its head. When
-there are as many connections as may be, the one that has been without a request for longest makes room: silence can
-only displace silence, and `/healthz` is always answered.
-"""
+"""The application under uvicorn, in one process or several, and its shutdown."""
 
 from __future__ import annotations
 
@@ -14,64 +8,35 @@ import logging
 import os
 import signal
 import socket
-import stat
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
-from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, cast
+from typing import cast
 
-import httptools
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from unpoison.errors import InputError, ModelError, StoreError, UnpoisonError
 from unpoison.serve.bounds import Bounds
+from unpoison.serve.connections import KEEP_ALIVE, ServerConnection, max_connections
 from unpoison.serve.logs import log_to_stderr
-from unpoison.serve.replies import failure_reply
 from unpoison.serve.work import warm_up
 
-__all__ = ["KEEP_ALIVE", "Draining", "ServerConnection", "address", "listen", "serve"]
-
-KEEP_ALIVE = 75
-"""Seconds between two requests of a connection: longer than the 60 s that proxies keep theirs, so that they end it."""
-
-HEAD = 10.0
-"""Seconds from a connection's opening, or from a request's first byte, to the end of its head."""
-
-HEAD_BYTES = 64 * 1024
-"""Bytes of one head."""
-
-MAX_HELD = 64 * 1024
-"""Bytes of a reply that wait for more of it: beyond that the transport has to say whether the client keeps up."""
-
-CONNECTIONS = 8192
-"""Connections at most, where the system allows so many; each that rests costs about 10 KB."""
-
-PER_ADDRESS = 1024
-"""Connections of one address; those of a unix socket have none."""
-
-OTHER_FILES = 128
-"""Files and sockets that the process may need for anything else."""
+__all__ = ["Draining", "address", "listen", "serve"]
 
 LAST_REQUESTS = 0.2
 """Seconds after the socket stops accepting in which open connections may still send their request."""
 
 BACKLOG = 2048
 """Connections that the system holds until they are accepted."""
-
-UNIX = "unix:"
-"""Prefix of a host that is the path of a unix socket."""
 
 log = logging.getLogger("unpoison.service")
 
@@ -80,190 +45,27 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket.
 
     Args:
-        host: An address or a name of this machine; or `unix:PATH`, for its owner and group alone (mode 660), where a
-            socket that nobody listens on any more is replaced.
+        host: An address or a name of this machine.
         port: 0 for a free one.
 
     Raises:
         InputError: It cannot be listened on; the message says why.
     """
     try:
-        if host.startswith(UNIX):
-            return _listen_unix(Path(host.removeprefix(UNIX)))
         family, _, _, _, endpoint = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(endpoint[:2], family=family, backlog=BACKLOG)
     except OSError as error:
-        other = "another path" if host.startswith(UNIX) else "another address or port, 0 for a free one"
-        raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose {other}") from None
-
-
-def _listen_unix(path: Path) -> socket.socket:
-    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                raise OSError("something listens there already")
-        path.unlink()
-    before = os.umask(0o117)
-    try:
-        return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
-    finally:
-        os.umask(before)
+        reason = error.strerror or error
+        raise InputError(
+            f"cannot listen on {host}:{port}: {reason}; choose another address or port, 0 for a free one"
+        ) from None
 
 
 def address(listening: socket.socket) -> str:
-    """How to speak to it."""
+    """The URL of a listening socket."""
     name = listening.getsockname()
-    if isinstance(name, str):
-        return f"{UNIX}{name}"
     host = f"[{name[0]}]" if ":" in name[0] else name[0]
     return f"http://{host}:{name[1]}"
-
-
-class Corked:
-    """A transport that sends what is written to it in one turn of the loop as one: the head of a reply and its body.
-
-    Each send gives way to the threads that compute, and each packet wakes the client.
-
-    Args:
-        transport: Sends it. For everything but writing and closing it speaks for itself.
-        loop: Its loop.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._held = bytearray()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send it with what else is written in this turn."""
-        if not self._held:
-            self._loop.call_soon(self._flush)
-        self._held += data
-        if len(self._held) > MAX_HELD:
-            self._flush()
-
-    def close(self) -> None:
-        """Close the transport behind what was written."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        held, self._held = self._held, bytearray()
-        if held and not self._transport.is_closing():
-            self._transport.write(held)
-
-
-class ServerConnection(HttpToolsProtocol):
-    """One connection.
-
-    Attributes:
-        most: How many there may be in this process.
-        waiting: Those whose request has not arrived whole, longest first.
-        addresses: How many each address has.
-    """
-
-    most: ClassVar[int] = CONNECTIONS
-    waiting: ClassVar[dict[ServerConnection, None]] = {}
-    addresses: ClassVar[Counter[str]] = Counter()
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._timer: asyncio.TimerHandle | None = None
-        self._in_head, self._head_size = False, 0
-        self._peer = ""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, Corked(transport, self.loop)))
-        self._peer = self.client[0] if self.client else ""
-        self.addresses[self._peer] += 1
-        if self._peer and self.addresses[self._peer] > PER_ADDRESS:
-            transport.abort()
-            return
-        if len(self.connections) > self.most and self.waiting:
-            longest = next(iter(self.waiting))
-            del self.waiting[longest]
-            longest.transport.abort()
-        self.waiting[self] = None
-        self._timer = self.loop.call_later(HEAD, transport.abort)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        self.waiting.pop(self, None)
-        self.addresses[self._peer] -= 1
-        if self.addresses[self._peer] <= 0:
-            del self.addresses[self._peer]
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        before = self.cycle
-        super().data_received(data)
-        if self.transport.is_closing():
-            return
-        if self.cycle is not before or (before is not None and not before.response_complete):
-            self._stop_timer()  # a head has come to its end, or more of a body
-        elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD, self.transport.abort)
-        if self._in_head:
-            self._head_size += len(data)
-            if self._head_size > HEAD_BYTES:
-                self.send_400_response("")
-
-    def on_message_begin(self) -> None:
-        self._in_head, self._head_size = True, 0
-        super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        self._count_head(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value) + 4)
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        if not self.url.startswith((b"/", b"*")):  # an absolute form takes precedence over Host (RFC 9112, 3.2.2)
-            target = httptools.parse_url(self.url)
-            if target.host is not None:
-                port = b"" if target.port is None else b":%d" % target.port
-                self.headers[:] = [pair for pair in self.headers if pair[0] != b"host"]
-                self.headers.append((b"host", target.host + port))
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self.waiting.pop(self, None)
-        super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self.transport.is_closing() and self.cycle.response_complete:
-            self.waiting[self] = None
-
-    def send_400_response(self, msg: str) -> None:
-        """Reply to invalid HTTP with an error in the service's usual format."""
-        if self._head_size > HEAD_BYTES:
-            msg = f"the request's head has more than {HEAD_BYTES:,} bytes; send fewer headers"
-        content = failure_reply(400, "InvalidRequest", msg).body
-        head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n"
-        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + content)
-        self.transport.close()
-
-    def _count_head(self, size: int) -> None:
-        """Count a part of a head that came whole in one piece.
-
-        Raises:
-            ValueError: The head is too large; the parser then gives up, and the server replies with 400.
-        """
-        self._head_size += size
-        if self._head_size > HEAD_BYTES:
-            raise ValueError("the head is too large")
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class Draining(uvicorn.Server):
@@ -344,7 +146,7 @@ class _Maker:
 
     def __call__(self) -> FastAPI:
         """The application, its models loaded."""
-        ServerConnection.most = _most_connections()
+        ServerConnection.most = max_connections()
         self.app = app = self.make()
         try:
             warm_up(app.state.service.choices.values())
@@ -483,7 +285,6 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
         ws="none",
         loop="asyncio",  # uvloop takes all that wait
     )
-    path = listening.getsockname()
     try:
         if workers == 1:
             Draining(config, drain=bounds.drain, stopping=maker.stop).run([listening])
@@ -495,19 +296,3 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
             return 2 if supervisor.failed else 0
     finally:
         listening.close()
-        if isinstance(path, str) and path:
-            Path(path).unlink(missing_ok=True)
-
-
-def _most_connections() -> int:
-    """As many as the system lets this process have; its own limit is raised as far as it may be."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return CONNECTIONS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = CONNECTIONS + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(OTHER_FILES, min(CONNECTIONS, soft - OTHER_FILES))

@@ -13,10 +13,9 @@ reader or a language model. What is kept stays in the retriever's order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,17 +168,6 @@ class Guard(Defense):
             "crafted": self.action if crafted is None else among("crafted", crafted, ACTIONS),
         }
         self.checks = Checks(actions, Crafted.load(), self.threshold, use_neighbors=not self.independent)
-
-    def with_threshold(self, threshold: float) -> Self:
-        """The same defense, whose checks act above another probability.
-
-        Raises:
-            OptionError: It is none in [0, 1].
-        """
-        other, checks = copy(self), self.checks
-        other.threshold = within("threshold", threshold, 0.0, 1.0)
-        other.checks = Checks(checks.actions, checks.model, other.threshold, use_neighbors=checks.use_neighbors)
-        return other
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """The checks, the comparison of answers where wanted, claims and sources."""

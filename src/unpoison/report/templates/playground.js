@@ -7,11 +7,9 @@
   const form = at("ask");
   const list = at("cards");
   const result = at("result");
-  const slider = at("threshold");
   const most = Number(form.dataset.most);
   const rest = new WeakMap(); // of a card: the fields of its passage that have no input of their own
-  let trust = new Map(); // what the page changes: where sources stand,
-  let threshold = null; // and from where a passage is dropped
+  let trust = new Map(); // what the page changes: where sources stand
   let embedding = null; // of the question, where a row brought one
   let version = 0; // of what was typed; a reply to an older one is not shown
   let waiting = 0;
@@ -66,7 +64,6 @@
     defense: at("defense").value,
     embedding,
     trust: Object.fromEntries(trust),
-    threshold,
   });
 
   const load = (row) => {
@@ -166,11 +163,6 @@
     }
     // who reads with the ears hears the verdict with the text
     cards.forEach((card, i) => card.querySelector("textarea").setAttribute("aria-describedby", `preview-passage-${i}`));
-    at("threshold-row").hidden = !reply.dataset.threshold;
-    if (reply.dataset.threshold) {
-      if (threshold === null) slider.value = reply.dataset.threshold;
-      at("threshold-value").textContent = Number(threshold ?? reply.dataset.threshold).toFixed(3);
-    }
     if (focused && document.activeElement === document.body) at(focused)?.focus();
     say(reply.dataset.summary);
   };
@@ -179,7 +171,6 @@
   const choose = () => {
     at("answer").hidden = !("answers" in chosen());
     at("live-choice").hidden = !("live" in chosen());
-    threshold = null;
   };
 
   const fetched = async (path) => {
@@ -244,15 +235,6 @@
     const { origin } = event.target.dataset;
     if (event.target.value) trust.set(origin, event.target.value);
     else trust.delete(origin);
-    changed(0);
-  });
-  slider.addEventListener("input", () => {
-    threshold = Number(slider.value);
-    at("threshold-value").textContent = threshold.toFixed(3);
-    changed();
-  });
-  at("threshold-reset").addEventListener("click", () => {
-    threshold = null;
     changed(0);
   });
   choose();
