@@ -108,7 +108,7 @@ def test_what_the_papers_defenses_keep_is_what_they_kept(defense: str, context: 
 
 
 def test_guard_keeps_what_is_clean() -> None:
-    guard = Guard(encoder=ENCODER)
+    guard = Guard()
     screenings = [(case, guard.screen(case.question, case.clean)) for case in CASES]
     kept = sum(len(screening.kept) for _, screening in screenings)
     assert kept >= 0.97 * sum(len(case.clean) for case in CASES)
@@ -121,14 +121,14 @@ def test_guard_drops_a_poison_with_the_question_in_front() -> None:
 
     The bounds here are for a Guard that broke, not for one that was fitted anew.
     """
-    guard = Guard(encoder=ENCODER)
+    guard = Guard()
     found = [guard.screen(case.question, CONTEXTS["one"](case)).dropped_indices for case in CASES]
     assert sum(0 in dropped for dropped in found) >= 0.6 * len(CASES)
 
 
 def test_guard_finds_more_than_its_threshold_says_at_random() -> None:
     """Poison has a higher probability than the clean passages beside it, whatever the threshold."""
-    guard = Guard(encoder=ENCODER)
+    guard = Guard()
     shares = []
     for case in CASES:
         probability = guard.screen(case.question, CONTEXTS["two"](case)).evidence["probability"]

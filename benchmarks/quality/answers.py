@@ -34,7 +34,6 @@ from unpoison.defenses.madam import Madam
 from unpoison.defenses.reliabilityrag import ReliabilityRag
 from unpoison.defenses.robustrag import RobustRag
 from unpoison.models import load_generator
-from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Generator
 
 FILES = {"realtimeqa": None, "nq_large_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco",
@@ -44,7 +43,6 @@ FILES = {"realtimeqa": None, "nq_large_poisoned": "nq", "hotpotqa_poisoned": "ho
 DEFENSES: dict[str, Callable[[Generator], Defense]] = {
     "vanilla": lambda reader: Vanilla(generator=reader),
     "guard": lambda reader: Guard(generator=reader),
-    "guard, answers compared": lambda reader: Guard(generator=reader, nli=answer_judge(None, reader)),
     "trustrag": TrustRag,
     "radar": Radar,
     "robustrag": RobustRag,

@@ -26,8 +26,6 @@ from unpoison.report.files import markdown_table
 SETS = ("nq_large_poisoned", "realtimeqa", "msmarco_poisoned")
 DEFENSES = (
     "vote",
-    "vote:same=meaning",
-    "vote:copies=once",
     "guard:answer=guaranteed",
     "robustrag",
     "robustrag:beta=100",

@@ -57,7 +57,7 @@ def test_a_row_per_step_follows_a_change(run, stream_file):
     assert [belief["kept"] for belief in beliefs] == [None, True, False]
     assert "Bo Stone" in beliefs[2]["now"]["answer"]
     shown = run("ask", "-d", "radar", "-g", "extractive", "--stream", path).stdout
-    assert "memory: nothing was remembered" in shown
+    assert "memory: no belief was stored" in shown
     assert "memory: gave up" in shown
 
 

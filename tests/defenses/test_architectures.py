@@ -109,7 +109,7 @@ def test_replug_reads_each_passage_alone_and_one_token_at_a_time() -> None:
 
 
 def test_replug_needs_next_token_probabilities() -> None:
-    with pytest.raises(OptionError, match="next token"):
+    with pytest.raises(OptionError, match="next-token"):
         Replug(ExtractiveReader()).answer("which?", ["Paris"])
 
 

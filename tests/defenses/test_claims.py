@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.core.verdicts import Claim, disagreement
-from unpoison.defenses.claims import DOUBT, UNLIKELY, Findings, Statement, claims_of, read_statements
+from unpoison.defenses.guard.claims import Findings, claims_of
+from unpoison.defenses.guard.statements import DOUBT, UNLIKELY, Statement, read_statements
 from unpoison.defenses.voices import Voice
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading

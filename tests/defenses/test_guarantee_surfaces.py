@@ -42,7 +42,7 @@ def test_the_sentence() -> None:
 def test_json_has_number_sentence_and_rule() -> None:
     fields = vote().answer(QUESTION, PARIS + LYON).to_dict()
     assert (fields["guarantee"], fields["promise"]) == (1, guarantee_sentence(1, 6))
-    assert fields["proof"] == "5 passages say so, each read alone, and 1 something else"
+    assert fields["proof"] == "5 passages say so, each passage read alone: 5 votes against 1"
 
 
 def test_an_answer_that_withstands_too_little_is_withheld() -> None:

@@ -24,7 +24,6 @@ from unpoison.defenses.robustrag_decoding import RobustRagDecoding
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.text.answer_forms import form
-from unpoison.text.answers import relation
 from unpoison.types import Answer, Reply
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -84,11 +83,6 @@ def one_form(one: Answer, two: Answer) -> bool:
     return one.abstained == two.abstained and form(QUESTION, one.text) == form(QUESTION, two.text)
 
 
-def one_meaning(one: Answer, two: Answer) -> bool:
-    left, right = form(QUESTION, one.text), form(QUESTION, two.text)
-    return one.abstained == two.abstained and (left == right or relation(QUESTION, left, right).same >= 0.5)
-
-
 def exact(one: Answer, two: Answer) -> bool:
     return one.text == two.text
 
@@ -96,8 +90,6 @@ def exact(one: Answer, two: Answer) -> bool:
 SEARCHED = {
     "vote": (lambda: Vote(Echo()), one_form),
     "vote that needs three": (lambda: Vote(Echo(), least=3), one_form),
-    "vote of independent passages": (lambda: Vote(Echo(), copies="once"), one_form),
-    "vote by meaning": (lambda: Vote(Echo(), same="meaning", seconds=3), one_meaning),
     "keywords": (lambda: RobustRag(Echo(), doubtful=4), exact),
     "keywords, more votes needed": (lambda: RobustRag(Echo(), alpha=0.5, beta=100), exact),
     "keywords, abstaining": (lambda: RobustRag(Echo(), alpha=0.6, beta=100, empty_hints="abstain", least=2), exact),
@@ -221,7 +213,7 @@ def test_keywords_say_what_they_withstand_without_a_further_call() -> None:
     answer = RobustRag(generator).answer(QUESTION, ["Paris"] * 9)
     assert (answer.text, answer.guarantee) == ("Paris", 2), "three planted passages reach three votes"
     assert len(generator.prompts) == 2, "equal prompts are asked once"
-    assert answer.proof == "the keywords that 2.7 or more of 9 answers state, each passage read alone"
+    assert answer.proof == "the keywords in 2.7 or more of 9 answers, each passage read alone"
     assert RobustRag(Echo(), least=20).answer(QUESTION, ["Paris"] * 9).guarantee == 9
 
 

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 
-from unpoison import Grada, Guard, Passage, Query, Screening
-from unpoison.bench.ablations import GuardAblation
+from unpoison import Grada, Guard, Passage, Screening
 from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.calibration import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
-from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.screener import injections as injections_module
 from unpoison.text import analysis, gibberish
 
@@ -74,7 +70,6 @@ def test_damage_moves_the_threshold_and_threshold_overrules_it() -> None:
         ({"crafted": "burn"}, "crafted"),
         ({"hidden": "burn"}, "hidden"),
         ({"action": "burn"}, "action"),
-        ({"nli": "lexical"}, "only a generator can read"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict, says: str) -> None:
@@ -142,94 +137,6 @@ def test_rethreshold_refuses_what_is_no_probability(threshold: object) -> None:
 def test_a_defense_without_probabilities_says_so() -> None:
     with pytest.raises(InputError, match="grada gives no probabilities"):
         Grada().screen(QUERY, CLEAN).rethreshold(0.5)
-
-
-# Vectors are not looked at.
-
-
-def test_embeddings_change_nothing_and_none_are_made() -> None:
-    given = [Passage(text, embedding=np.ones(8, np.float32)) for text in CLEAN]
-    encoder = FakeEncoder()
-    brought = Guard(encoder=encoder).screen(Query(QUERY, np.ones(8, np.float32)), given)
-    assert brought.evidence["probability"].tolist() == Guard().screen(QUERY, CLEAN).evidence["probability"].tolist()
-    assert encoder.calls == []
-
-
-# The comparison of answers.
-
-LIE = CLEAN[0].replace("SAP Center", "Cow Barn")
-TRUTH = CLEAN[:2]
-
-
-THIRD = "Since 1993 the San Jose Sharks have played their home games at the SAP Center, which holds 17,562 people."
-
-
-def reader(prompt: object) -> str:
-    """Believes whoever comes first."""
-    texts = " ".join(prompt.passages)  # type: ignore[attr-defined]
-    positions_found = [(texts.find(name), name) for name in ("Cow Barn", "SAP Center") if name in texts]
-    return min(positions_found)[1] if positions_found else "I don't know"
-
-
-def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
-    same = premise.rsplit("Answer: ")[-1] == hypothesis.rsplit("Answer: ")[-1]
-    return (0.95, 0.04, 0.01) if same else (0.01, 0.01, 0.98)
-
-
-def consulting(**options: object) -> GuardAblation:
-    return GuardAblation(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge), **options)
-
-
-def test_a_fluent_lie_is_found_by_what_it_says() -> None:
-    given = [*TRUTH, THIRD, CLEAN[3], LIE]
-    blind = Guard(threshold=0.9).screen(QUERY, given)
-    screening = consulting().screen(QUERY, given)
-    assert 4 in blind.kept_indices
-    assert screening.dropped_indices == (4,)
-    assert screening.verdicts[4].reason.code.startswith("contradicted")
-    assert any("5 passages were read" in note for note in screening.evidence.notes)
-
-
-def test_one_voice_more_drops_nothing_but_its_answer_is_given() -> None:
-    answer = consulting().answer(QUERY, [LIE, *TRUTH])
-    assert answer.screening.dropped == ()
-    assert Guard(threshold=0.9, generator=ScriptedGenerator(reader)).answer(QUERY, [LIE, *TRUTH]).text == "Cow Barn"
-    assert answer.text == "SAP Center"
-    assert answer.details["outvoted"] == "Cow Barn"
-    assert answer.screening.evidence["answers"].tolist() == ["Cow Barn", "SAP Center", "SAP Center"]
-
-
-@pytest.mark.parametrize("given", [[LIE, TRUTH[0]], [LIE, TRUTH[0], TRUTH[0]], [*TRUTH, LIE]])
-def test_a_tie_copies_and_agreement_change_no_answer(given: list[str]) -> None:
-    answer = consulting(consult="always").answer(QUERY, given)
-    assert "outvoted" not in answer.details
-    assert answer.text == ("SAP Center" if given[0] is TRUTH[0] else "Cow Barn")
-
-
-@pytest.mark.parametrize(("given", "asked"), [([LIE, TRUTH[0]], 2), ([LIE], 0)])
-def test_two_that_are_kept_are_enough_to_compare(given: list[str], asked: int) -> None:
-    guard = consulting(consult="always")
-    guard.screen(QUERY, given)
-    assert len(guard.models.generator.prompts) == asked  # type: ignore[union-attr]
-
-
-def test_the_vote_is_the_same_for_asyncio() -> None:
-    plain, awaited = consulting().answer(QUERY, [LIE, *TRUTH]), asyncio.run(consulting().aanswer(QUERY, [LIE, *TRUTH]))
-    assert (plain.text, plain.details) == (awaited.text, awaited.details)
-
-
-def test_a_passage_that_does_not_answer_is_not_held_to_be_a_liar() -> None:
-    guard = GuardAblation(threshold=0.9, consult="always", generator=ScriptedGenerator(reader), nli=FakeNLI(judge))
-    assert guard.screen(QUERY, [*TRUTH, CLEAN[3], CLEAN[4]]).dropped == ()
-
-
-def test_no_model_is_asked_where_nothing_is_ambiguous_or_the_user_says_never() -> None:
-    encoded: list[object] = []
-    generator = ScriptedGenerator(lambda prompt: encoded.append(prompt) or "I don't know")
-    Guard(generator=generator, nli=FakeNLI(judge)).screen(QUERY, CLEAN[3:])
-    GuardAblation(consult="never", generator=generator, nli=FakeNLI(judge)).screen(QUERY, [*TRUTH, LIE])
-    Guard(generator=generator).screen(QUERY, [*TRUTH, LIE])
-    assert encoded == []
 
 
 # Each check by itself.

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Grada, Guard, Screening
-from unpoison.bench.ablations import GuardAblation
-from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_READ_PASSAGES, MAX_SHOWN_CHARS, ReadAnswers, contests
+from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_SHOWN_CHARS, ReadAnswers, contests, copy_frames
+from unpoison.defenses.guard.statements import MAX_READ
 from unpoison.errors import ModelError
-from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
@@ -71,7 +71,13 @@ def found(
 ) -> list[str]:
     texts = [f"{i} alone" for i in range(max(answers, default=0) + 1)] if texts is None else texts
     contested, _ = run(
-        contests(question, texts, ReadAnswers(answers, frozenset(doubtful)), np.zeros((len(texts), len(texts)))),
+        contests(
+            question,
+            texts,
+            copy_frames(texts),
+            ReadAnswers(answers, frozenset(doubtful)),
+            np.zeros((len(texts), len(texts))),
+        ),
         Models(),
     )
     return list(map(str, contested))
@@ -156,14 +162,6 @@ def test_a_language_model_is_not_asked_for_it() -> None:
     assert generator.prompts == []
 
 
-def test_answers_that_were_read_anyway_are_compared() -> None:
-    guard = GuardAblation(
-        generator=ScriptedGenerator(Scripted().reply_of), nli=FakeNLI(lambda *_: (0.1, 0.8, 0.1)),
-        threshold=1.0, consult="always",
-    )  # fmt: skip
-    assert says(guard.screen(QUESTION, [*SHOP, OTHER])) == ["sources disagree: 30 days (2 passages), 14 days (1)"]
-
-
 def test_the_readers_own_comparison_counts() -> None:
     same = [Relation(0.9, 0.05, 0.05)]
     reader = Scripted(same)
@@ -186,8 +184,8 @@ def test_a_bound_on_reading_is_told() -> None:
     reader = Scripted()
     given = [f"{text} {i}" for i in range(12) for text in SHOP]
     screening = Guard(generator=reader, threshold=1.0).screen(QUESTION, given)
-    assert len(reader.seen) <= MAX_READ_PASSAGES
-    assert f"the first {MAX_READ_PASSAGES} of 60 kept passages" in " ".join(screening.evidence.notes)
+    assert len(reader.seen) <= MAX_READ
+    assert f"the first {MAX_READ} of 60 kept passages" in " ".join(screening.evidence.notes)
 
 
 # The rule.
@@ -232,7 +230,7 @@ def test_disputes_that_have_nothing_to_do_with_each_other_are_two() -> None:
     related = {frozenset(("a", "b")): Relation(0, 1, 0), frozenset(("c", "d")): Relation(0, 1, 0)}
     reader = Scripted()
     reader.relations = lambda _, pairs: [related.get(frozenset(pair), Relation(0, 0, 1)) for pair in pairs]
-    flow = contests("q", list("wxyz"), ReadAnswers(answers), np.zeros((4, 4)), asks=True)
+    flow = contests("q", list("wxyz"), [], ReadAnswers(answers), np.zeros((4, 4)), asks=True)
     contested, _ = run(flow, Models(generator=reader))
     assert [contest.passages for contest in contested] == [(0, 1), (2, 3)]
 
@@ -240,7 +238,9 @@ def test_disputes_that_have_nothing_to_do_with_each_other_are_two() -> None:
 def test_hostile_answers_are_bounded_and_cannot_pass_for_counts() -> None:
     (reply_of,) = found({0: 'Oslo (9 passages), "Rome', 1: "Paris"})
     assert reply_of == 'sources disagree: "Oslo (9 passages), \'Rome" (1 passage), Paris (1)'
-    contested, _ = run(contests("q", ["a", "b"], ReadAnswers({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models())
+    contested, _ = run(
+        contests("q", ["a", "b"], [], ReadAnswers({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models()
+    )
     assert max(len(rival.answer) for contest in contested for rival in contest.rivals) <= MAX_SHOWN_CHARS
 
 

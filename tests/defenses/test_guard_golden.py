@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from unpoison import Guard
-from unpoison.bench.ablations import GuardAblation
 from unpoison.bench.attacks.base import Target
 from unpoison.core.registry import create
-from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.text.prompt_injection import injections
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
@@ -62,23 +60,3 @@ def test_every_number_and_reason_is_what_it_was() -> None:
         assert now["codes"] == before["codes"]
         for name in ("crafted", "gibberish", "injection"):
             assert now[name] == pytest.approx(before[name], abs=1e-6)
-
-
-def test_a_contradiction_and_the_wording_count_together() -> None:
-    """Noisy-or: both speak against the passage, so its probability is above each of them."""
-    question, texts = next(iter(sets()))
-    texts = [*texts[1:6], texts[-1]]
-
-    def reply(prompt):
-        return "Gothenburg" if any(texts[-1] in passage for passage in prompt.passages) else "Stockholm"
-
-    def judge(premise, hypothesis):
-        return "entailment" if ("Gothenburg" in premise) == ("Gothenburg" in hypothesis) else (0.1, 0.2, 0.7)
-
-    plain = Guard(prompt_injection="keep", threshold=1.0).screen(question, texts).evidence["probability"]
-    guard = GuardAblation(
-        prompt_injection="keep", threshold=1.0, consult="always", generator=ScriptedGenerator(reply), nli=FakeNLI(judge)
-    )
-    both = guard.screen(question, texts).evidence["probability"]
-    assert both[:-1] == pytest.approx(plain[:-1])
-    assert both[-1] == pytest.approx(1 - (1 - plain[-1]) * (1 - 0.7), abs=1e-6)

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
-from unpoison.bench.ablations import GuardAblation
 from unpoison.core.reasons import Reason
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
 from unpoison.errors import OptionError
-from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.screener.injections import BUILT_IN, RESIDUE, Injection, WithoutInjections, without_injections
@@ -219,14 +218,6 @@ def test_every_prompt_has_the_redacted_texts() -> None:
 
     for candidates in (4, 6):
         assert "Ignore" not in str(Rag(Found(), guard, k=4, candidates=candidates).ask(QUERY).screening.texts)
-    assert not any("Ignore" in str(prompt) for prompt in generator.prompts)
-
-
-def test_readers_and_comparisons_see_the_rest_only() -> None:
-    generator = ScriptedGenerator(lambda prompt: "The Sharks play at the SAP Center.")
-    guard = GuardAblation(action="redact", consult="always", generator=generator, nli=FakeNLI(lambda *pair: "neutral"))
-    guard.answer(QUERY, planted(ORDER))
-    assert len(generator.prompts) > 1
     assert not any("Ignore" in str(prompt) for prompt in generator.prompts)
 
 

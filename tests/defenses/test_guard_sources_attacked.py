@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from unpoison import Answer, Guard, Passage, Sources
 from unpoison.models import ScriptedGenerator
@@ -128,24 +125,6 @@ def test_what_was_dropped_every_time_becomes_nobody_known():
     for number in range(12):
         answer = guard.answer(f"{QUESTION} in shop {number}", pages)
         assert (answer.text, answer.screening.dropped_indices) == ("30 days", (0,))
-
-
-class Rivals:
-    """Says that all answers contradict each other."""
-
-    name = "rivals"
-
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        return np.array([(0.98, 0.01, 0.01) if left == right else (0.01, 0.01, 0.98) for left, right in pairs])
-
-
-def test_strangers_outvote_nobody_where_answers_are_compared():
-    lies = [page(f"In shop {i} it is 14 days.", f"evil{i}.example/") for i in range(4)]
-    guard = Guard(generator=Reader(), sources=Sources(KNOWN), nli=Rivals())
-    guard.consult = "always"
-    answer = guard.answer(QUESTION, [page("Goods go back within 30 days.", "a.example/"), *lies])
-    assert answer.text == "30 days"
-    assert 0 in answer.screening.kept_indices
 
 
 number = st.sampled_from([14, 30, 60])

@@ -4,7 +4,7 @@ import pytest
 
 from unpoison import Guard, Passage, Sources
 from unpoison.core.verdicts import Claim
-from unpoison.defenses.claims import sort_by_preference
+from unpoison.defenses.guard.claims_answer import sort_by_preference
 from unpoison.models import ScriptedGenerator
 
 OLD = Passage("a", metadata={"date": "2024/01/05", "state": "draft"})

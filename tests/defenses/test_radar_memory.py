@@ -115,7 +115,7 @@ class TestSteps:
     def test_an_unlikely_previous_answer_may_be_held_by_those_that_agree_and_may_then_be_an_outlier(self):
         passages = ["A one", "A two"]
         for options, kept, why in (
-            ({"outlier": -1.0}, True, "but the trusted passages that agree with it hold it"),
+            ({"outlier": -1.0}, True, "but trusted passages agree with it"),
             ({}, False, "it is unlike the other trusted answers, with support 0.23 against 0.77"),
         ):
             store = MemoryBeliefs()
@@ -157,7 +157,7 @@ class TestSteps:
             radar = make(store)
             answer = radar.answer(QUESTION, passages)
             assert (answer.text, answer.abstained) == ("A", False)
-            assert "nothing speaks against it" in answer.belief.reason
+            assert "no evidence against it" in answer.belief.reason
             assert len(radar.models.generator.prompts) == len(passages)
         assert store.get(KEY).version == version
 
@@ -209,7 +209,7 @@ class TestSteps:
         assert store.get(KEY).answer.endswith("\u2026")
         again = Radar(ScriptedGenerator("I don't know"), beliefs=store).answer(QUESTION, ["one"])
         assert again.text == store.get(KEY).answer
-        assert "cut when it was remembered" in " ".join(again.screening.evidence.notes)
+        assert "truncated when it was stored" in " ".join(again.screening.evidence.notes)
 
     def test_screen_neither_reads_nor_writes(self):
         store = MemoryBeliefs()
@@ -311,7 +311,7 @@ class TestStore:
         with pytest.raises(StoreError, match="gone"):
             make(Failing(operation)).answer(QUESTION, ["A", "A"])
 
-    @pytest.mark.parametrize(("operation", "note"), [("get", "without memory"), ("put", "not remembered")])
+    @pytest.mark.parametrize(("operation", "note"), [("get", "without memory"), ("put", "not stored")])
     def test_or_by_option_a_static_answer_that_says_so(self, operation, note):
         answer = make(Failing(operation), on_store_error="static").answer(QUESTION, ["A", "A", "X"])
         assert answer.text == "A"

@@ -7,7 +7,6 @@ import pytest
 from unpoison import Query
 from unpoison.core.passages import as_passages
 from unpoison.defenses.robustrag import RobustRag
-from unpoison.defenses.voices import voices_of
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -61,11 +60,10 @@ def test_beta_takes_over_at_ten_answers(count: int, threshold: int) -> None:
 def test_votes_fall_with_rank_and_sum_to_the_number_of_answers() -> None:
     defense = RobustRag(gamma=0.5)
     answers = ["Paris", "Paris", "Lyon", "I don't know", "Paris"]
-    voices = voices_of(None, "q", as_passages(passages(answers)))
-    weights = defense._weights(answers, voices)
-    assert weights == pytest.approx({"0": 2.2069, "1": 1.1034, "2": 0.5517, "4": 0.1379}, abs=5e-5)
+    weights = defense._weights(answers)
+    assert weights == pytest.approx({0: 2.2069, 1: 1.1034, 2: 0.5517, 4: 0.1379}, abs=5e-5)
     assert sum(weights.values()) == pytest.approx(4)
-    assert defense._votes(answers, weights, voices) == pytest.approx({"Paris": 3.4483, "Lyon": 0.5517}, abs=5e-5)
+    assert defense._votes(answers, weights) == pytest.approx({"Paris": 3.4483, "Lyon": 0.5517}, abs=5e-5)
 
 
 def test_an_answer_votes_once_and_the_longest_keyword_comes_first() -> None:

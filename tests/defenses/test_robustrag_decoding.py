@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison import Passage, Sources
 from unpoison.defenses.robustrag_decoding import RobustRagDecoding, secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
@@ -81,23 +80,6 @@ def test_the_majority_is_spelled_out_together() -> None:
     assert model.requests[3:] == [(4, ()), (4, (4,)), (4, (4, 7))], "then k + 1 rows, with a shared reply"
 
 
-def test_a_source_adds_the_mean_of_its_passages() -> None:
-    model = Spelled(lambda text: ("Lyon", 0.9) if "poison" in text else ("Paris", 0.9))
-    given = [
-        *(Passage(f"poison {i}", source="https://evil.example/") for i in range(5)),
-        *(Passage(f"page {host}", source=f"https://{host}.example/") for host in "abcd"),
-    ]
-    assert RobustRagDecoding(model).answer("q", given).text == "Lyon"
-    told = RobustRagDecoding(model, sources=Sources()).answer("q", given)
-    assert (told.text, told.guarantee, told.guarantee_unit) == ("Paris", 1, "sources")
-    assert told.proof == "every token of the reply leads by enough over 5 sources that are read alone"
-    known = RobustRagDecoding(model, sources=Sources({"known": ["a.example", "b.example"]})).answer("q", given)
-    assert (known.text, known.guarantee) == ("Paris", 0)
-    assert known.screening.verdicts[0].reason.code == "robustrag.uncounted"
-    with pytest.raises(OptionError, match="leave out the sources"):
-        RobustRagDecoding(model, sources=Sources()).certify("q", given)
-
-
 def test_passages_that_abstain_are_left_out_and_alone_nothing_is_said() -> None:
     model = Spelled(lambda text: ("I don't know", 0.999) if "off" in text else ("Paris", 0.9))
     answer = RobustRagDecoding(model).answer("q", ["off topic", "on topic"])
@@ -126,12 +108,6 @@ def test_the_reply_is_bounded() -> None:
     assert answer.details["finish"] == "length"
     with pytest.raises(InputError, match="at most 100 passages"):
         RobustRagDecoding(model).answer("q", ["a"] * 101)
-
-
-def test_temperature_sharpens_or_flattens() -> None:
-    defense = RobustRagDecoding(temperature=0.5)
-    squared = np.array([[0.5, 0.3, 0.2]]) ** 2
-    assert defense._probabilities(np.log([[0.5, 0.3, 0.2]])) == pytest.approx(squared / squared.sum())
 
 
 def test_the_certificate_compares_every_lead_with_what_poison_can_move() -> None:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison import Passage, Query, Radar, Sources, Vote
-from unpoison.core.passages import as_passages
-from unpoison.defenses.astuterag import AstuteRag
-from unpoison.defenses.madam import Madam
-from unpoison.defenses.radar_static import one_voice_agreement
-from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
-from unpoison.defenses.robustrag import RobustRag
-from unpoison.defenses.voices import Voice, those_that_count, voices_of, votes_of
-from unpoison.errors import OptionError
-from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison import Passage, Sources, Vote
+from unpoison.defenses.voices import Voice, those_that_count, voices_of
+from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.screener.admission import Selection, select_passages
 from unpoison.types import Answer
@@ -68,7 +57,6 @@ def test_who_counts_and_with_what_weight() -> None:
     ]
     assert those_that_count(voices, [0, 1, 2]) == [0, 2]
     assert those_that_count(voices, [1]) == [1]
-    assert votes_of(voices, {0: "x", 1: "y", 2: "x"}) == {"x": {"a": 0.8}, "y": {}}
 
 
 def test_five_texts_of_one_source_have_one_vote() -> None:
@@ -122,19 +110,6 @@ def test_the_wording_is_that_of_most_sources() -> None:
     assert vote(said).text == "Stockholm"
 
 
-def test_by_meaning_a_source_supports_an_answer_once() -> None:
-    variants = ["x Santos", "y Santos.", "z SANTOS", "SANTOS,"]
-    said = [page("evil", text, i) for i, text in enumerate(variants)]
-    said += [page(host, f"{host} says Menendez") for host in "abc"]
-    answer = vote(said, same="meaning", seconds=1)
-    assert (answer.text, answer.guarantee) == ("Menendez", 0)
-
-
-def test_copies_of_texts_and_voices_of_sources_are_not_counted_at_once() -> None:
-    with pytest.raises(OptionError, match="leave out copies, or the sources"):
-        vote(TRUE, copies="once")
-
-
 cities = st.sampled_from(["Stockholm", "Malmö", "Gothenburg"])
 hosts = st.sampled_from(["a", "b", "c", "d", "evil", "mean"])
 rows = st.lists(st.tuples(hosts, cities), min_size=1, max_size=9)
@@ -170,111 +145,3 @@ def test_the_guarantee_has_no_counterexample(rows, policy, owned_say) -> None:  
     if owned:
         attacked = [row for row in rows if row[0] not in owned] + [row for row in owned_say if row[0] in owned]
         assert vote(said(attacked), policy).text == before.text
-
-
-def test_robustrag_a_source_votes_once_for_a_keyword() -> None:
-    generator = ScriptedGenerator(lambda prompt: last_word(prompt) if prompt.task == "atomic" else prompt.passages[0])
-    flood = [*lies(["evil"] * 6), *TRUE]
-    assert RobustRag(generator, alpha=0.5, beta=100).answer(QUESTION, flood).details["keywords"] == ["Gothenburg"]
-    answer = RobustRag(generator, alpha=0.5, beta=100, sources=Sources()).answer(QUESTION, flood)
-    assert (answer.details["keywords"], answer.guarantee_unit) == (["Stockholm"], "sources")
-    assert str(answer.screening.verdicts[0].reason) == "answers 'Gothenburg' (votes: 1.00)"
-    strangers = [*lies([f"evil{i}" for i in range(6)]), *TRUE]
-    known = RobustRag(generator, sources=Sources(KNOWN)).answer(QUESTION, strangers)
-    assert known.details["keywords"] == ["Stockholm"]
-    assert str(known.screening.verdicts[0].reason) == "answers 'Gothenburg', and does not count beside known sources"
-    with pytest.raises(OptionError, match="leave out the sources"):
-        RobustRag(generator, sources=Sources()).certify(QUESTION, flood)
-
-
-@settings(max_examples=40, deadline=None)
-@given(rows, policies, st.lists(st.tuples(hosts, cities), max_size=4))
-def test_robustrags_guarantee_in_sources_has_no_counterexample(rows, policy, owned_say) -> None:  # type: ignore[no-untyped-def]
-    def final(prompt: Prompt) -> str:
-        return last_word(prompt) if prompt.task == "atomic" else " and ".join(sorted(prompt.passages)) or "none"
-
-    defense = RobustRag(ScriptedGenerator(final), doubtful=3, sources=Sources(policy))
-    before = defense.answer(QUESTION, said(rows))
-    owned = list(dict.fromkeys(host for host, _ in owned_say))[: before.guarantee or 0]
-    if owned:
-        attacked = [row for row in rows if row[0] not in owned] + [row for row in owned_say if row[0] in owned]
-        assert defense.answer(QUESTION, said(attacked)).text == before.text
-
-
-def differ(premise: str, hypothesis: str) -> tuple[float, float, float]:
-    """Answers agree where their last words are equal, else they contradict each other."""
-    return (0.9, 0.05, 0.05) if premise.split()[-1] == hypothesis.split()[-1] else (0.05, 0.05, 0.9)
-
-
-def test_reliabilityrags_largest_set_is_that_of_the_most_sources() -> None:
-    generator = ScriptedGenerator(lambda prompt: " ".join(prompt.passages[0].split()[-3:]))
-    flood = [*lies(["evil"] * 4), *TRUE, page("c", "not far from Stockholm", 1)]
-    plain = ReliabilityRag(generator, FakeNLI(differ)).screen(QUESTION, flood)
-    assert plain.kept_indices == (0, 1, 2, 3), "equal numbers: the better rank wins"
-    told = ReliabilityRag(generator, FakeNLI(differ), sources=Sources()).screen(QUESTION, flood)
-    assert told.kept_indices == (4, 5, 6, 7)
-    strangers = [*lies([f"evil{i}" for i in range(6)]), *TRUE, page("new", "yes, Stockholm")]
-    known = ReliabilityRag(generator, FakeNLI(differ), sources=Sources(KNOWN)).screen(QUESTION, strangers)
-    assert known.kept_indices == (6, 7, 8, 9), "who agrees with them stays, whoever he is"
-
-
-def test_samples_are_drawn_by_source_and_trust() -> None:
-    generator = ScriptedGenerator(lambda prompt: prompt.passages[0].split()[-1])
-    flood = [*lies(["evil"] * 4), *TRUE[:1]]
-    defense = SampledReliabilityRag(generator, FakeNLI(differ), gamma=1.0, sources=Sources())
-    shares = defense._shares(Query(QUESTION), as_passages(flood))
-    assert shares == pytest.approx([0.125] * 4 + [0.5])
-    defense.sources = Sources(KNOWN)
-    shares = defense._shares(Query(QUESTION), as_passages([*lies(["evil"] * 2), *TRUE[:1]]))
-    assert shares[2] == pytest.approx(0.8 / 0.85)
-
-
-@pytest.mark.parametrize("mode", ["paper", "reference"])
-def test_radar_a_source_supports_itself_never_and_another_once(mode: Literal["paper", "reference"]) -> None:
-    generator = ScriptedGenerator(lambda prompt: prompt.passages[0] if prompt.task == "atomic" else "final")
-    flood = [*lies(["evil"] * 5), *TRUE]
-    plain = Radar(generator, FakeNLI(differ), mode=mode).screen(QUESTION, flood)
-    assert 0 in plain.kept_indices
-    told = Radar(generator, FakeNLI(differ), mode=mode, sources=Sources()).screen(QUESTION, flood)
-    assert told.kept_indices == (5, 6, 7)
-    assert "as passage 0 of its source" in str(told.verdicts[3].reason)
-    assert len(told.evidence["answering"]) == 4
-    strangers = [*lies([f"evil{i}" for i in range(5)]), *TRUE, page("new", "sure: Stockholm")]
-    known = Radar(generator, FakeNLI(differ), mode=mode, sources=Sources(KNOWN)).screen(QUESTION, strangers)
-    assert set(known.kept_indices) >= {5, 6, 7}
-    assert not set(known.kept_indices) & {0, 1, 2, 3, 4}
-
-
-def test_radar_of_two_sources_only_the_answers_agree_that_agree_most() -> None:
-    a, b = Voice("a", "a", "seen", 1.0), Voice("b", "b", "seen", 0.25)
-    agreement = np.array([[1.0, 0.6, 0.9], [0.6, 1.0, 0.8], [0.9, 0.8, 1.0]])
-    once = one_voice_agreement(agreement, [a, a, b])
-    np.testing.assert_allclose(once, [[1.0, 0, 0.45], [0, 1.0, 0], [0.45, 0, 0.25]])
-    fresh = Voice("c", "c", "fresh", 0.05, counts=False)
-    np.testing.assert_allclose(one_voice_agreement(agreement, [a, fresh, b])[1], 0)
-    np.testing.assert_array_equal(one_voice_agreement(agreement, [Voice(name) for name in "xyz"]), agreement)
-
-
-def test_madam_has_one_agent_for_each_source_and_debates_with_those_that_count() -> None:
-    def reply(prompt: Prompt) -> str:
-        if prompt.task == "atomic":
-            return f"Answer: {last_word(prompt)} Explanation: so it says"
-        return f"All Correct Answers: {', '.join(sorted({text.split()[1] for text in prompt.passages}))}"
-
-    generator = ScriptedGenerator(reply)
-    answer = Madam(generator, sources=Sources(KNOWN)).answer(QUESTION, [*lies(["evil"] * 5), *TRUE])
-    assert answer.text == "Stockholm"
-    assert "does not count beside known sources" in str(answer.screening.verdicts[0].reason)
-    assert str(answer.screening.verdicts[5].reason) == "its agent answers 'Stockholm'"
-    first = [prompt for prompt in generator.prompts if prompt.task == "atomic"][:4]
-    assert first[0].passages[0] == "\n\n".join(p.text for p in lies(["evil"] * 5))
-    apart = Madam(generator, sources=Sources()).answer(QUESTION, [*lies(["evil"] * 5), *TRUE])
-    assert apart.text == "Gothenburg, Stockholm"
-    silent = Madam(generator, sources=Sources(KNOWN)).answer(QUESTION, [page("a", "unknown"), *lies(["evil"])])
-    assert "does not count" not in str(silent.screening.verdicts[1].reason)
-
-
-def test_astuterag_is_shown_one_document_for_each_source() -> None:
-    generator = ScriptedGenerator(lambda prompt: "Stockholm")
-    AstuteRag(generator, sources=Sources()).answer(QUESTION, [*lies(["evil"] * 3), *TRUE])
-    assert len(generator.prompts[-1].passages) == 4

@@ -182,7 +182,6 @@ class GuardAblation(Guard):
 
     Args:
         claims: When passages are read for what they claim: `auto` as Guard does, `always`, or `never`.
-        consult: With `nli`, when answers are compared: where the checks are `ambiguous`, `always`, or `never`.
         independent: Let no check compare passages.
         method: The options of `Guard`.
 
@@ -194,11 +193,10 @@ class GuardAblation(Guard):
         self,
         *,
         claims: Literal["auto", "always", "never"] = "auto",
-        consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         independent: bool = False,
         **method: Any,
     ) -> None:
         self.independent = flag("independent", independent)
         self.claims = among("claims", claims, ("auto", "always", "never"))
-        self.consult = among("consult", consult, ("ambiguous", "always", "never"))
+
         super().__init__(**method)

@@ -36,8 +36,6 @@ SENTENCES: Mapping[str, str] = {
     "crafted.neighbors": "others of the passages look so too",
     "crafted.quote": "\u201c{quote}\u201d",
     "allow": "if it is fine, allow: {allow}",
-    "contradicted": "its answer contradicts that of passage {passage} ({conflict:.2f})",
-    "contradicted.kept": "its answer contradicts that of passage {passage}, below the threshold ({conflict:.2f})",
     "guard.flagged": "flagged only",
     "guard.alone": "flagged only, since no other passage answers the question",
     "guard.spared": f"its source is known or it is allowed, so its style is not judged; {TRUTH}",
@@ -87,7 +85,7 @@ SENTENCES: Mapping[str, str] = {
     "radar.unsupported": f"answers {{answer!r}}, cut off with too little support: {BALANCE}",
     "radar.contradicted": f"answers {{answer!r}}, cut off because other answers contradict it: {BALANCE}",
     "radar.conflict": "conflict {conflict:.2f} with passage {passage}",
-    "radar.repeated": "answers {answer!r}, as passage {passage} of its source",
+
     # methods that read each passage alone
     "answer.uninformative": "its answer is uninformative",
     "vote.no_answer": "does not answer",
@@ -99,7 +97,6 @@ SENTENCES: Mapping[str, str] = {
     "robustrag.probabilities": "no passage is dropped: each is read alone and adds its probabilities",
     "robustrag.read": "P(I don't know) = {refusal:.2f}: read",
     "robustrag.left_out": "P(I don't know) = {refusal:.2f}: left out",
-    "robustrag.uncounted": "P(I don't know) = {refusal:.2f}: does not count beside known sources",
     "madam.agents": "no passage is dropped: an agent speaks for each",
     "madam.answers": "its agent answers {answer!r}",
     "reliabilityrag.consistent": "answers {answer!r}: in the largest set of {size} without contradiction",
@@ -124,7 +121,6 @@ SENTENCES: Mapping[str, str] = {
     "sources.agrees": "says {answer}, as known sources do ({others})",
     "sources.trusted": "says {answer}, and its source is trusted",
     "sources.one_origin": "one of {count} texts from one source that was never seen before",
-    "sources.uncounted": "answers {answer!r}, and does not count beside known sources",
     "sources.blocked": "its source is blocked",
     "ra_rag.unknowing": "its source does not know",
     "ra_rag.unsupported": "its source answers {answer!r}, and none of its passages says so",
@@ -148,7 +144,7 @@ SENTENCES: Mapping[str, str] = {
     "memory.order": "tells the agent what to do later, and its source is not known",
 }  # fmt: skip
 
-_DROPPED = {"crafted.kept": "crafted", "gibberish.kept": "gibberish", "contradicted.kept": "contradicted",
+_DROPPED = {"crafted.kept": "crafted", "gibberish.kept": "gibberish",
             "guard.redacted": "guard.rest", "guard.unremarkable": "guard.threshold"}  # fmt: skip
 
 REVERSED: Mapping[bool, Mapping[str, str]] = {

@@ -41,7 +41,7 @@ def answers_by_origin(
             raise InputError(f"row {number}: {error}") from None
         poll, _ = run(vote.take_poll(read.query, read.passages), vote.models, vote.limits)
         given: dict[str, Counter[str]] = {}
-        for passage, form in zip(read.passages, poll.ballots.forms, strict=True):
+        for passage, form in zip(read.passages, poll.forms, strict=True):
             if origin := sources.origin(passage):
                 given.setdefault(origin, Counter()).update([form] if form else [])
         yield read.query.text, {origin: _most(forms) for origin, forms in given.items()}

@@ -1,8 +1,8 @@
-"""AstuteRAG: what the model knows beside what was retrieved (Wang et al., 2025).
+"""AstuteRAG: combine the model's own knowledge with the retrieved passages (Wang et al., 2025).
 
-The model first writes down what it knows itself. That document joins the passages, marked with its source. The model
-sorts all of them into groups that agree, proposes an answer for each group, and selects one. There is no released
-code; the prompts follow the ports that TrustRAG, ReliabilityRAG and RADAR compare with.
+The model first writes down its own knowledge. That document joins the passages, marked with its source. The model sorts
+all of them into consistent groups, proposes an answer for each group, and selects one. There is no released code; the
+prompts follow the ports that TrustRAG, ReliabilityRAG and RADAR compare with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Literal, Unpack
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
-from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
@@ -27,15 +26,13 @@ class AstuteRag(AnsweringDefense):
     """Answer from the best supported group of passages and own knowledge (AstuteRAG). It drops no passage.
 
     Args:
-        generator: Writes what it knows, sorts, and selects.
+        generator: Writes its knowledge, sorts, and selects.
         merged: Consolidate and select in one call, as the ports do (2 calls); False makes them two (3 calls, the
             number in TrustRAG's table of run times).
-        rounds: How often the sources are consolidated, the paper's t: each time but the first, the model sees what it
-            consolidated before beside all sources. A round costs one call; with `merged` the last one is in the answer.
-        extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
-            `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
-            each source, with all its passages. What is of a blocked source is dropped unread.
+        rounds: The number of consolidations, the paper's t: from the second on, the model also sees its previous
+            consolidation. A round costs one call; with `merged`, the last one is part of the answering call.
+        extract: The source of the answer's text: the `tags` that the model is asked to put around it, or a second
+            `call`, as in ReliabilityRAG's and RADAR's comparisons; empty if that finds none.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -44,7 +41,7 @@ class AstuteRag(AnsweringDefense):
     """
 
     name = "astuterag"
-    summary = "groups the passages and what the model knows by what they say, and selects one group's answer"
+    summary = "groups the passages and the model's own knowledge by content, and selects the answer of one group"
     calls = "2 (3 with merged=false), 1 more for each further round, 1 more with extract=call"
     source = "Wang et al., 2025"
     keeps_for = "astuterag.weighed"
@@ -68,8 +65,7 @@ class AstuteRag(AnsweringDefense):
         screening = yield from self.screening(query, passages)
         (memory,) = yield from generate([fill_prompt("memory", query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": memory.text}, {"internal knowledge": memory}
-        voices = voices_of(self.sources, query.text, passages)
-        texts = list(texts_by_voice(voices, passages).values())
+        texts = [passage.reading for passage in passages]
         notes, consolidated = {"Memorized document": memory.text}, ""
         for turn in range(1, self.rounds + (not self.merged)):
             prompt = fill_prompt("consolidate-sources", query.reading, texts, notes=notes)

@@ -1,9 +1,8 @@
-"""Reading each passage alone, and judging each pair of answers alone: what defenses with atomic answers share.
+"""Reads each passage alone, and compares the answers: shared by the defenses with atomic answers.
 
-A proof needs more: what a passage answers must be a function of the question and of this passage. A prompt that holds
-one passage is not enough, for a model that is given many prompts at once may pad and round them together. Models that
-read every prompt as if it were alone say so (`isolated`); `read_apart` and `judge_apart` ask any other model that takes
-batches prompt by prompt. NLI models all take batches.
+A proof needs the answer of a passage to be a function of the question and of this passage. A prompt with one passage is
+not enough, because a model that runs many prompts in one batch may pad and round them together. Models without this
+effect set `isolated`; `read_apart` sends the prompts to any other batching model one by one.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage, Query
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.models.requests import Flow, Generate, Judge, generate, judge
+from unpoison.models.protocols import BatchGenerator, Generator
+from unpoison.models.requests import Flow, Generate, generate, judge
 
-__all__ = ["MAX_ANSWER_CHARS", "contradictions", "is_isolated", "judge_apart", "read_alone", "read_apart", "statements"]
+__all__ = ["MAX_ANSWER_CHARS", "contradictions", "is_isolated", "read_alone", "read_apart", "statements"]
 
 MAX_ANSWER_CHARS = 2000
 """Characters of one answer that are compared; a model may return a megabyte."""
@@ -87,16 +86,3 @@ def read_apart(
         for text, (reply,) in zip(prompts, replies, strict=True)
     }
     return [answers[passage.reading] for passage in passages]
-
-
-def judge_apart(pairs: Sequence[tuple[str, str]], nli: NLIModel, purpose: str) -> Flow[NDArray[np.float64]]:
-    """What an NLI model makes of each pair by itself, shape (n, 3); one run a pair, unless it says that it is isolated.
-
-    Assumption: it gives equal judgements of equal pairs.
-    """
-    if not pairs or getattr(nli, "isolated", False):
-        return (yield from judge(pairs, purpose))
-    distinct = list(dict.fromkeys(pairs))
-    judged = yield tuple(Judge((pair,), purpose) for pair in distinct)
-    rows = dict(zip(distinct, judged, strict=True))
-    return np.concatenate([rows[pair] for pair in pairs])

@@ -1,14 +1,14 @@
-"""MADAM-RAG: agents that have read one passage each, and an aggregator (Wang et al., 2025).
+"""MADAM-RAG: agents that each read one passage, and an aggregator (Wang et al., 2025).
 
-Every agent answers from its own passage. The aggregator lists the answers that hold, several if the question is
-ambiguous. In further rounds each agent sees what the others said and answers again, until nobody changes their mind.
+Every agent answers from its own passage. The aggregator lists the correct answers, several if the question is
+ambiguous. In further rounds each agent sees the others' answers and answers again, until no agent changes its answer.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -17,9 +17,8 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
-from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.models.baseline_prompts import agent_prompt
-from unpoison.models.prompts import answer_alone_prompt, fill_prompt, informative
+from unpoison.models.prompts import answer_alone_prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.normalisation import squad
@@ -35,10 +34,7 @@ class Madam(AnsweringDefense):
 
     Args:
         generator: Every agent, and the aggregator.
-        rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source has one agent, who has
-            read all its passages, and those that were never seen before leave where one that was answers. What is of a
-            blocked source is dropped unread.
+        rounds: The maximum number of rounds, 1 or more; the debate ends as soon as no agent's answer changes.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -60,54 +56,33 @@ class Madam(AnsweringDefense):
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
+        """Rounds of agents and aggregator; returns the aggregation before the first round without a changed answer."""
         if not passages:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)])
             return make_answer(reply, self.all_kept(query, passages, ()))
-        voices = voices_of(self.sources, query.text, passages)
-        documents = texts_by_voice(voices, passages)
-        replies = yield from self._agents(query, documents, {})
-        first = replies
-        heard = self._debaters(replies, voices)
-        documents, replies = ({name: texts[name] for name in heard} for texts in (documents, replies))
-        final = yield from self._aggregate(query, replies)
-        debate = [replies]
+        debate = [(yield from self._agents(query, passages, ()))]
+        final = yield from self._aggregate(query, debate[-1])
         for _ in range(self.rounds - 1):
-            replies = yield from self._agents(query, documents, debate[-1])
-            debate.append(replies)
-            if all(_is_same_answer(before, replies[name]) for name, before in debate[-2].items()):
+            debate.append((yield from self._agents(query, passages, debate[-1])))
+            if all(map(_is_same_answer, *debate[-2:])):
                 break
-            final = yield from self._aggregate(query, replies)
-        reasons = [
-            Reason.of("madam.answers", answer=quotable(agents_answer(replies[voice.name])))
-            if voice.name in replies
-            else Reason.of("sources.uncounted", answer=quotable(agents_answer(first[voice.name])))
-            for voice in voices
-        ]
-        notes = self.source_notes
-        screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds", *notes)
-        details: dict[str, Any] = {"rounds": [list(said.values()) for said in debate], "aggregation": final.text}
+            final = yield from self._aggregate(query, debate[-1])
+        reasons = [Reason.of("madam.answers", answer=quotable(agents_answer(reply))) for reply in debate[-1]]
+        screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds", *self.source_notes)
+        details: dict[str, Any] = {"rounds": debate, "aggregation": final.text}
         return make_answer(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
 
-    def _agents(self, query: Query, documents: Mapping[str, str], before: Mapping[str, str]) -> Flow[dict[str, str]]:
-        """What the agent of each voice answers."""
+    def _agents(self, query: Query, passages: Sequence[Passage], before: Sequence[str]) -> Flow[list[str]]:
+        """The reply of each passage's agent, who sees the others' replies of the round before."""
         prompts = [
-            agent_prompt(query.reading, text, [said for other, said in before.items() if other != name])
-            for name, text in documents.items()
+            agent_prompt(query.reading, passage.reading, [said for other, said in enumerate(before) if other != i])
+            for i, passage in enumerate(passages)
         ]
         replies = yield from generate(prompts, "agent")
-        return {name: reply.text[:MAX_ANSWER_CHARS] for name, reply in zip(documents, replies, strict=True)}
+        return [reply.text[:MAX_ANSWER_CHARS] for reply in replies]
 
-    def _debaters(self, replies: Mapping[str, str], voices: Sequence[Voice]) -> list[str]:
-        """The voices that debate: where one that counts answers, only those that count."""
-        counting = {voice.name for voice in voices if voice.counts}
-        speaks = any(informative(agents_answer(replies[name])) for name in counting)
-        return [name for name in replies if name in counting or not speaks]
-
-    def _aggregate(self, query: Query, replies: Mapping[str, str]) -> Flow[Reply]:
-        (reply,) = yield from generate(
-            [fill_prompt("aggregator", query.reading, list(replies.values()))], "aggregation"
-        )
+    def _aggregate(self, query: Query, replies: Sequence[str]) -> Flow[Reply]:
+        (reply,) = yield from generate([fill_prompt("aggregator", query.reading, replies)], "aggregation")
         return reply
 
 
@@ -116,16 +91,13 @@ _EXPLANATION = re.compile(r"Explanation\b")
 
 
 def agents_answer(reply: str) -> str:
-    """What stands between "Answer:" and "Explanation"; the whole reply without the first. O(length)."""
+    """The text between "Answer:" and "Explanation"; the whole reply if there is no "Answer:". O(length)."""
     heading = _ANSWER.search(reply)
     return _before_explanation(reply[heading.end() :]) if heading else reply.strip()
 
 
 def all_correct_answers(reply: str) -> list[str]:
-    """The aggregator's list: JSON where it is that, else split at commas; the whole reply without the marker.
-
-    O(length).
-    """
+    """The aggregator's list, as JSON or separated by commas; the whole reply if the marker is missing. O(length)."""
     _, marker, rest = reply.partition("All Correct Answers:")
     if not marker:
         return [reply.strip()]
@@ -146,6 +118,6 @@ def _before_explanation(text: str) -> str:
 
 
 def _is_same_answer(before: str, now: str) -> bool:
-    """Whether one normalised answer contains the other; an empty one, which all contain, only equals another."""
+    """Whether one normalised answer contains the other; an empty one only equals another empty one."""
     left, right = squad(agents_answer(before)), squad(agents_answer(now))
     return left in right or right in left if left and right else left == right

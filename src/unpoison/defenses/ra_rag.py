@@ -12,6 +12,7 @@ full weight, and a majority of sources that lie together is believed from the be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -24,18 +25,21 @@ from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.voices import Voice, voices_of
-from unpoison.defenses.vote_counting import alike
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
+from unpoison.text.answers import relation
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["RaRag"]
 
 UNTESTED = 0.5
-"""The reliability of a source of which nothing is known."""
+"""The reliability of an unknown source."""
+
+SAME = 0.5
+"""Minimum probability at which two answers have the same meaning."""
 
 
 class _Witness(NamedTuple):
@@ -170,10 +174,10 @@ class RaRag(Defense):
         knowing = [name for name, witness in witnesses.items() if witness.answer and witness.supported]
         counted = sorted(knowing, key=lambda name: (-witnesses[name].reliability, place[name]))[: self.kappa]
         forms = {name: form(question, witnesses[name].answer) or witnesses[name].answer.casefold() for name in counted}
-        likes = yield from alike(question, sorted(set(forms.values())), self.models.nli)
-        groups: dict[str, list[str]] = {}  # by the form of the most reliable that says so
+        equivalent = yield from self._equivalent(question, sorted(set(forms.values())))
+        groups: dict[str, list[str]] = {}  # by the form of the most reliable source of each answer
         for name in counted:
-            same = (lead for lead in groups if lead == forms[name] or frozenset((lead, forms[name])) in likes)
+            same = (lead for lead in groups if lead == forms[name] or frozenset((lead, forms[name])) in equivalent)
             groups.setdefault(next(same, forms[name]), []).append(name)
         possible = max(2, len(groups))
         weights = {name: max(0.0, possible * witnesses[name].reliability - 1) for name in counted}
@@ -182,6 +186,16 @@ class RaRag(Defense):
         if lead is None or not total[lead]:
             return _Outcome(tuple(counted), weights, None, ())
         return _Outcome(tuple(counted), weights, witnesses[groups[lead][0]].answer, tuple(groups[lead]))
+
+    def _equivalent(self, question: str, forms: Sequence[str]) -> Flow[frozenset[frozenset[str]]]:
+        """The pairs of forms with the same meaning: by the NLI model in both directions, else by rules."""
+        pairs = list(combinations(forms, 2))
+        if self.models.nli is None:
+            return frozenset(frozenset(pair) for pair in pairs if relation(question, *pair).same >= SAME)
+        said = {name: f"Question: {question} Answer: {name}" for name in forms}
+        judged = yield from judge([(said[a], said[b]) for pair in pairs for a, b in (pair, pair[::-1])], "same answer")
+        entailed = judged[:, 0].reshape(-1, 2).min(axis=1) >= SAME
+        return frozenset(frozenset(pair) for pair, same in zip(pairs, entailed.tolist(), strict=True) if same)
 
     def _build_screening(
         self, query: Query, passages: Sequence[Passage], witnesses: Mapping[str, _Witness], outcome: _Outcome

@@ -1,15 +1,14 @@
 """RADAR: an exact min-cut over atomic answers, with a memory between time steps (2026).
 
-Each passage is read alone, giving one atomic answer. A natural language inference (NLI) model says which answers
+Each passage is read alone, which gives one atomic answer. A natural language inference (NLI) model judges which answers
 entail or contradict each other. Agreement ties passages together, conflict with the consensus pulls them to the sink,
 and the minimum s-t cut of that graph is the most consistent set: the source side is trusted (`radar_static.py`).
 
-With a belief store, the answer of the step before is one more node (Section 4.3, Algorithm 1). Its ties to
-source and sink are the Bayesian posteriors of two priors, how well that answer was supported and how far it was
-contradicted when it was given, and of what this step's passages say of it. So it holds out against a few poisoned
-passages and gives way when the evidence has changed.
+With a belief store, the previous answer is an additional node (Section 4.3, Algorithm 1). Its ties to source and sink
+are Bayesian posteriors. The two priors are its support and its contradiction when it was given; the likelihoods come
+from the passages of this step. So it resists a few poisoned passages and gives way to changed evidence.
 
-The majority wins, whoever that is. Reading costs one model call per passage, all at the same time.
+The majority wins, even if it is malicious. Reading costs one model call per passage, all concurrent.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ from unpoison.defenses.radar_static import (
     AtomicAnswers,
     Matrix,
     StaticRadar,
-    one_voice_agreement,
 )
-from unpoison.defenses.voices import Voice
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_prompt, informative
@@ -57,7 +54,7 @@ MIN_PRIOR, MAX_PRIOR = 0.01, 0.99
 
 
 class Recollection(NamedTuple):
-    """What the memory node did at one step."""
+    """The effect of the memory node at one step."""
 
     screening: Screening
     trusted: list[int]
@@ -68,17 +65,17 @@ class Recollection(NamedTuple):
 
 
 class RememberingRadar(StaticRadar):
-    """One time step with a memory node (RADAR, Section 4.3). The options stand at `Radar`."""
+    """One time step with a memory node (RADAR, Section 4.3); `Radar` documents the options."""
 
     def conclude(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
-        """One time step of Algorithm 1 after the passages were read (lines 6 to 23), as a flow.
+        """One time step of Algorithm 1 after reading the passages (lines 6 to 23), as a flow.
 
         Args:
             reading: The atomic answers of this step.
-            belief: What was remembered; None at the first step.
+            belief: The stored belief; None at the first step.
 
         Returns:
-            The answer; its `belief` holds the new belief, which is the given one where nothing new is remembered.
+            The answer; its `belief` holds the new belief, or the given one if it is unchanged.
         """
         if self.mode == "reference":
             return (yield from self._released_step(reading, belief))
@@ -97,8 +94,8 @@ class RememberingRadar(StaticRadar):
     def _released_step(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
         """One time step of the released code (`Dynamic/src/defense.py`, `dynamic_query`).
 
-        Unlike Algorithm 1 it always synthesizes; where nothing is selected it synthesizes from the passages themselves
-        and remembers that answer too. An uninformative answer is remembered, and takes no part in the next step.
+        Unlike Algorithm 1 it always synthesizes; if nothing is selected, it synthesizes from the passages themselves
+        and remembers that answer too. An uninformative answer is remembered, but ignored at the next step.
         """
         question, pool = reading.query.reading, reading.informative
         change, screening, kept = _first_step(), None, list[int]()
@@ -107,7 +104,7 @@ class RememberingRadar(StaticRadar):
             change, screening, kept = _later_step(belief, recalled), recalled.screening, recalled.trusted
             pool = [*pool, belief.answer]
         else:
-            screening = yield from self.select(reading, reading.places + bool(belief and belief.answer))
+            screening = yield from self.select(reading, len(reading.passages) + bool(belief and belief.answer))
             kept = [m for m, i in enumerate(reading.speaking) if screening.verdicts[i].kept]
         if not pool:
             prompt = answer_prompt(question, [passage.reading for passage in reading.passages])
@@ -127,18 +124,16 @@ class RememberingRadar(StaticRadar):
         return replace(answer, belief=replace(change, belief=Belief(answer.text, *weights, question)))
 
     def _recall(self, reading: AtomicAnswers, belief: Belief) -> Flow[Recollection]:
-        """The cut with the memory node, which comes last (lines 6 to 13)."""
+        """The cut with the memory node as the last node (lines 6 to 13)."""
         m, answers = len(reading.speaking), [*reading.informative, belief.answer]
         agreement, conflict = yield from self._entailment(reading.query.reading, answers)
-        speakers = [*(reading.voices[i] for i in reading.speaking), Voice("memory")] if reading.voices else []
-        agreement = one_voice_agreement(agreement, speakers)
         likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
         after = Weights(*map(posterior, belief.weights, likelihood))
         graph = self._graph_of_documents(agreement, conflict, reading)
         source, sink = np.append(graph.source, after.support), np.append(graph.sink, after.conflict)
         trusted = np.flatnonzero(min_cut(source, sink, agreement))
         closeness = yield from self._closeness([answers[i] for i in trusted])
-        # Of two that are unlike the stronger stays if one is the memory, which has no rank.
+        # Of two dissimilar nodes the stronger stays if one is the memory, which has no rank.
         preferred = int(best_first((source - sink)[trusted])[0]) if m in trusted else 0
         kept = trusted[self._coherent(closeness, preferred)]
         reason = _reason(after, informative=m > 0, in_cut=m in trusted, kept=m in kept)
@@ -148,25 +143,25 @@ class RememberingRadar(StaticRadar):
         return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
 
     def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> AnswerGraph:
-        """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
-        m, k = len(reading.speaking), reading.places
+        """The documents' capacities: from this step's documents alone (line 7); in the released code from all nodes."""
+        m, k = len(reading.speaking), len(reading.passages)
         if self.mode == "paper":
-            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.ranks, k)
-        whole = self._graph(agreement, conflict, np.append(reading.ranks, k), k + 1)
+            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.speaking, k)
+        whole = self._graph(agreement, conflict, np.append(reading.speaking, k), k + 1)
         return AnswerGraph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
 
     def _likelihood(self, agreement: Matrix, conflict: Matrix) -> Weights:
-        """Eq. 13 and 15 over the informative answers; where there are none, nothing is said for or against."""
+        """Eq. 13 and 15 over the informative answers; without any, no evidence for or against."""
         if not len(agreement):
             return Weights(0.5, 0.5) if self.mode == "paper" else Weights(1.0, 0.0)
         return Weights(float(agreement.mean()), float(conflict.mean()))
 
     def _synthesize(self, reading: AtomicAnswers, belief: Belief, recalled: Recollection) -> Flow[Answer]:
-        """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
+        """The answer from the trusted atomic answers and, if trusted, the previous answer (Eq. 17)."""
         answers, details = [*reading.informative, belief.answer], {"atomic_answers": reading.answers}
         previous = Answer(belief.answer, recalled.screening, details=details)
         if belief.cut:
-            previous = previous.with_notes("the previous answer was cut when it was remembered")
+            previous = previous.with_notes("the previous answer was truncated when it was stored")
         if recalled.trusted == [len(reading.informative)]:
             return previous  # there is nothing to synthesize
         if not recalled.trusted and self.fallback == "previous":
@@ -183,7 +178,7 @@ class RememberingRadar(StaticRadar):
         return make_answer(reply, recalled.screening, details)
 
     def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
-        """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
+        """Eq. 11 and 12: the mean agreement and conflict of an answer with the others, in both directions."""
         distinct, positions = self._statements(question, [answer[:MAX_ANSWER_CHARS], *others])
         own, rest = distinct[0], distinct[1:]
         judged = yield from judge([pair for another in rest for pair in ((own, another), (another, own))])
@@ -194,7 +189,7 @@ class RememberingRadar(StaticRadar):
 
 
 def _first_step() -> BeliefUpdate:
-    return BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
+    return BeliefUpdate(None, None, None, None, None, "no belief was stored for this question", None)
 
 
 def _later_step(belief: Belief, recalled: Recollection) -> BeliefUpdate:
@@ -207,11 +202,11 @@ def posterior(prior: float, likelihood: float) -> float:
     """Bayes under the paper's symmetric likelihood (Eq. 14 and 16, Appendix C).
 
     Args:
-        prior: In [0, 1], taken into [0.01, 0.99].
+        prior: In [0, 1], clipped to [0.01, 0.99].
         likelihood: In [0, 1].
 
     Returns:
-        In [0, 1]; the prior where the likelihood is 0.5.
+        In [0, 1]; the prior if the likelihood is 0.5.
     """
     before = min(max(prior, MIN_PRIOR), MAX_PRIOR)
     supported = before * likelihood
@@ -222,26 +217,26 @@ def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> s
     """Why the previous answer was kept or not."""
     balance = f"support {after.support:.2f} against {after.conflict:.2f}"
     if not informative and kept:
-        return f"no passage is informative, so nothing speaks against it: {balance}"
+        return f"no passage is informative, so there is no evidence against it: {balance}"
     if in_cut and not kept:
         return f"it is unlike the other trusted answers, with {balance}"
     favoured = after.support >= after.conflict
     if kept:
-        return balance if favoured else f"{balance}, but the trusted passages that agree with it hold it"
+        return balance if favoured else f"{balance}, but trusted passages agree with it"
     return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
 
 
 ATTEMPTS = 5
-"""So often a step is concluded again when another worker changed the belief meanwhile."""
+"""Maximum number of attempts when other workers change the belief meanwhile."""
 
 StoreOrFlow: TypeAlias = Flow[Any] | Callable[[], Any]
-"""What answering with a memory consists of: flows to run, and operations of the store."""
+"""The steps of an answer with memory: flows to run, and operations of the store."""
 
 
 class Radar(RememberingRadar):
     """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 to 4.3, Algorithm 1).
 
-    Without `beliefs` every question is answered for itself (the paper's static method). With it, `answer` and
+    Without `beliefs` every question is answered independently (the paper's static method). With it, `answer` and
     `aanswer` read the belief of the question, answer, and write the new belief unless another worker wrote one
     meanwhile; then they conclude again from the newer belief, without reading the passages again. `screen` neither
     reads nor writes beliefs.
@@ -249,37 +244,34 @@ class Radar(RememberingRadar):
     Args:
         generator: Reads each passage and gives the final answer; `screen` needs it as well.
         nli: Judges pairs of answers; by default the reader's own judge with a reader, else the built-in lexical one.
-        beliefs: Where answers are remembered: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
+        beliefs: The belief store: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
         mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
-            conflict switching agreement off, equal answers judged like others, its prompts and its fallback. It keeps
-            nothing in most unanimous sets. With beliefs, the previous answer takes part in centrality and rescaling
-            and in its own successor's priors, and every answer is remembered.
-        outlier: Mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
+            conflict sets agreement to 0, equal answers are judged like any others, its prompts and its fallback. It
+            keeps nothing in most unanimous sets. With beliefs, the previous answer also enters centrality, rescaling
+            and the priors of its own successor, and every answer is remembered.
+        outlier: The mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
             [-1, 1].
-        contradiction_cut: Above this mean conflict a pair's agreement counts as 0, in [0, 1]; None for the mode's own
-            (`paper`: never, `reference`: 0.8).
-        final: What the final answer is made from while nothing is remembered: the trusted `documents` (Section 4.2)
-            or their atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. With beliefs, later
-            steps use the atomic answers, and `reference` mode uses them at every step.
+        contradiction_cut: The mean conflict above which the agreement of a pair counts as 0, in [0, 1]; None for the
+            mode's default (`paper`: never, `reference`: 0.8).
+        final: The basis of the final answer without a stored belief: the trusted `documents` (Section 4.2) or their
+            atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. With beliefs, later steps use
+            the atomic answers, and `reference` mode uses them at every step.
         lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
-            trusted; 0 never. None for the mode's own (`paper`: 0, `reference`: 3).
-        fallback: When nothing is trusted: repeat the `previous` answer, where one is remembered, and else abstain;
-            always `abstain`; answer from `all` passages; or answer from the model's `memory` alone. In `paper` mode
-            the belief stays as it was. None for the mode's own: `paper` takes `previous`. `reference` answers from all
-            passages if none is informative and else from memory; with beliefs, from the informative passages.
-        on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
-            the notes of the screening.
+            trusted; 0 never. None for the mode's default (`paper`: 0, `reference`: 3).
+        fallback: If nothing is trusted: repeat the `previous` answer if there is one, else abstain; always `abstain`;
+            answer from `all` passages; or answer from the model's `memory` alone. In `paper` mode the belief stays
+            unchanged. None for the mode's default: `paper` uses `previous`; `reference` answers from all passages if
+            none is informative and else from memory; with beliefs, from the informative passages.
+        on_store_error: If the store cannot be reached: `raise`, or answer with the `static` method and add a note to
+            the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
-            passages is one answer with one rank, two sources support each other once, by their trust, and those that
-            were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
-        limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
+        limits: Bounds on the model calls; a repeated conclusion gets the full deadline again.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
-        StoreError: `beliefs` is a string, and the store that it names cannot be reached.
+        StoreError: `beliefs` is a string, and that store cannot be reached.
     """
 
     def __init__(
@@ -321,22 +313,22 @@ class Radar(RememberingRadar):
         self.on_store_error = among("on_store_error", on_store_error, ("raise", "static"))
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        """Answer in spite of poisoned passages, and of what was remembered.
+        """Answer from the passages and the stored belief, and update the belief.
 
         Args:
             query: The user's question.
             passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
-            key: Under which the belief is kept; that of the normalised question by default.
+            key: The key of the belief; that of the normalised question by default.
 
         Returns:
-            The answer, the screening behind it, every model call, and in `belief` what memory did.
+            The answer, the screening behind it, every model call, and in `belief` the effect of the memory.
 
         Raises:
-            InputError: An unusable query, passage or key, or a store that holds something else.
+            InputError: An unusable query, passage or key, or unusable content of the store.
             OptionError: No generator was given.
-            ModelError: A model failed for good.
+            ModelError: A model failed after all retries.
             DeadlineError: The deadline passed.
-            StoreError: The store cannot be reached, or the belief was changed by others at every attempt.
+            StoreError: The store cannot be reached, or other workers changed the belief at every attempt.
         """
         if self.beliefs is None:
             return super().answer(query, passages)
@@ -349,7 +341,7 @@ class Radar(RememberingRadar):
         return entry.answer(step)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        """`answer` for asyncio; the store is asked on a thread."""
+        """`answer` for asyncio; the store is read on a thread."""
         if self.beliefs is None:
             return await super().aanswer(query, passages)
         self.shell.require_generator()
@@ -361,7 +353,7 @@ class Radar(RememberingRadar):
         return entry.answer(step)
 
     def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
-        """`aanswer` as it comes; with beliefs all at the end, for another worker's belief may change the answer."""
+        """Stream `aanswer`; with beliefs all at the end, because another worker's belief may change the answer."""
         if self.beliefs is None:
             return super().aanswer_stream(query, passages)
         return whole(self.aanswer(query, passages))
@@ -369,7 +361,7 @@ class Radar(RememberingRadar):
     def _answer_with_memory(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
     ) -> PyGenerator[StoreOrFlow, Any, Answer]:
-        """Read the belief, answer, compare and set; conclude again while others were faster."""
+        """Read the belief, answer, compare and set; conclude again if another worker was faster."""
         belief_name = belief_key(query.text) if key is None else check_key(key)
         belief = yield partial(self._store_reply, partial(store.get, belief_name))
         reading, calls = yield self.read(query, passages)
@@ -377,7 +369,7 @@ class Radar(RememberingRadar):
         for _ in range(ATTEMPTS):
             if isinstance(belief, StoreError):
                 answer, spent = yield self._answer(reading, self.final)
-                return replace(answer, calls=calls + spent).with_notes(f"answered without memory, for {belief}")
+                return replace(answer, calls=calls + spent).with_notes(f"answered without memory: {belief}")
             answer, spent = yield self.conclude(reading, belief)
             calls += spent
             change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
@@ -386,14 +378,14 @@ class Radar(RememberingRadar):
             version = "" if belief is None else belief.version
             written = yield partial(self._store_reply, partial(store.put, belief_name, change.belief, expected=version))
             if isinstance(written, StoreError):
-                return replace(answer, calls=calls).with_notes(f"the answer was not remembered, for {written}")
+                return replace(answer, calls=calls).with_notes(f"the answer was not stored: {written}")
             if written:
                 return replace(answer, calls=calls, belief=replace(change, saved=True))
             belief = yield partial(self._store_reply, partial(store.get, belief_name))
-        raise StoreError(f"the belief {belief_name} was changed by others at each of {ATTEMPTS} attempts; ask again")
+        raise StoreError(f"other workers changed the belief {belief_name} at each of {ATTEMPTS} attempts; ask again")
 
     def _store_reply(self, operation: Callable[[], Any]) -> Any:
-        """What the store says, or its error where the caller wants to go on without it."""
+        """The reply of the store, or its error if the caller wants to continue without memory."""
         try:
             return operation()
         except StoreError as error:
@@ -403,7 +395,7 @@ class Radar(RememberingRadar):
 
 
 def _advance(steps: PyGenerator[StoreOrFlow, Any, Answer], replied: Any) -> StoreOrFlow | Answer:
-    """The next step, or the answer. A `StopIteration` out of a store is thus never taken for the end."""
+    """The next step, or the answer; a `StopIteration` raised by a store is never mistaken for the end."""
     try:
         return steps.send(replied)
     except StopIteration as end:

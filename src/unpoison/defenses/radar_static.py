@@ -1,17 +1,14 @@
-"""RADAR at one moment: an exact min-cut over atomic answers (2026); `radar.py` adds what is remembered.
+"""Static RADAR: an exact min-cut over atomic answers (2026); `radar.py` adds the memory between time steps.
 
-Each passage is read alone, giving one atomic answer. A natural language inference (NLI) model says which answers
+Each passage is read alone, which gives one atomic answer. A natural language inference (NLI) model judges which answers
 entail or contradict each other. Agreement ties passages together, conflict with the consensus pulls them to the sink,
 and the minimum s-t cut of that graph is the most consistent set: the source side is trusted.
 
-The majority wins, whoever that is. Reading costs one model call per passage, all at the same time.
-
-With sources, what a source says in several passages is one answer, and supports another once.
+The majority wins, even if it is malicious. Reading costs one model call per passage, all concurrent.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,7 +25,6 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
 from unpoison.defenses.isolation import read_alone, statements
-from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, voices_of
 from unpoison.models.prompts import (
     Prompt,
     answer_alone_prompt,
@@ -41,51 +37,37 @@ from unpoison.models.prompts import (
 )
 from unpoison.models.requests import Flow, encode, generate, judge
 
-__all__ = ["AnswerGraph", "AtomicAnswers", "Matrix", "StaticRadar", "first_of_each_answer", "one_voice_agreement"]
+__all__ = ["AnswerGraph", "AtomicAnswers", "Matrix", "StaticRadar"]
 
 Matrix = NDArray[np.float64]
 
 UNANIMOUS = 1e-6
-"""Eq. 36 maps equal centralities to 0, so that agreement by all would count as support for none. Below this spread
-every answer is fully central instead, unless some contradict: then nothing is known of either side, and 0 says so."""
+"""Eq. 36 maps equal centralities to 0, so unanimous agreement would count as no support. Below this spread every answer
+is fully central instead, unless some contradict each other: then neither side is supported, and 0 is right."""
 
 
 RELEASED = "released"
-"""The fallback of the released code: with no informative answer it shows all passages, else none."""
+"""The fallback of the released code: all passages if no answer is informative, else none."""
 
 
 class AtomicAnswers(NamedTuple):
-    """What the passages say, each read alone.
+    """The answers of the passages, each read alone.
 
     Attributes:
         query, passages: The input.
         answers: The atomic answer of every passage.
-        speaking: Positions of the informative ones, shape (m,); with sources the first of each that a source gives.
-        voices: For whom the passages speak; empty without sources, where each has a rank and a voice of its own.
-        repeated: The other informative ones, and which of `speaking` says the same for the same source.
+        speaking: Positions of the informative answers, shape (m,); these are also their ranks, from 0.
     """
 
     query: Query
     passages: tuple[Passage, ...]
     answers: list[str]
     speaking: NDArray[np.int64]
-    voices: Sequence[Voice] = ()
-    repeated: Mapping[int, int] = {}
 
     @property
     def informative(self) -> list[str]:
         """The informative answers."""
         return [self.answers[i] for i in self.speaking]
-
-    @property
-    def ranks(self) -> NDArray[np.int64]:
-        """Of the informative answers, from 0, shape (m,)."""
-        return np.array(ranks_of(self.voices), int)[self.speaking] if self.voices else self.speaking
-
-    @property
-    def places(self) -> int:
-        """How many ranks there are."""
-        return len({voice.name for voice in self.voices}) if self.voices else len(self.passages)
 
 
 class AnswerGraph(NamedTuple):
@@ -102,7 +84,7 @@ class AnswerGraph(NamedTuple):
 class StaticRadar(Defense):
     """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 and 4.2, Appendices D to G).
 
-    The options stand at `Radar`, which is what users make.
+    `Radar` is the public class and documents the options.
     """
 
     name = "radar"
@@ -124,7 +106,7 @@ class StaticRadar(Defense):
         return (yield from self.select(reading))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """The final answer from what the cut trusts."""
+        """The final answer from the trusted passages."""
         reading = yield from self.read(query, passages)
         return (yield from self._answer(reading, self.final))
 
@@ -133,29 +115,22 @@ class StaticRadar(Defense):
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
         speaking = np.array([i for i, answer in enumerate(answers) if self._informs(answer)], dtype=int)
-        if self.sources is None:
-            return AtomicAnswers(query, passages, answers, speaking)
-        voices = voices_of(self.sources, query.text, passages)
-        firsts = yield from first_of_each_answer(query.reading, answers, speaking.tolist(), voices)
-        repeated = {i: first for i, first in firsts.items() if i != first}
-        own = np.array([i for i in speaking if i not in repeated], dtype=int)
-        return AtomicAnswers(query, passages, answers, own, voices, repeated)
+        return AtomicAnswers(query, passages, answers, speaking)
 
     def _informs(self, reply: str) -> bool:
         return informative(reply) if self.mode == "paper" else "I don't know" not in reply
 
     def select(self, reading: AtomicAnswers, places: int | None = None) -> Flow[Screening]:
-        """The cut over what was read, then the outlier filter; `places` is k of the rank decay."""
+        """The cut over the atomic answers, then the outlier filter; `places` is k of the rank decay."""
         agreement, conflict = yield from self._entailment(reading.query.reading, reading.informative)
-        agreement = one_voice_agreement(agreement, [reading.voices[i] for i in reading.speaking if reading.voices])
-        graph = self._graph(agreement, conflict, reading.ranks, reading.places if places is None else places)
+        graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages) if places is None else places)
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
         closeness = yield from self._closeness([reading.informative[i] for i in trusted])
         return self._build_screening(reading, graph, trusted, trusted[self._coherent(closeness)])
 
     def _answer(self, reading: AtomicAnswers, final: str) -> Flow[Answer]:
         screening = yield from self.select(reading)
-        trusted = [i for i in screening.kept_indices if i not in reading.repeated]
+        trusted = screening.kept_indices
         details = {"atomic_answers": reading.answers}
         if reading.passages and not trusted and self.fallback in ("previous", "abstain"):
             return Answer.abstention(screening, details)
@@ -172,13 +147,13 @@ class StaticRadar(Defense):
         return (lenient_synthesis_prompt if len(answers) < self.lenient_below else synthesis_prompt)(question, answers)
 
     def _fallback_prompt(self, reading: AtomicAnswers) -> Prompt:
-        """What is asked when nothing is trusted and the caller does not want to abstain."""
+        """The prompt when nothing is trusted and the caller does not want to abstain."""
         show_all = self.fallback == "all" or (self.fallback == RELEASED and not reading.informative)
         texts = [passage.reading for passage in reading.passages] if show_all else []
         return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
 
     def _statements(self, question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-        """The answers as NLI statements. The released code judges equal answers like others."""
+        """The answers as NLI statements. The released code judges equal answers like any others."""
         if self.mode == "paper":
             return statements(question, answers)
         return [f"Question: {question} Answer: {answer}" for answer in answers], np.arange(len(answers))
@@ -209,7 +184,7 @@ class StaticRadar(Defense):
             contested = (conflict > agreement).any()
             v = np.zeros(m) if contested else np.ones(m)
             note = (
-                "all answers are equally central and some contradict each other: the cut has nothing to go by"
+                "all answers are equally central and some contradict each other: the cut cannot decide between them"
                 if contested
                 else "all answers are equally central: each counts as fully supported"
             )
@@ -230,7 +205,7 @@ class StaticRadar(Defense):
         return np.asarray((similarity.sum(axis=1) - np.diag(similarity)) / (n - 1))
 
     def _coherent(self, closeness: Matrix, preferred: int = 0) -> NDArray[np.intp]:
-        """Eq. 40: outliers go. Of two that are unlike, either is the other's outlier: the preferred one stays."""
+        """Eq. 40: drop outliers. Of two dissimilar answers each is the other's outlier: the preferred one stays."""
         if len(closeness) == 2 and closeness[0] < self.outlier and self.mode == "paper":
             return np.array([preferred])
         return np.flatnonzero(closeness >= self.outlier)
@@ -243,7 +218,7 @@ class StaticRadar(Defense):
         kept: NDArray[np.intp],
         further: Mapping[str, Matrix] | None = None,
     ) -> Screening:
-        """The screening; `trusted` and `kept` count the informative answers, `further` is evidence beside the graph."""
+        """The screening; `trusted` and `kept` index the informative answers, `further` is additional evidence."""
         count = len(reading.passages)
         reasons = [Reason.of("radar.uninformative")] * count
         scores = np.zeros(count)
@@ -263,11 +238,6 @@ class StaticRadar(Defense):
                 against=graph.sink[m],
                 clauses=[clash] if conflict > 0 else [],
             )
-            for copy in (copy for copy, first in reading.repeated.items() if first == i):
-                scores[copy] = scores[i]
-                reasons[copy] = Reason.of("radar.repeated", answer=quotable(reading.answers[copy]), passage=i)
-        chosen = set(reading.speaking[kept].tolist())
-        chosen |= {copy for copy, first in reading.repeated.items() if first in chosen}
         notes: tuple[str, ...] = ()
         if count and not len(kept):
             notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
@@ -287,7 +257,7 @@ class StaticRadar(Defense):
             self.name,
             reading.query,
             reading.passages,
-            kept=sorted(chosen),
+            kept=sorted(reading.speaking[kept].tolist()),
             scores=scores,
             reasons=reasons,
             evidence=Evidence(evidence, notes, graph="agreement"),
@@ -303,74 +273,7 @@ def _rescale(values: Matrix) -> Matrix:
 
 
 def _spread(small: Matrix, where: NDArray[np.int64], k: int) -> Matrix:
-    """The answering passages' matrix in the positions of all passages, zeros elsewhere."""
+    """The matrix of the answering passages in the positions of all passages, zeros elsewhere."""
     whole = np.zeros((k, k))
     whole[np.ix_(where, where)] = small
     return whole
-
-
-SAME = 0.5
-"""From this mean entailment on two answers of one source are the same, unless they contradict each other more."""
-
-
-def first_of_each_answer(
-    question: str, answers: Sequence[str], speaking: Sequence[int], voices: Sequence[Voice]
-) -> Flow[dict[int, int]]:
-    """For each informative answer the first one of its source that says the same.
-
-    Args:
-        question: The question.
-        answers: Of all passages.
-        speaking: The positions of the informative ones.
-        voices: Of all passages.
-    """
-    by_voice: defaultdict[str, list[int]] = defaultdict(list)
-    for i in speaking:
-        by_voice[voices[i].name].append(i)
-    told = {name: statements(question, [answers[i] for i in at]) for name, at in by_voice.items()}
-    pairs = list(
-        dict.fromkeys((left, right) for said, _ in told.values() for left in said for right in said if left != right)
-    )
-    judged = (yield from judge(pairs, "the same source")) if pairs else np.zeros((0, 3))
-    entails = dict(zip(pairs, judged.tolist(), strict=True))
-    firsts: dict[int, int] = {}
-    for name, positions in by_voice.items():
-        said, number = told[name]
-        kinds: dict[str, int] = {}
-        for i, statement in zip(positions, (said[n] for n in number), strict=True):
-            like = (first for other, first in kinds.items() if other == statement or _same(entails, other, statement))
-            firsts[i] = next(like, i)
-            if firsts[i] == i:
-                kinds[statement] = i
-    return firsts
-
-
-def _same(entails: dict[tuple[str, str], list[float]], left: str, right: str) -> bool:
-    there, back = entails[left, right], entails[right, left]
-    agreement, conflict = (there[0] * back[0]) ** 0.5, (there[2] * back[2]) ** 0.5
-    return bool(agreement >= SAME and agreement > conflict)
-
-
-def one_voice_agreement(agreement: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:
-    """How much answers support each other where those of one source count once.
-
-    Of two sources only the answers agree that agree most; those of one source do not. Agreement weighs as much as the
-    two sources are trusted, and nothing with one that does not count where others do.
-
-    Args:
-        agreement: Shape (m, m), symmetric.
-        voices: Of the m answers; empty where each is its own.
-    """
-    m = len(agreement)
-    if not voices or not m:
-        return agreement
-    strongest = np.zeros((m, m), bool)
-    names = np.array([voice.name for voice in voices], object)
-    for name in dict.fromkeys(names):
-        (own,) = np.nonzero(names == name)
-        strongest[np.arange(m), own[agreement[:, own].argmax(axis=1)]] = True
-    once = strongest & strongest.T & ~of_one_voice(voices) | np.eye(m, dtype=bool)
-    counting = any(voice.counts for voice in voices)
-    weights = np.array([voice.weight if voice.counts or not counting else 0.0 for voice in voices])
-    weights = np.sqrt(weights / weights.max())
-    return np.where(once, agreement * weights[:, None] * weights[None, :], 0.0)

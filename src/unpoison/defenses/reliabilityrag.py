@@ -1,19 +1,18 @@
 """ReliabilityRAG: the largest set of passages that do not contradict each other (Shen et al., 2025).
 
-Each passage is read alone. An NLI model says which of the answers contradict each other, and of the maximum
-independent sets of that graph the one with the best-ranked passages is answered from. For many passages, small samples
-weighted by rank are read instead of single ones, and the graph is drawn over the samples.
+Each passage is read alone. An NLI model judges which answers contradict each other; of the maximum independent sets of
+that graph, the one with the best-ranked passages gives the answer. For many passages, small samples weighted by rank
+are read instead of single passages, and the vertices of the graph are samples.
 
-Rank decides every tie: an attacker in the first place wins against an equal number of honest passages.
+Rank decides every tie: an attacker in first place wins against an equal number of honest passages.
 
-The NLI model sees "Question: ... Answer: ...", as in RADAR, where the released code writes a sentence that says the
-same.
+The NLI model sees "Question: ... Answer: ...", as in RADAR; the released code writes an equivalent sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
-from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator, NLIModel
@@ -41,7 +39,7 @@ INEXACT = "the search for the largest consistent set was cut short: a large one 
 
 
 class _Consistent(NamedTuple):
-    """What was read, and the passages to answer from, in the order in which they are shown."""
+    """The answers read, and the passages to answer from, in display order."""
 
     answers: list[str]
     shown: list[int]
@@ -54,12 +52,9 @@ class ReliabilityRag(Defense):
     Args:
         generator: Reads each passage, and answers from the chosen ones; `screen` needs it as well.
         nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
-        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
-        fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
+        contradiction: The minimum P(contradiction) at which two answers contradict each other, in [0, 1].
+        fallback: If no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the largest set is that of the most
-            sources, those that were never seen before only where nobody else answers, and with it go all passages that
-            contradict none of it. What is of a blocked source is dropped unread.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -103,15 +98,13 @@ class ReliabilityRag(Defense):
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
-        voices = None if self.sources is None else voices_of(self.sources, query.text, passages)
-        chosen, conflict, notes = yield from self._consistent(query.reading, answers, voices)
-        notes += self.source_notes
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
         kept = chosen
         if not chosen:
             kept = list(range(len(passages))) if self.fallback == "all" else []
             notes += (_fallback_note(self.fallback),) if passages else ()
         reasons = [self._reason(i, answers, chosen, conflict) for i in range(len(passages))]
-        evidence = Evidence({"contradiction": conflict}, notes, graph="contradiction")
+        evidence = Evidence({"contradiction": conflict}, (*notes, *self.source_notes), graph="contradiction")
         scores = [-sum(conflict[i]) for i in range(len(passages))]
         screening = Screening.decided(
             self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
@@ -119,21 +112,15 @@ class ReliabilityRag(Defense):
         return _Consistent(answers, kept, screening)
 
     def _consistent(
-        self, question: str, answers: Sequence[str], voices: Sequence[Voice] | None = None
+        self, question: str, answers: Sequence[str]
     ) -> Flow[tuple[list[int], NDArray[np.float64], tuple[str, ...]]]:
-        """The informative answers of the maximum independent set, and P(contradiction) of all, (n, n)."""
+        """The informative answers of the maximum independent set, P(contradiction) of all, (n, n), and notes."""
         informative_ones = [i for i, answer in enumerate(answers) if informative(answer)]
         small = yield from contradictions(question, [answers[i] for i in informative_ones])
         conflict = np.zeros((len(answers), len(answers)))
         conflict[np.ix_(informative_ones, informative_ones)] = small
-        apart = conflict >= self.contradiction
-        voters, rivals = informative_ones, apart
-        if voices is not None:
-            voters, rivals = those_that_count(voices, informative_ones), apart | of_one_voice(voices)
-        largest = maximum_independent_set(rivals[np.ix_(voters, voters)])
-        chosen = [voters[i] for i in largest.members]
-        if voices is not None:
-            chosen = _add_consistent(chosen, informative_ones, apart)
+        largest = maximum_independent_set(small >= self.contradiction)
+        chosen = [informative_ones[i] for i in largest.members]
         return chosen, conflict, () if largest.exact else (INEXACT,)
 
     def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> Reason:
@@ -152,16 +139,14 @@ class SampledReliabilityRag(ReliabilityRag):
     Args:
         generator: Reads each sample, and answers from the chosen passages; `screen` needs it as well.
         nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
-        samples: How many samples are read (the paper's T), at least 1.
+        samples: The number of samples to read (the paper's T), at least 1.
         size: Passages in a sample, drawn with replacement (the paper's m), at least 1.
-        gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for weights that fall linearly.
+        gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for linearly falling weights.
         dedupe: Show each chosen passage once, in retrieval order; the released code repeats it.
-        seed: Of the draw.
-        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
-        fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
+        seed: Of the random draw.
+        contradiction: The minimum P(contradiction) at which two answers contradict each other, in [0, 1].
+        fallback: If no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
-            passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -171,7 +156,7 @@ class SampledReliabilityRag(ReliabilityRag):
 
     name = "reliabilityrag-sampled"
     summary = "reads small samples of the passages and keeps those of the largest set without contradiction"
-    calls = "samples + 1, whatever k is"
+    calls = "samples + 1, independent of k"
 
     def __init__(
         self,
@@ -196,12 +181,12 @@ class SampledReliabilityRag(ReliabilityRag):
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         draw = np.random.default_rng(self.seed)
-        weights = self._shares(query, passages)
+        weights = rank_weights(len(passages), self.gamma)
         count = self.samples if passages else 0
         drawn = [sorted(draw.choice(len(passages), self.size, p=weights).tolist()) for _ in range(count)]
         order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
         drawn = [drawn[s] for s in order]
-        # The best passage stands last in a sample.
+        # The best passage comes last in a sample.
         prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(sample)]) for sample in drawn]
         replies = yield from generate(prompts, "sample answer")
         answers = [reply.text[:MAX_ANSWER_CHARS] for reply in replies]
@@ -212,10 +197,7 @@ class SampledReliabilityRag(ReliabilityRag):
             shown = list(range(len(passages))) if self.fallback == "all" else []
             notes += (_fallback_note(self.fallback),) if passages else ()
         kept = sorted(set(shown)) if self.dedupe else list(dict.fromkeys(shown))
-        arrays: dict[str, Any] = {
-            "samples": np.array(drawn, dtype=int).reshape(count, self.size),
-            "contradiction": conflict,
-        }
+        arrays = {"samples": np.array(drawn, dtype=int).reshape(count, self.size), "contradiction": conflict}
         screening = Screening.decided(
             self.name,
             query,
@@ -227,28 +209,9 @@ class SampledReliabilityRag(ReliabilityRag):
         )
         return _Consistent(answers, kept if self.dedupe else shown, screening)
 
-    def _shares(self, query: Query, passages: Sequence[Passage]) -> NDArray[np.float64]:
-        """How likely each passage is drawn; the passages of a source share what it has by its rank and trust."""
-        if self.sources is None:
-            return rank_weights(len(passages), self.gamma)
-        voices = voices_of(self.sources, query.text, passages)
-        ranks = np.array(ranks_of(voices), int)
-        by_rank = rank_weights(int(ranks.max(initial=-1)) + 1, self.gamma)
-        shares = by_rank[ranks] / np.bincount(ranks)[ranks] * [voice.weight for voice in voices]
-        return np.asarray(shares / shares.sum() if len(shares) else shares)
-
-
-def _add_consistent(chosen: Sequence[int], others: Sequence[int], apart: NDArray[np.bool_]) -> list[int]:
-    """The chosen, and of the others in their order those that contradict none of it."""
-    joined = list(chosen)
-    for i in others:
-        if i not in joined and not apart[i, joined].any():
-            joined.append(i)
-    return sorted(joined)
-
 
 def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
-    """How likely each rank is drawn: gamma^i, or 1 - i/k where gamma is 0, scaled to sum 1; shape (k,)."""
+    """The probability of drawing each rank: gamma^i, or 1 - i/k for gamma = 0, scaled to sum 1; shape (k,)."""
     ranks = np.arange(k)
     weights = gamma**ranks if gamma else 1 - ranks / max(k, 1)
     return np.asarray(weights / weights.sum() if k else np.zeros(0))

@@ -1,9 +1,8 @@
 """RobustRAG by secure decoding: one reply, token by token, from many passages read alone (Xiang et al., 2024).
 
 At every step the next-token distributions of the passages are added up. The best token is taken if it leads by more
-than eta, else the token that the model would say without retrieval. As a poisoned passage can move each sum by no
-more than 1, the lead says how many of them a token withstands. With sources each adds the mean of its
-passages, which moves a sum by no more than 1 however many it brings, and the lead counts sources.
+than eta, else the token that the model would generate without retrieval. A poisoned passage can change each sum by at
+most 1, so the lead shows how many of them a token withstands.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
-from unpoison.defenses.robustrag import Certificate, refuse_sources
-from unpoison.defenses.voices import Voice, those_that_count, voices_of
+from unpoison.defenses.robustrag import Certificate
 from unpoison.errors import InputError, OptionError
+from unpoison.models.checkpoints import softmax
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
@@ -31,16 +30,16 @@ from unpoison.utils.checks import among, at_least, within
 __all__ = ["DecodedToken", "RobustRagDecoding", "secure_token", "token_model"]
 
 MAX_PASSAGES = 100
-"""Every step holds one distribution over the vocabulary for each passage."""
+"""Every step holds one distribution over the vocabulary in memory for each passage."""
 
 REFUSAL = " I don't know"
 
 ROUNDING = 0.01
-"""How far arithmetic in half precision may carry a sum of probabilities."""
+"""Maximum error of a sum of probabilities in half precision."""
 
 
 class DecodedToken(NamedTuple):
-    """One step of joint decoding: the token, and by how much the best sum leads."""
+    """One step of joint decoding: the token, and the lead of the best sum over the second."""
 
     token: int
     lead: float
@@ -53,30 +52,21 @@ class _Decoded:
     finish: str
     retained: tuple[int, ...]
     refusal: NDArray[np.float64]
-    voices: Sequence[Voice]
     alone: tuple[float, ...] = ()
-
-    @property
-    def voters(self) -> int:
-        """How many voices are read."""
-        return len({self.voices[i].name for i in self.retained})
 
 
 class RobustRagDecoding(AnsweringDefense):
     """Decode jointly from passages read alone (RobustRAG, secure decoding aggregation). It drops no passage.
 
     Args:
-        generator: One that gives next-token probabilities: a local model, `hf:NAME_OR_PATH`.
-        eta: The lead that a token needs, 0 or more. 0 for short answers; 1 to 4 for long ones (k times the paper's).
-        temperature: The distributions are those of the logits divided by this, above 0.
-        refusal: P("I don't know") from which a passage is left out, in [0, 1].
+        generator: A model with next-token probabilities: a local model, `hf:NAME_OR_PATH`.
+        eta: The required lead of a token, 0 or more: 0 for short answers, 1 to 4 for long ones (k times the paper's).
+        temperature: Divides the logits, above 0.
+        refusal: The minimum P("I don't know") at which a passage is left out, in [0, 1].
         aggregate: The `sum` over passages (the paper's mean, up to a factor), or their `median`.
         max_tokens: Of the reply, at least 1.
-        mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
-            for the latter, as the released code does.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source adds the mean of its
-            passages, those that were never seen before only where nobody else answers. What is of a blocked source is
-            dropped unread.
+        mode: The first token may not be `I`, `Please` or a line break. `reference` looks up the two characters `/n`
+            for the line break, as the released code does.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -115,7 +105,10 @@ class RobustRagDecoding(AnsweringDefense):
         """Abstention probabilities, then joint decoding."""
         model = token_model(self)
         decoded = yield from self._decode(query, passages, model)
-        reasons = [Reason.of(self._fate(i, decoded), refusal=p) for i, p in enumerate(decoded.refusal)]
+        reasons = [
+            Reason.of("robustrag.read" if i in decoded.retained else "robustrag.left_out", refusal=p)
+            for i, p in enumerate(decoded.refusal)
+        ]
         screening = self.all_kept(query, passages, reasons, *self.source_notes)
         if not decoded.retained:
             answer = Answer.abstention(screening)
@@ -124,24 +117,15 @@ class RobustRagDecoding(AnsweringDefense):
             answer = make_answer(reply, screening, {"leads": list(decoded.leads)})
         if self.aggregate != "sum":
             return answer
-        unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
-        proof = f"every token of the reply leads by enough over {decoded.voters} {unit} that are read alone"
-        proved = replace(answer, guarantee=self._withstood(decoded), guarantee_unit=unit, proof=proof)
+        proof = f"every token of the reply leads by enough over {len(decoded.retained)} passages that are read alone"
+        proved = replace(answer, guarantee=self._withstood(decoded), proof=proof)
         return proved.with_notes(proved.promise)
-
-    def _fate(self, i: int, decoded: _Decoded) -> str:
-        if i in decoded.retained:
-            return "robustrag.read"
-        return "robustrag.left_out" if decoded.refusal[i] >= self.refusal else "robustrag.uncounted"
 
     def _withstood(self, decoded: _Decoded) -> int:
         """The largest m for which the theorem holds."""
-        if not all(decoded.voices[i].counts for i in decoded.retained):
-            return 0
         unsure = int((np.abs(decoded.refusal - self.refusal) <= ROUNDING).sum())
-        unsure *= 1 if self.sources is None else 2  # a mean can move two tokens at once
         m = 0
-        while m + 1 < decoded.voters - unsure and self._stands(decoded, 2 * (m + 1) + unsure + ROUNDING):
+        while m + 1 < len(decoded.retained) - unsure and self._stands(decoded, 2 * (m + 1) + unsure + ROUNDING):
             m += 1
         return m
 
@@ -159,23 +143,21 @@ class RobustRagDecoding(AnsweringDefense):
             )
         prompts = [answer_prompt(query.reading, [passage.reading]) for passage in passages]
         refusal = yield from self._refusals(prompts, model)
-        voices = voices_of(self.sources, query.text, passages)
-        retained = tuple(those_that_count(voices, np.flatnonzero(refusal < self.refusal).tolist()))
-        names = [voices[i].name for i in retained]
+        retained = tuple(np.flatnonzero(refusal < self.refusal).tolist())
         tokens, leads, alone = list[int](), list[float](), list[float]()
         if not retained:
-            return _Decoded((), (), "stop", retained, refusal, voices)
+            return _Decoded((), (), "stop", retained, refusal)
         rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.reading)]
         unwanted = self._refusal_starts(model)
         while len(tokens) < self.max_tokens:
-            probabilities = _by_voice(self._probabilities((yield from next_token(rows, tokens))), names)
+            probabilities = softmax((yield from next_token(rows, tokens)) / self.temperature)
             step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
             leads.append(step.lead)
             alone.append(_lead(probabilities[-1]))
             if step.token in model.ends:
-                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, voices, tuple(alone))
+                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, tuple(alone))
             tokens.append(step.token)
-        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal, voices, tuple(alone))
+        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal, tuple(alone))
 
     def _refusals(self, prompts: Sequence[Prompt], model: TokenByToken) -> Flow[NDArray[np.float64]]:
         """P("I don't know") as the reply to each prompt, shape (n,)."""
@@ -184,34 +166,27 @@ class RobustRagDecoding(AnsweringDefense):
             logs += (yield from next_token(prompts, tokens[:number]))[:, token]
         return np.exp(logs)
 
-    def _probabilities(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The softmax of the logits over the temperature."""
-        scaled = logs / self.temperature
-        powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
     def _refusal_starts(self, model: TokenByToken) -> tuple[int, ...]:
         starts = ("I", "Please", "\n" if self.mode == "paper" else "/n")
         spelled = [model.tokens(f"{space}{start}") for start in starts for space in ("", " ")]
         return tuple({tokens[0] for tokens in spelled if len(tokens) == 1})
 
     def certify(self, query: str | Query, passages: Iterable[Any], poisoned: int = 1) -> Certificate:
-        """Whether the reply stands when the last `poisoned` passages are replaced by anything at all.
+        """Whether the reply stays the same when the last `poisoned` passages are replaced by arbitrary texts.
 
-        The others are decoded; the reply stands if at every step the lead exceeds eta by more than `poisoned`, or falls
-        short of it by as much, so that the token without retrieval is taken in any case.
+        The other passages are decoded; the reply is certified if at every step the lead exceeds eta by more than
+        `poisoned`, or falls short of it by as much, so that the token without retrieval is taken in any case.
 
         Args:
             query: The user's question.
-            passages: In retrieval order, all taken for benign.
-            poisoned: How many of them, at the end, are in the attacker's hands.
+            passages: In retrieval order, all assumed to be benign.
+            poisoned: The number of passages, at the end, that the attacker controls.
 
         Raises:
             OptionError: The aggregate is the median, or `poisoned` is not positive.
             InputError, ModelError, DeadlineError: As for `answer`.
         """
         at_least("poisoned", poisoned, 1)
-        refuse_sources(self)
         if self.aggregate != "sum":
             raise OptionError(f"only sums can be certified: aggregate must be sum, got {self.aggregate}")
         given, model = as_passages(passages), token_model(self)
@@ -226,28 +201,17 @@ class RobustRagDecoding(AnsweringDefense):
 
 
 def token_model(defense: Defense) -> TokenByToken:
-    """The generator of what decodes by itself.
+    """The generator of a defense that decodes itself.
 
     Raises:
-        OptionError: It gives no next-token probabilities.
+        OptionError: The generator has no next-token probabilities.
     """
     model = defense.models.generator
     if not isinstance(model, TokenByToken):
         raise OptionError(
-            f"{defense.name} needs a generator that says how likely the next token is; use a local model, "
-            "hf:NAME_OR_PATH"
+            f"{defense.name} needs a generator with next-token probabilities; use a local model, hf:NAME_OR_PATH"
         )
     return model
-
-
-def _by_voice(probabilities: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-    """One row for each voice, the mean of its passages, and the last row as it is."""
-    voices = list(dict.fromkeys(names))
-    if len(voices) == len(names):
-        return probabilities
-    held = np.array(names, object)
-    means = [probabilities[:-1][held == voice].mean(axis=0) for voice in voices]
-    return np.vstack([*means, probabilities[-1]])
 
 
 def secure_token(
@@ -259,13 +223,13 @@ def secure_token(
     """One step of secure decoding.
 
     Args:
-        probabilities: Shape (n + 1, vocabulary): n passages, and without retrieval in the last row.
-        eta: The lead that the best token needs; with a lead of exactly eta it is not taken.
-        aggregate: Over the passages.
+        probabilities: Shape (n + 1, vocabulary): n passages; the last row is without retrieval.
+        eta: The required lead; a lead of exactly eta is not enough.
+        aggregate: How the passages are combined.
         unwanted: Tokens that the aggregate may not choose.
 
     Returns:
-        The token, the lower number where two are equal, and the lead of the best aggregate over the second.
+        The token, of equal ones the lower number, and the lead of the best aggregate over the second.
     """
     passages = probabilities[:-1]
     combined = passages.sum(axis=0) if aggregate == "sum" else np.median(passages, axis=0)
@@ -276,5 +240,5 @@ def secure_token(
 
 
 def _lead(probabilities: NDArray[np.float64]) -> float:
-    """By how much the best of at least two tokens leads, shape (vocabulary,)."""
+    """The lead of the best token over the second; shape (vocabulary,) to a number."""
     return float(np.diff(np.partition(probabilities, -2)[-2:])[0])

@@ -1,51 +1,37 @@
-"""For whom each passage speaks, wherever passages are counted: one voice for each source.
+"""Voices: which passages share one vote, because one source wrote them.
 
-Without `sources` every passage is its own voice. With them, passages of one origin share one, and so do equal texts of
-unknown origin. Where a policy or a history tells sources apart, what was never seen before does not count beside what
-was (`Voice.counts`), and an unknown source that brings many texts to one question weighs less.
+Without `sources` every passage is a voice. With `sources`, all passages of one origin share a voice, and so do equal
+texts of unknown origin. If a policy or a history distinguishes sources, new sources do not count beside known ones
+(`Voice.counts`), and an unknown source with many texts for one question weighs less.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from unpoison.core.passages import Passage
 
 if TYPE_CHECKING:
     from unpoison.sources.sources import Sources
 
-__all__ = [
-    "Voice",
-    "by_turns",
-    "of_one_voice",
-    "ranks_of",
-    "texts_by_voice",
-    "those_that_count",
-    "voices_of",
-    "votes_of",
-]
-
-K = TypeVar("K", bound=Hashable)
+__all__ = ["COUNTING", "Voice", "by_turns", "those_that_count", "voices_of"]
 
 COUNTING = frozenset(("trusted", "known", "seen"))
 """Levels of standing that weigh against others."""
 
 
 class Voice(NamedTuple):
-    """For whom a passage speaks.
+    """The voter behind a passage.
 
     Attributes:
-        name: Equal for passages that have one voice together: the origin; where that is unknown the text itself, and ""
-            for all whose address counts nevertheless: who leaves out the author is no crowd.
-        origin: The source, "" where it is unknown.
+        name: Equal for passages that share a voice: the origin; if it is unknown, the text itself, or "" for all pages
+            of known addresses without an author, so that these share one vote.
+        origin: The source, "" if unknown.
         level: Its standing (`sources.Standing`).
-        trust: What the voice weighs, in [0, 1].
-        counts: Whether it weighs against others; what was never seen before does not, beside what was.
+        trust: The weight of the voice, in [0, 1].
+        counts: Whether it weighs against others; new sources do not, beside known ones.
     """
 
     name: str
@@ -56,20 +42,20 @@ class Voice(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """What it weighs in a vote: its trust, and 1 where no source can be told from another."""
+        """The weight in a vote: its trust, or 1 if no sources are distinguished."""
         return 1.0 if self.counts and self.level == "unknown" else self.trust
 
     @property
     def most(self) -> float:
-        """The most that its source can weigh in a vote, whatever it writes."""
+        """The maximum weight of its source in a vote, whatever the source writes."""
         return self.trust if self.level in COUNTING else 1.0
 
 
 def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage]) -> list[Voice]:
     """The voice of each passage.
 
-    A source that does not count, or of which nothing is known, weighs 1 / (n - 1) of its trust where it brings n > 2
-    different texts: who owns one page that ranks may own five.
+    The trust of a source that does not count, or is unknown, is divided by n - 1 if it has n > 2 different texts: an
+    attacker with one page that is retrieved may have five.
     """
     if sources is None:
         return [Voice(str(i)) for i in range(len(passages))]
@@ -88,53 +74,16 @@ def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage
 
 
 def by_turns(voices: Sequence[Voice]) -> list[int]:
-    """The positions of those that count first, the first of each voice before the second of any."""
+    """Positions of passages: counting voices first, then the first passage of each voice before the second of any."""
     turns: list[int] = []
-    spoken = Counter[str]()
+    passages_of = Counter[str]()
     for voice in voices:
-        turns.append(spoken[voice.name])
-        spoken[voice.name] += 1
+        turns.append(passages_of[voice.name])
+        passages_of[voice.name] += 1
     return sorted(range(len(voices)), key=lambda i: (not voices[i].counts, turns[i]))
 
 
 def those_that_count(voices: Sequence[Voice], speaking: Iterable[int]) -> list[int]:
-    """Of the positions that say anything those whose voice counts; all of them where none does."""
+    """The given positions whose voice counts; all of them if none does."""
     positions = list(speaking)
     return [i for i in positions if voices[i].counts] or positions
-
-
-def of_one_voice(voices: Sequence[Voice]) -> NDArray[np.bool_]:
-    """Which two passages share a voice, shape (k, k); every passage shares its own."""
-    names = np.array([voice.name for voice in voices], object)
-    return np.asarray(names[:, None] == names[None, :], bool)
-
-
-def texts_by_voice(voices: Sequence[Voice], passages: Sequence[Passage]) -> dict[str, str]:
-    """What each voice says in all its passages, one text below the other, in the order in which voices first speak."""
-    said: dict[str, list[str]] = {}
-    for voice, passage in zip(voices, passages, strict=True):
-        said.setdefault(voice.name, []).append(passage.reading)
-    return {name: "\n\n".join(texts) for name, texts in said.items()}
-
-
-def ranks_of(voices: Sequence[Voice]) -> list[int]:
-    """For each passage the rank of its voice, from 0: how many others spoke before it."""
-    rank: dict[str, int] = {}
-    return [rank.setdefault(voice.name, len(rank)) for voice in voices]
-
-
-def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K, dict[str, float]]:
-    """Who votes for what: for each thing that is said the weight of each voice that says it, once.
-
-    Args:
-        voices: Of all passages.
-        said: What each passage says, by position; those that say nothing are missing.
-
-    Returns:
-        In the order in which things are said; empty where only voices say it that do not count, and others do.
-    """
-    votes: dict[K, dict[str, float]] = {thing: {} for things in said.values() for thing in things}
-    for i in those_that_count(voices, said):
-        for thing in said[i]:
-            votes[thing][voices[i].name] = voices[i].weight
-    return votes

@@ -1,45 +1,40 @@
-"""Vote: the answer that most passages or sources give, each passage read alone, and how many planted it withstands.
+"""Vote: the answer of most passages or sources, each passage read alone, with a guarantee against planted ones.
 
-**What an attacker may change.** Of the k passages any m: their text, title, embedding and place; they may be gone, and
-as many as m others may come in, so that there are k - m to k + m passages. The question and the other passages stay,
-in any order. So one proof covers a planted passage that pushes an honest one out, one that comes on top, and an honest
-one that was suppressed.
+**Attacker.** Of the k passages the attacker changes any m: text, title, embedding and rank. Passages may disappear, and
+up to m others may be added, so that k - m to k + m remain. The question and the other passages stay, in any order. One
+proof thus covers a planted passage that displaces an honest one, an added passage, and a suppressed honest passage.
 
-**Theorem.** With `guarantee` g of an answer that says w, after any such change of m <= g passages `Vote` answers w
-again (`same="written"`: an answer of the same form, `text.answer_forms`; `same="meaning"`: w or what says the same as
-w).
+**Theorem.** If an answer w has `guarantee` g, then after any such change of m <= g passages `Vote` returns an answer of
+the same form as w (`text.answer_forms`).
 
-**Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
-from its own text (`passages`), injections by its own text (`screener.injections`), it is read in a prompt of its own
-(`defenses.isolation`), `informative` and `text.forms.form` look at its own answer. Caches return what would be made
-anew; equal prompts are asked once, with equal replies. (2) So m changes take at most m votes from any class and give at
-most m to any. With `copies="once"` a class has as many votes as there can be passages among its voters of which no two
-are near-copies, the size of a maximum independent set. One more vertex in a graph leaves that size or adds 1, and one
-less leaves it or takes 1, whatever its edges are; and a passage is in one class. So (2) holds there too, though being a
-near-copy is not transitive and a planted text may be a near-copy of several. (3) The rest is arithmetic on counts,
-proved at `algorithms.votes`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
-the commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
-written (case, the form of a date), not what it says.
+**Proof.** (1) The vote of a passage is a function of the question and of that passage: its canonical reading comes from
+its own text, injections are found in its own text (`screener.injections`), it is read in a prompt of its own
+(`defenses.isolation`), and `informative` and `form` see its own answer only. Caches return what would be computed
+again; equal prompts are sent once and get equal replies. (2) So m changes take at most m votes from any class and give
+at most m to any class. (3) `algorithms.votes.outvotes` proves the rest by arithmetic on the counts. The order of
+passages is never used: ties abstain, and of several wordings of the winner the most frequent is shown, then the
+alphabetically first. An attacker can thus change the wording of an answer (case, date format), but not its meaning.
 
-**With sources.** Each source has one vote in every class in which it says anything, of the weight of its trust; those
-that were never seen before have none beside those that were. Then `guarantee` counts sources, with all that they say
-or withhold: the votes of a source are a function of the question, of its own passages, and of its standing, which
-questions before this one decided. The rest is proved at `algorithms.owned_sources.outvotes`. A source that does not
-count has no vote as long as one that does says anything, and behind a winner that withstands m sources one more says
-so.
+**With sources.** Each source has one vote in every class that it names, weighted by its trust; sources never seen
+before have none beside known ones. `guarantee` then counts sources, whatever they say or withhold: the votes of a
+source depend on the question, its own passages, and its standing, which earlier questions decided. A source that does
+not count has no vote while one that counts answers, and behind a winner that withstands m sources at least one more
+gives the same answer.
 
-**Assumptions.** Equal prompts get equal replies. A model error, a deadline or input beyond its bounds gives no answer,
-which is no other answer. The proof says nothing on truth: a lie that most passages tell wins, and is guaranteed.
+**Assumptions.** Equal prompts get equal replies. A model error, a deadline or oversized input gives no answer, which is
+not a different answer. The proof does not concern truth: a lie that most passages tell wins, and is guaranteed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from unpoison.algorithms.votes import outvotes
 from unpoison.core.answers import Answer, guarantee_sentence
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
@@ -47,44 +42,58 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import read_apart
-from unpoison.defenses.voices import Voice, voices_of
-from unpoison.defenses.vote_counting import Ballots, Counted, count_ballots, count_by_source
-from unpoison.errors import OptionError
-from unpoison.models.prompts import atomic_answer_reference_prompt
-from unpoison.models.protocols import Generator, NLIModel
+from unpoison.defenses.voices import Voice, those_that_count, voices_of
+from unpoison.models.prompts import atomic_answer_reference_prompt, informative
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.utils.checks import among, at_least
+from unpoison.text.answer_forms import form
+from unpoison.utils.checks import at_least
 
-__all__ = ["Poll", "Vote"]
+__all__ = ["Poll", "Vote", "count_votes"]
 
 
 class Poll(NamedTuple):
-    """What was read, for whom, and what came of it."""
+    """The answers of the passages, and the result of counting them.
 
-    ballots: Ballots
-    result: Counted
+    Attributes:
+        answers: The answer of each passage, as read.
+        forms: Its class (`text.answer_forms`), "" for no answer.
+        voices: The voice of each passage.
+        weights: The votes of each class.
+        winner: The winning class; None if no class leads or the leading one has too few votes.
+        margin: The number of changed passages or sources that the winner provably withstands; 0 without a winner.
+        rule: How the winner was found, in one sentence.
+        unit: What votes, and what the margin counts.
+    """
+
+    answers: tuple[str, ...]
+    forms: tuple[str, ...]
     voices: Sequence[Voice]
+    weights: Mapping[str, float]
+    winner: str | None
+    margin: int
+    rule: str
+    unit: Literal["passages", "sources"]
+
+    @property
+    def wording(self) -> str:
+        """The most frequent wording of the winner, counted by voice; of equally frequent ones the first by alphabet."""
+        behind = those_that_count(self.voices, (i for i, name in enumerate(self.forms) if name == self.winner))
+        ways = Counter(way for way, _ in {(self.answers[i].strip(), self.voices[i].name) for i in behind})
+        return min(ways, key=lambda way: (-ways[way], way))
 
 
 class Vote(Defense):
-    """Answer what most passages answer, each read alone; say how many planted passages that withstands.
+    """Give the answer that most passages give, each read alone; say how many planted passages that withstands.
 
-    `Answer.guarantee` is the largest number that the theorem at the head of this file proves, exact for
-    `same="written"`: one more change can change the answer. Passages that say something else are dropped, and so are
-    those that do not answer.
+    `Answer.guarantee` is the largest number for which the theorem above holds, and is exact: one more change can change
+    the answer. Passages with another answer, or with none, are dropped.
 
     Args:
-        generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
-        nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
-            rules (`text.answers`) by default.
-        same: Which answers are one. `written`: those of one form (`text.answer_forms`). `meaning`: also those that
-            contain or say the same as one with `seconds` votes of its own.
-        seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
-        copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
-            what they say counted; then at most 100 passages.
-        least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
-            says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
+        generator: Reads each passage alone; the small reader (`reader`) reads 50 passages in some tenths of a second.
+        least: The minimum number of votes, at least 1; with fewer it abstains. With sources, the number of sources.
+        sources: `Sources`, or a policy as a file or a mapping. Each source then votes once for each of its answers,
+            weighted by its trust, and the guarantee counts sources. Blocked sources are dropped unread.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -101,28 +110,13 @@ class Vote(Defense):
     client_options = {"least": "higher"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self,
-        generator: Generator | str | None = None,
-        nli: NLIModel | str | None = None,
-        *,
-        same: Literal["written", "meaning"] = "written",
-        seconds: int = 4,
-        copies: Literal["each", "once"] = "each",
-        least: int = 1,
-        **shell: Unpack[ShellOptions],
+        self, generator: Generator | str | None = None, *, least: int = 1, **shell: Unpack[ShellOptions]
     ) -> None:
-        super().__init__(generator=generator, nli=nli, **shell)
-        self.same = among("same", same, ("written", "meaning"))
-        self.seconds = at_least("seconds", seconds, 1)
-        self.copies = among("copies", copies, ("each", "once"))
+        super().__init__(generator=generator, **shell)
         self.least = at_least("least", least, 1)
-        if self.sources is not None and copies == "once":
-            raise OptionError(
-                "copies=once counts texts and sources= counts who says them; leave out copies, or the sources"
-            )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Kept are the passages that give the winning answer, in retrieval order."""
+        """Keep the passages that give the winning answer, in retrieval order."""
         return self.screening_from_poll(query, passages, (yield from self.take_poll(query, passages)))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
@@ -131,57 +125,101 @@ class Vote(Defense):
         return self.answer_from_poll(self.screening_from_poll(query, passages, poll), poll)
 
     def take_poll(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
-        """Read each passage alone, and count."""
+        """Read each passage alone, and count the answers."""
         answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
-        ballots = Ballots.of(query.reading, answers)
         voices = voices_of(self.sources, query.text, passages)
-        rule = self.same, self.seconds
-        nli = self.models.nli
-        if self.sources is not None:
-            result = yield from count_by_source(query.reading, ballots, voices, self.least, *rule, nli)
-        else:
-            texts, once = [passage.reading for passage in passages], self.copies == "once"
-            result = yield from count_ballots(query.reading, ballots, texts, self.least, *rule, once, nli)
-        return Poll(ballots, result, voices)
+        unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
+        return count_votes(query.reading, answers, voices, self.least, unit)
 
     def answer_from_poll(self, screening: Screening, poll: Poll) -> Answer:
-        """The answer that a poll comes to."""
-        ballots, result, voices = poll
-        details = {"atomic_answers": list(ballots.answers), "votes": dict(result.votes)}
-        if result.winner is None:
+        """The answer that a poll gives."""
+        details = {"atomic_answers": list(poll.answers), "votes": dict(poll.weights)}
+        if poll.winner is None:
             answer = Answer.abstention(screening, details)
         else:
-            answer = Answer(ballots.wording(result.winner, voices), screening, details=details)
-        margin = min(result.margin, len(ballots.answers))
-        return replace(answer, guarantee=margin, guarantee_unit=result.unit, proof=result.says)
+            answer = Answer(poll.wording, screening, details=details)
+        return replace(answer, guarantee=poll.margin, guarantee_unit=poll.unit, proof=poll.rule)
 
     def screening_from_poll(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
-        """What a poll says of the passages: those behind the winning answer are kept."""
-        ballots, result, _ = poll
-        behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
-        scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
-        k = len(passages)
-        notes = (result.says, guarantee_sentence(min(result.margin, k), k, result.unit)) if passages else ()
-        notes = (*notes, *self.source_notes)
-        evidence = Evidence({"votes": np.array(scores)}, notes)
-        reasons = [_reason(i, ballots, result) for i in range(k)]
+        """Keep the passages behind the winning answer."""
+        scores = [poll.weights.get(name, 0.0) for name in poll.forms]
+        notes = (poll.rule, guarantee_sentence(poll.margin, len(passages), poll.unit)) if passages else ()
         return Screening.decided(
-            self.name, query, passages, kept=behind, scores=scores, reasons=reasons, evidence=evidence
+            self.name,
+            query,
+            passages,
+            kept=[i for i, name in enumerate(poll.forms) if name and name == poll.winner],
+            scores=scores,
+            reasons=[_reason(answer, name, poll) for answer, name in zip(poll.answers, poll.forms, strict=True)],
+            evidence=Evidence({"votes": np.array(scores)}, (*notes, *self.source_notes)),
         )
 
 
-def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
-    name = ballots.forms[i]
+def count_votes(
+    question: str, answers: Sequence[str], voices: Sequence[Voice], least: int, unit: Literal["passages", "sources"]
+) -> Poll:
+    """Count answers of the same form; a voice votes once for each form.
+
+    Args:
+        question: The question's reading.
+        answers: The answer of each passage.
+        voices: The voice of each passage.
+        least: The minimum number of voices behind a winner.
+        unit: What the voices are.
+    """
+    distinct = {answer: form(question, answer) if informative(answer) else "" for answer in dict.fromkeys(answers)}
+    forms = tuple(distinct[answer] for answer in answers)
+    votes: dict[str, dict[str, float]] = {name: {} for name in forms if name}
+    for i in those_that_count(voices, (i for i, name in enumerate(forms) if name)):
+        votes[forms[i]][voices[i].name] = voices[i].weight
+    weights = {name: _total(own) for name, own in votes.items()}
+    most = max(weights.values(), default=0.0)
+    leaders = [name for name, weight in weights.items() if weight == most > 0]
+    winner = leaders[0] if len(leaders) == 1 and len(votes[leaders[0]]) >= least else None
+    margin, rule = 0, _no_winner(leaders, votes, least, unit)
+    if winner is not None:
+        rival = max((weight for name, weight in weights.items() if name != winner), default=0.0)
+        rule = f"{_say(len(votes[winner]), unit)} so, each passage read alone: {_count(most)} against {rival:g}"
+        if any(voice.counts for voice, name in zip(voices, forms, strict=True) if name == winner):
+            margin = outvotes(votes, winner, {voice.name: voice.most for voice in voices}, least)
+        else:
+            rule += "; none of them counts"
+    return Poll(tuple(answers), forms, voices, weights, winner, margin, rule, unit)
+
+
+def _total(votes: Mapping[str, float]) -> float:
+    """The sum of weights, rounded so that the order of addition decides no tie."""
+    return round(sum(sorted(votes.values())), 9)
+
+
+def _say(count: int, unit: str) -> str:
+    return f"{count} {unit.removesuffix('s')} says" if count == 1 else f"{count} {unit} say"
+
+
+def _count(weight: float) -> str:
+    return "1 vote" if weight == 1 else f"{weight:g} votes"
+
+
+def _no_winner(leaders: Sequence[str], votes: Mapping[str, Mapping[str, float]], least: int, unit: str) -> str:
+    if not leaders:
+        return "no passage answers"
+    if len(leaders) > 1:
+        return f"no answer leads: several have {_count(_total(votes[leaders[0]]))} of {unit}"
+    return f"no answer has the {least} {unit} that it needs: {_say(len(votes[leaders[0]]), unit)} the same"
+
+
+def _reason(answer: str, name: str, poll: Poll) -> Reason:
     if not name:
         return Reason.of("vote.no_answer")
-    answer, votes, support = quotable(ballots.answers[i]), _whole(result.votes[name]), _whole(result.support)
-    if result.winner is None:
-        return Reason.of("vote.nobody_wins", answer=answer, votes=votes)
-    if name in result.behind:
-        return Reason.of("vote.wins", answer=answer, support=support)
-    return Reason.of("vote.loses", answer=answer, votes=votes, support=support)
+    shown, votes = quotable(answer), _shown(poll.weights[name])
+    if poll.winner is None:
+        return Reason.of("vote.nobody_wins", answer=shown, votes=votes)
+    support = _shown(poll.weights[poll.winner])
+    if name == poll.winner:
+        return Reason.of("vote.wins", answer=shown, support=support)
+    return Reason.of("vote.loses", answer=shown, votes=votes, support=support)
 
 
-def _whole(votes: float) -> float:
-    """Votes as they are said: weighed ones with three digits."""
+def _shown(votes: float) -> float:
+    """A number of votes for a sentence: whole numbers without a point, others with three digits."""
     return int(votes) if votes == int(votes) else round(votes, 3)

@@ -87,10 +87,7 @@ class FakeNLI:
 
     Attributes:
         calls: The pairs of each call so far.
-        isolated: True: each pair is judged as if it were alone.
     """
-
-    isolated = True
 
     def __init__(
         self,

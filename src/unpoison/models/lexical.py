@@ -212,8 +212,6 @@ class LexicalNLI:
     """
 
     name = "lexical"
-    isolated = True
-    """Each pair is judged as if it were alone."""
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis)."""
@@ -333,8 +331,6 @@ class AnswerNLI:
     """
 
     name = "answers"
-    isolated = True
-    """Each pair is judged as if it were alone."""
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis)."""

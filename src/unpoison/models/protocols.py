@@ -65,11 +65,7 @@ def query_vectors(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]
 
 @runtime_checkable
 class NLIModel(Protocol):
-    """(premise, hypothesis) pairs to probabilities.
-
-    One whose judgement of a pair never depends on the other pairs of the call may say so with `isolated = True`; any
-    other is asked pair by pair where a proof rests on it.
-    """
+    """(premise, hypothesis) pairs to probabilities."""
 
     @property
     def name(self) -> str: ...

@@ -20,7 +20,6 @@ from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Action, Span
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
-from unpoison.defenses.guard.votes import Opinion
 from unpoison.screener.injections import MIN_WORDS, hidden_spans
 from unpoison.sources.allow import text_hash
 from unpoison.text import gibberish
@@ -203,55 +202,39 @@ REMARKABLE = 0.2
 """Minimum probability at which a reason names the text that looks written for the question."""
 
 
-def reasons(
-    look: CheckScores,
-    cut: Redaction,
-    passages: Sequence[Passage],
-    opinion: Opinion | None = None,
-    probability: NDArray[np.float64] | None = None,
-) -> list[Reason]:
-    """Each verdict's reason.
+def reasons(scores: CheckScores, cut: Redaction, passages: Sequence[Passage]) -> list[Reason]:
+    """The reason of each verdict from the checks.
 
     Args:
-        look: The results of the checks.
+        scores: The results of the checks.
         cut: The removed spans.
         passages: As the checks saw them.
-        opinion: The result of the comparison of answers.
-        probability: The combined probability of the checks and this comparison, shape (k,).
     """
-    whole = [_of_checks(look, cut, passage, i) for i, passage in enumerate(passages)]
-    if opinion is None or probability is None:
-        return whole
-    for i in np.flatnonzero((opinion.conflict > 0) & (cut.probability <= look.judged.threshold)).tolist():
-        rival = {"passage": int(opinion.rival[i]), "conflict": float(opinion.conflict[i])}
-        code = "contradicted" if probability[i] > look.judged.threshold else "contradicted.kept"
-        whole[i] = Reason.of(code, clauses=[whole[i]], **rival)
-    return whole
+    return [_reason(scores, cut, passage, i) for i, passage in enumerate(passages)]
 
 
-def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> Reason:
-    """The reason that follows from the checks."""
-    probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
-    told = bool(passage.hidden) and "hidden" in look.by_check
+def _reason(scores: CheckScores, cut: Redaction, passage: Passage, i: int) -> Reason:
+    probability, over = float(scores.judged.probability[i]), scores.judged.probability[i] > scores.judged.threshold
+    told = bool(passage.hidden) and "hidden" in scores.by_check
     hides = [Reason.of("hidden", what=str(passage.hidden))] if told else []
     if i in cut.cut:
-        clauses = [check_reason(look.worst[i], passage)] if over else hides
-        return cut.reason(i, [*clauses, *look.flagged.get(i, ())])
+        clauses = [check_reason(scores.worst[i], passage)] if over else hides
+        return cut.reason(i, [*clauses, *scores.flagged.get(i, ())])
     if over and probability < REMARKABLE:
         return Reason.of("guard.threshold", probability=probability)
     if over:
-        return _drop_reason(look, passage, i, hides)
-    if cut.probability[i] > look.judged.threshold:
+        return _drop_reason(scores, passage, i, hides)
+    if cut.probability[i] > scores.judged.threshold:
         return Reason.of("hidden", what=str(passage.hidden))
-    if i in look.flagged:
-        return Reason.of("guard.flagged", clauses=look.flagged[i])
+    if i in scores.flagged:
+        return Reason.of("guard.flagged", clauses=scores.flagged[i])
     if hides:
         return Reason.of("hidden.read", what=str(passage.hidden))
-    if i in look.spared:
+    if i in scores.spared:
         return Reason.of("guard.spared")
-    if (doubt := _doubt(look, passage, i)) is not None:
+    if (doubt := _doubt(scores, passage, i)) is not None:
         return doubt
-    if not look.by_check:
+    if not scores.by_check:
         return Reason.of("guard.unchecked")
     if not passage.reading.isascii() and analysis(passage.reading).part(_mostly_foreign):
         return Reason.of("guard.unjudged", probability=probability)
@@ -261,14 +244,14 @@ def _of_checks(look: CheckScores, cut: Redaction, passage: Passage, i: int) -> R
     return Reason.of("guard.unremarkable", probability=probability)
 
 
-def _doubt(look: CheckScores, passage: Passage, i: int) -> Reason | None:
-    """The style finding worth reporting for a kept passage."""
+def _doubt(scores: CheckScores, passage: Passage, i: int) -> Reason | None:
+    """A style finding worth reporting for a kept passage."""
     allow = Reason.of("allow", allow=text_hash(passage.text))
-    if look.worst[i] == "gibberish" and look.judged.probability[i] >= REMARKABLE:
+    if scores.worst[i] == "gibberish" and scores.judged.probability[i] >= REMARKABLE:
         return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters, clauses=[allow])
-    if "crafted" not in look.by_check or look.crafted.probability[i] < REMARKABLE:
+    if "crafted" not in scores.by_check or scores.crafted.probability[i] < REMARKABLE:
         return None
-    probability, signs = float(look.judged.probability[i]), [*_signs(look, passage, i), allow]
+    probability, signs = float(scores.judged.probability[i]), [*_signs(scores, passage, i), allow]
     return Reason.of("crafted.kept", probability=probability, clauses=signs)
 
 
@@ -277,20 +260,20 @@ def _mostly_foreign(text: str) -> bool:
     return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
 
 
-def _drop_reason(look: CheckScores, passage: Passage, i: int, hides: list[Reason]) -> Reason:
+def _drop_reason(scores: CheckScores, passage: Passage, i: int, hides: list[Reason]) -> Reason:
     """The reason of a dropped passage, from the check with the highest probability."""
-    if look.worst[i] == "hidden":
+    if scores.worst[i] == "hidden":
         return check_reason("hidden", passage)
     allow = Reason.of("allow", allow=text_hash(passage.text))
-    if look.worst[i] == "gibberish":
+    if scores.worst[i] == "gibberish":
         return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, clauses=[allow])
-    signs = [*_signs(look, passage, i), *hides, allow]
-    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=signs)
+    signs = [*_signs(scores, passage, i), *hides, allow]
+    return Reason.of("crafted", probability=float(scores.crafted.probability[i]), clauses=signs)
 
 
-def _signs(look: CheckScores, passage: Passage, i: int) -> list[Reason]:
-    """Where a passage looks written for the question: its worst window, or its similarity to its neighbours."""
-    crafted, text = look.crafted, passage.reading
+def _signs(scores: CheckScores, passage: Passage, i: int) -> list[Reason]:
+    """Signs that a passage is written for the question: its worst window, or its similarity to its neighbours."""
+    crafted, text = scores.crafted, passage.reading
     clauses = []
     if crafted.probability[i] - crafted.alone[i] >= REMARKABLE:
         clauses.append(Reason.of("crafted.neighbors"))

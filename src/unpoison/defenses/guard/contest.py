@@ -1,8 +1,8 @@
 """Contests that Guard reports: passages with rival answers, none of which has a clear majority.
 
 Contests come from two places: near-copies that differ in a name or number, in any language and without a model
-(`text.near_duplicates`), and the answers of passages that were read one by one. A contest never keeps or drops a
-passage; it is reported to the user.
+(`text.near_duplicates`), and the statements of passages (`guard.statements`). A contest never keeps or drops a passage;
+it is reported to the user.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.verdicts import Contest, Rival
-from unpoison.defenses.guard.votes import COPY
+from unpoison.defenses.guard.claims import LIKELY, compare_answers
+from unpoison.defenses.guard.statements import DOUBT, MAX_READ, Statement
 from unpoison.models.prompts import informative
-from unpoison.models.requests import Flow, read, relate
+from unpoison.models.requests import Flow
 from unpoison.text.analysis import analysis
 from unpoison.text.answers import Relation, relation
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
 
-__all__ = ["MAX_READ_PASSAGES", "ReadAnswers", "contests", "copy_matrix", "read_through"]
+__all__ = ["ReadAnswers", "contests", "copy_frames"]
 
-MAX_READ_PASSAGES = 50
-"""Maximum number of top-ranked kept passages that a reader reads for contests: about half a second on two cores."""
+COPY = 0.8
+"""Passages with at least this share of words in common are copies, and share one voice."""
 
-DOUBT = 0.03
-"""Above this probability of no answer, the answer that a reader copied from a passage does not count as a conflict. It
-still counts as a voice for an answer that another passage gives with certainty."""
+ANSWERED = 0.4
+"""P(no answer) from which a passage has no answer: the reader's own threshold."""
 
 SERIOUS = 0.5
 """A rival needs at least this share of the leading answer's voices; otherwise the majority is clear."""
@@ -41,14 +41,10 @@ MAX_ANSWERS = 12
 """Maximum number of distinct answers to compare, the most frequent first."""
 
 MAX_CONTESTS = 10
-"""Maximum number of contests per screening: first those of read answers, then near-copies with the fewest differences.
-"""
+"""Maximum number of contests per screening: first those of statements, then near-copies with the fewest differences."""
 
 MAX_SHOWN_CHARS = 200
 """Maximum characters of a rival's answer; the rest is cut."""
-
-LIKELY = 0.5
-"""Minimum probability at which two answers are the same, or rivals."""
 
 Related = Mapping[frozenset[str], Relation]
 """The relation between each pair of distinct answers."""
@@ -59,7 +55,8 @@ class ReadAnswers(NamedTuple):
 
     Attributes:
         answers: By position; passages that were not read are missing.
-        doubtful: Positions of uncertain answers, which do not count as conflicts.
+        doubtful: Positions of uncertain answers. They do not count as conflicts, but as voices for an answer that
+            another passage gives with certainty.
         notes: Notes on passages that were not read.
     """
 
@@ -67,22 +64,26 @@ class ReadAnswers(NamedTuple):
     doubtful: Set[int] = frozenset()
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> Self:
+        """The statements of the kept passages, unless the question is for yes or no."""
+        if len(kept) < 2 or read_question(question).kind == "polar":  # readers copy words
+            return cls()
+        answers = {i: statements[i].answer for i in kept if i in statements and statements[i].no_answer < ANSWERED}
+        doubtful = frozenset(i for i in answers if not statements[i].no_answer <= DOUBT)
+        note = f"the reader compared the answers of the first {MAX_READ} of {len(kept)} kept passages"
+        return cls(answers, doubtful, (note,) * (len(kept) > MAX_READ))
 
-def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[ReadAnswers]:
-    """Have the reader read the kept passages, at most `MAX_READ_PASSAGES`, unless the question is for yes or no."""
-    if len(kept) < 2 or read_question(question).kind == "polar":  # readers copy words
-        return ReadAnswers()
-    first = kept[:MAX_READ_PASSAGES]
-    readings = yield from read(question, [texts[i] for i in first])
-    answers = {i: reading.answer for i, reading in zip(first, readings, strict=True)}
-    doubtful = frozenset(i for i, reading in zip(first, readings, strict=True) if not reading.no_answer <= DOUBT)
-    note = f"the reader compared the answers of the first {MAX_READ_PASSAGES} of {len(kept)} kept passages"
-    return ReadAnswers(answers, doubtful, (note,) * (len(first) < len(kept)))
+
+def copy_frames(texts: Sequence[str]) -> list[Frame]:
+    """The near-copies among texts, and the words in which they differ."""
+    return near_copies(texts, lambda text: analysis(text).part(FoldedText))
 
 
 def contests(
     question: str,
     texts: Sequence[str],
+    frames: Sequence[Frame],
     read_answers: ReadAnswers,
     overlap: NDArray[np.float64],
     *,
@@ -93,6 +94,7 @@ def contests(
     Args:
         question: The question.
         texts: The k passages.
+        frames: The near-copies among them.
         read_answers: The answers of the passages that were read.
         overlap: The share of words that two passages have in common, shape (k, k).
         asks: Whether the generator compares answers itself (`relations`); otherwise rules compare them.
@@ -100,14 +102,10 @@ def contests(
     Returns:
         At most `MAX_CONTESTS`.
     """
-    frames = near_copies(texts, lambda text: analysis(text).part(FoldedText))
-    copies = copy_matrix(texts, frames, overlap)
+    copies = _copy_matrix(texts, frames, overlap)
     answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
     keys, worded = _pairs(answers)
-    if asks and worded:
-        compared = yield from relate(question, worded)
-    else:
-        compared = [relation(question, *pair) for pair in worded]
+    compared = yield from compare_answers(question, worded, asks=asks)
     disputes = _disputes(answers, dict(zip(keys, compared, strict=True)), copies, read_answers.doubtful)
     for frame in frames:
         difference = _difference(question, frame, copies)
@@ -118,7 +116,7 @@ def contests(
     return tuple(disputes[:MAX_CONTESTS])
 
 
-def copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which passages are copies of each other and share one voice; shape (k, k), symmetric."""
     copies = overlap >= COPY
     np.fill_diagonal(copies, val=True)

@@ -1,9 +1,9 @@
-"""What claims and sources add to Guard's verdicts: evidence that the writer of a passage cannot write.
+"""Verdicts from claims and sources: evidence that the author of a passage cannot forge.
 
-A passage goes, however it is written, if what it says cannot be right beside what sources that count say, and its own
-source does not count: also where these sources contradict each other, which is a dispute between them. It stays,
-however it is written, if it says what they say. Where nobody reads, near-copies that differ are claims too, and five
-texts from one source never seen before are suspicious by themselves. What hides something is never brought back.
+A passage is dropped, whatever its style, if it contradicts sources that count and its own source does not; this holds
+even if the counting sources disagree among themselves. A passage is kept, whatever its style, if it agrees with them.
+Without a reader, near-copies that differ are treated as claims, and five texts of one new source are suspicious by
+themselves. A passage with hidden text is never restored.
 """
 
 from __future__ import annotations
@@ -18,31 +18,18 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Claim, Contest, unmistakable
-from unpoison.defenses.claims import Findings, Statement
-from unpoison.defenses.guard.contest import DOUBT, MAX_READ_PASSAGES, ReadAnswers
+from unpoison.defenses.guard.claims import Findings
+from unpoison.defenses.guard.statements import Statement
 from unpoison.defenses.voices import Voice
-from unpoison.text.analysis import analysis
-from unpoison.text.near_duplicates import FoldedText, differ, near_copies, split_words
-from unpoison.text.questions import read_question
+from unpoison.text.near_duplicates import Frame, differ, split_words
 
-__all__ = [
-    "ByContent",
-    "answers_from_statements",
-    "one_voice",
-    "open_contests",
-    "verdicts_by_claims",
-    "verdicts_by_copies",
-    "verdicts_by_origin",
-]
+__all__ = ["ByContent", "one_voice", "open_contests", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
 
 FLOOD = 5
-"""Different texts of one source never seen before, among the passages of one question, that are suspicious."""
+"""Minimum number of different texts of one new source, for one question, that is suspicious."""
 
 CERTAIN = 0.2
-"""Maximum P(no answer) at which a statement counts as a conflict: a doubtful one may be a reader's error."""
-
-ANSWERED = 0.4
-"""P(no answer) from which a passage answers nothing: a reader's own threshold."""
+"""Maximum P(no answer) at which a statement counts as a conflict: a doubtful one may be a reading error."""
 
 
 class ByContent(NamedTuple):
@@ -55,9 +42,9 @@ class ByContent(NamedTuple):
 def verdicts_by_claims(
     findings: Findings, statements: Mapping[int, Statement], voices: Sequence[Voice], passages: Sequence[Passage]
 ) -> ByContent:
-    """Which passages go for what only sources say that do not count, and which stay for making the leading claim.
+    """Drop passages with outvoted claims; restore passages with the leading claim.
 
-    Nothing goes unless sources that count claim something, and nothing is restored where these dispute it.
+    Nothing is dropped unless counting sources make a claim, and nothing is restored if these dispute it.
     """
     dropped = {
         i: _contradiction_reason(findings.claims[n], findings.claims[other], voices)
@@ -77,14 +64,14 @@ def verdicts_by_claims(
     return ByContent(dropped, restored)
 
 
-def verdicts_by_copies(question: str, texts: Sequence[str], voices: Sequence[Voice]) -> ByContent:
-    """Near-copies of what sources that count say go where another name or number stands in them.
+def verdicts_by_copies(question: str, frames: Sequence[Frame], voices: Sequence[Voice]) -> dict[int, Reason]:
+    """Drop near-copies of counting sources' passages that have another name or number.
 
-    Unless the question names what stands there: then the copy is about the subject, and the others are not.
+    If the question contains that name or number, the copy is on its subject and is kept.
     """
     named = set(split_words(question))
     dropped: dict[int, Reason] = {}
-    for frame in near_copies(texts, lambda text: analysis(text).part(FoldedText)):
+    for frame in frames:
         counting = {i: filling for i, filling in frame.fillings.items() if voices[i].counts}
         fillings = set(counting.values())
         for i, filling in frame.fillings.items():
@@ -94,24 +81,22 @@ def verdicts_by_copies(question: str, texts: Sequence[str], voices: Sequence[Voi
             first = min(counting)
             lead = Claim(counting[first], 0.0, (), tuple(j for j in counting if counting[j] == counting[first]))
             dropped[i] = _contradiction_reason(Claim(filling, 0.0, (), (i,)), lead, voices)
-    return ByContent(dropped)
+    return dropped
 
 
-def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> ByContent:
-    """What comes from one source that was never seen before, and brings `FLOOD` different texts or more."""
+def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> dict[int, Reason]:
+    """Drop the passages of a new source that has `FLOOD` different texts or more."""
     texts = {(voice.name, passage.reading) for voice, passage in zip(voices, passages) if voice.level == "fresh"}
     many = {name: count for name, count in Counter(name for name, _ in texts).items() if count >= FLOOD}
-    return ByContent(
-        {
-            i: Reason.of("sources.one_origin", count=many[voice.name])
-            for i, voice in enumerate(voices)
-            if voice.name in many
-        }
-    )
+    return {
+        i: Reason.of("sources.one_origin", count=many[voice.name])
+        for i, voice in enumerate(voices)
+        if voice.name in many
+    }
 
 
 def open_contests(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
-    """The contests in which two sides are left: where all but one went for what they say, nobody need be told."""
+    """The contests with at least two sides that were not dropped."""
     return tuple(
         contest
         for contest in contested
@@ -137,17 +122,7 @@ def _quote(claim: Claim) -> str:
 
 
 def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:
-    """The shared words of passages, shape (k, k), where passages of one source count as copies of each other."""
+    """The word overlap of passages, shape (k, k), with passages of one source counted as copies of each other."""
     names = np.array([voice.name for voice in voices])
     same: NDArray[np.bool_] = names[:, None] == names[None, :]
     return np.where(same, 1.0, overlap)
-
-
-def answers_from_statements(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:
-    """What the kept passages answer, for the contest of answers, from what was read already."""
-    if len(kept) < 2 or read_question(question).kind == "polar":
-        return ReadAnswers()
-    answers = {i: statements[i].answer for i in kept if i in statements and statements[i].no_answer < ANSWERED}
-    doubtful = frozenset(i for i in answers if not statements[i].no_answer <= DOUBT)
-    note = f"the reader compared the answers of the first {MAX_READ_PASSAGES} of {len(kept)} kept passages"
-    return ReadAnswers(answers, doubtful, (note,) * (len(kept) > MAX_READ_PASSAGES))

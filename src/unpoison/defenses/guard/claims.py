@@ -1,0 +1,279 @@
+"""Claims: statements with the same meaning, weighed by the sources behind them.
+
+1. Answers of one form (`text.answer_forms`) are one class; a class with the same meaning as a heavier one joins it.
+2. A source adds to a claim once, by its surest passage: its trust times the confidence of that passage.
+3. If sources that count answer at all, no other source has weight: claims of others only, that contradict one of
+   theirs, are outvoted, however much the counting sources disagree among themselves.
+4. A claim with nearly the weight of the heaviest, that contradicts it, disputes it; a source that makes both adds
+   nothing to the heaviest.
+
+Nothing here depends on the order of the passages, on the names of the sources, or on repetition within a source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from types import MappingProxyType
+from typing import NamedTuple
+
+from unpoison.algorithms.votes import withstands
+from unpoison.core.verdicts import Claim, Status
+from unpoison.defenses.guard.statements import DOUBT, Statement
+from unpoison.defenses.voices import COUNTING, Voice
+from unpoison.models.requests import Flow, relate
+from unpoison.text.answer_forms import form
+from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
+from unpoison.text.values import agree, answers_kind, question_coverage, several, values, wanted
+
+__all__ = ["LIKELY", "SHARE", "Findings", "claims_of", "compare_answers"]
+
+MAX_CLAIMS = 12
+"""Maximum number of classes to compare with each other, the heaviest first."""
+
+SHARE = 2 / 3
+"""The share of the leading claim's weight at which a rival disputes it."""
+
+LIKELY = 0.5
+"""Minimum probability at which two answers are the same, or rivals."""
+
+ROUNDING = 1e-9
+"""Maximum error of a sum of weights."""
+
+ON_SUBJECT = 1 / 2
+"""If a value is asked for, the coverage of the question's words that a known source's passage needs, relative to the
+best such passage: a value about another subject is easily found."""
+
+MAX_QUOTES = 3
+MAX_TEXT_CHARS = 200
+MAX_SENTENCE_CHARS = 300
+
+
+class Findings(NamedTuple):
+    """Extracted claims and their status.
+
+    Attributes:
+        claims: The heaviest first.
+        status: See `Status`.
+        rivals: Positions in `claims` of those that dispute the first.
+        outvoted: Positions in `claims` of those without a counting source, each with the position of the heaviest claim
+            of counting sources that it contradicts.
+        guarantee: The number of sources that an attacker may control without changing that the first claim leads
+            undisputed (`algorithms.votes`); 0 if disputed, or if only doubtful words were found; None if planted
+            passages choose what is read.
+        counted: Whether counting sources stand behind the first claim.
+        sides: Each claim restricted to the passages that add weight, so that other passages influence neither its
+            wording nor its date.
+    """
+
+    claims: tuple[Claim, ...] = ()
+    status: Status = "none"
+    rivals: tuple[int, ...] = ()
+    outvoted: Mapping[int, int] = MappingProxyType({})
+    guarantee: int | None = 0
+    counted: bool = False
+    sides: tuple[Claim, ...] = ()
+
+
+def claims_of(
+    question: str,
+    statements: Mapping[int, Statement],
+    voices: Sequence[Voice],
+    *,
+    asks: bool = False,
+    share: float = SHARE,
+    proof: float | None = None,
+    texts: Sequence[str] = (),
+) -> Flow[Findings]:
+    """Group statements into claims, and weigh them.
+
+    Args:
+        question: The question.
+        statements: By position of their passage.
+        voices: Of all passages.
+        asks: Whether the generator compares answers itself (`relations`); otherwise rules do.
+        share: The share of the leading weight at which a rival disputes it, in (0, 1].
+        proof: The same for the guarantee, if a dispute changes nothing; `share` by default.
+        texts: The passages, for numbers in the question ("version 4.3").
+    """
+    heard, given = _select_statements(statements, voices)
+    heard = _on_subject(question, heard, voices, texts)
+    if not heard:
+        return Findings()
+    ballot = _Ballot(heard, voices)
+    classes = _classes(question, heard)
+    ranked = sorted(classes, key=lambda name: (*ballot.rank(classes[name]), name))[:MAX_CLAIMS]
+    wording = {name: ballot.wording(classes[name]) for name in ranked}
+    related = yield from _relations(question, wording, asks=asks)
+    groups = _groups(ranked, related)
+    members = {lead: sorted(i for name in names for i in classes[name]) for lead, names in groups.items()}
+    order = sorted(members, key=lambda lead: (*ballot.rank(members[lead]), ranked.index(lead)))
+    claims = tuple(ballot.claim(wording[lead], members[lead]) for lead in order)
+    first = order[0]
+    rival = {pair for pair, relative in related.items() if relative.rival >= LIKELY}
+    against = [n for n, lead in enumerate(order) if n and frozenset((first, lead)) in rival]
+    sure = [n for n in against if ballot.sure(members[order[n]])]
+    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first], share)]
+    made = [any(voices[i].counts for i in members[lead]) for lead in order]
+    rivals = tuple(n for n in sure if n in heavy or (heavy and ballot.weigh and made[n]))
+    outvoted = {
+        n: other
+        for n, lead in enumerate(order)
+        if ballot.weigh and not made[n]
+        for other in [next((m for m, by in enumerate(order) if made[m] and frozenset((lead, by)) in rival), None)]
+        if other is not None
+    }
+    supporters = ballot.weights(members[first])
+    counted = ballot.weigh and bool(supporters)
+    status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
+    guarantee = 0
+    if counted and given and not rivals:
+        outside = ballot.weights([i for i in heard if i not in classes[first]])
+        sources = len(ballot.weights(list(heard)))
+        guarantee = withstands(ballot.weights(classes[first]), outside, ballot.trust, proof or share, sources)
+    sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
+    return Findings(claims, status, rivals, outvoted, guarantee, counted, sides)
+
+
+def _select_statements(
+    statements: Mapping[int, Statement], voices: Sequence[Voice]
+) -> tuple[dict[int, Statement], bool]:
+    """The statements to use, and whether all of them were given as answers.
+
+    If others give an answer and no counting source does, the surest likeliest words of a counting source are added.
+    """
+    given = {i: statement for i, statement in statements.items() if statement.given}
+    counting = [i for i in statements if voices[i].counts]
+    if not given or not counting or any(i in given for i in counting):
+        return given, True
+    surest = min(counting, key=lambda i: (statements[i].no_answer, statements[i].answer))
+    return {**given, surest: statements[surest]}, False
+
+
+def _on_subject(
+    question: str, heard: Mapping[int, Statement], voices: Sequence[Voice], texts: Sequence[str]
+) -> dict[int, Statement]:
+    """Drop statements of known sources that answer another question, as shown by other passages of known sources.
+
+    A known source's passage is preferred if it covers more of the question's words, has the kind of value and the unit
+    that are asked for, or the numbers of the question.
+    """
+    asked, named = wanted(question), set(_NAMED.findall(question))
+    known = [i for i in heard if voices[i].level in COUNTING]
+    if texts and known and asked.kind:
+        covered = {i: question_coverage(question, texts[i]) for i in known}
+        best = ON_SUBJECT * max(covered.values())
+        known = [i for i in known if covered[i] >= best]
+    if asked.kind:
+        known = [i for i in known if answers_kind(heard[i].answer, asked.kind)] or known
+    if asked.unit:
+        known = [i for i in known if any(value.unit == asked.unit for value in values(heard[i].answer))] or known
+    if named and texts:
+        known = [i for i in known if named <= set(_NAMED.findall(texts[i]))] or known
+    left_out = {i for i in heard if voices[i].level in COUNTING}.difference(known)
+    return {i: statement for i, statement in heard.items() if i not in left_out}
+
+
+_NAMED = re.compile(r"(?<![\w.-])[A-Za-z-]*\d+(?:[.-]?\w+)*")
+"""A number in a question, or a name with a number: it distinguishes one subject from another."""
+
+
+class _Ballot:
+    """Weights of statements: a source adds to a claim once, by its surest passage."""
+
+    def __init__(self, heard: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
+        self._heard, self._voices = heard, voices
+        self.weigh = any(voices[i].counts for i in heard)
+        self.trust = defaultdict[str, float](float)  # of a source with pages of two levels, the higher one
+        for i in heard:
+            self.trust[voices[i].name] = max(self.trust[voices[i].name], voices[i].trust)
+
+    def weight_of(self, i: int) -> float:
+        """The weight that a passage adds to its claim; 0 if its source does not count and others do."""
+        voice = self._voices[i]
+        return voice.trust * self._heard[i].confidence if voice.counts or not self.weigh else 0.0
+
+    def weights(self, members: Sequence[int]) -> dict[str, float]:
+        """The weight that each source adds to a claim."""
+        weights = defaultdict[str, float](float)
+        for i in members:
+            weights[self._voices[i].name] = max(weights[self._voices[i].name], self.weight_of(i))
+        return {name: weight for name, weight in weights.items() if weight > 0}
+
+    def lenders(self, members: Sequence[int]) -> list[int]:
+        """The passages that add weight to a claim; all if none does. Only these choose its wording and rank."""
+        return [i for i in members if self.weight_of(i) > 0] or list(members)
+
+    def wording(self, members: Sequence[int]) -> str:
+        """The shortest wording of a claim."""
+        spoken = (" ".join(self._heard[i].answer.split()) for i in self.lenders(members))
+        return min(spoken, key=lambda words: (len(words), words))
+
+    def rank(self, members: Sequence[int]) -> tuple[float, float]:
+        """A sort key: the heavier first, then the surer; rounded, so that order decides no tie."""
+        surest = max(self._heard[i].confidence for i in self.lenders(members))
+        return -round(sum(sorted(self.weights(members).values())), 9), -round(surest, 9)
+
+    def sure(self, members: Sequence[int]) -> bool:
+        """Whether a claim was read with enough certainty to dispute another."""
+        return any(self._heard[i].no_answer <= DOUBT for i in self.lenders(members))
+
+    def disputes(self, rival: Sequence[int], first: Sequence[int], share: float) -> bool:
+        """Whether a claim has enough weight against the first; a source of both adds nothing to the first."""
+        own, others = self.weights(rival), self.weights(first)
+        alone = sum(sorted(weight for name, weight in others.items() if name not in own))
+        return bool(own) and sum(sorted(own.values())) >= share * alone - ROUNDING
+
+    def claim(self, words: str, members: Sequence[int]) -> Claim:
+        surest = sorted(members, key=lambda i: (-self.weight_of(i), -self._heard[i].confidence, i))
+        quotes = dict.fromkeys(self._heard[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
+        origins = sorted({self._voices[i].origin for i in members} - {""})
+        weight = round(float(sum(sorted(self.weights(members).values()))), 9)
+        return Claim(words[:MAX_TEXT_CHARS], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
+
+
+def _classes(question: str, heard: Mapping[int, Statement]) -> dict[str, list[int]]:
+    """Positions by the form of their answer: a function of the question and of each answer alone."""
+    classes: dict[str, list[int]] = {}
+    for i, statement in heard.items():
+        name = form(question, statement.answer) or " ".join(statement.answer.casefold().split())
+        classes.setdefault(name, []).append(i)
+    return classes
+
+
+def compare_answers(question: str, pairs: Sequence[tuple[str, str]], *, asks: bool) -> Flow[list[Relation]]:
+    """The relation of each pair of answers, by the generator if it compares answers (`asks`), else by rules."""
+    if asks and pairs:
+        return (yield from relate(question, pairs))
+    return [relation(question, *pair) for pair in pairs]
+
+
+def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[dict[frozenset[str], Relation]]:
+    """The relation of each two classes."""
+    pairs = list(combinations(wording, 2))
+    worded = [(wording[left], wording[right]) for left, right in pairs]
+    compared = yield from compare_answers(question, worded, asks=asks)
+    compared = [_by_value(question, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
+    return dict(zip(map(frozenset, pairs), compared, strict=True))
+
+
+def _by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
+    """The relation of two answers by their values: one value among several of the other is no contradiction."""
+    kind = wanted(question).kind
+    same = agree(left, right, kind, question)
+    if same and (several(left, kind, question) or several(right, kind, question) or guess.sure):
+        return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
+    if guess.sure or same is None:
+        return guess
+    return SAME if same else RIVAL
+
+
+def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -> dict[str, list[str]]:
+    """Classes by the heaviest class with the same meaning."""
+    groups: dict[str, list[str]] = {}
+    for name in ranked:
+        lead = next((lead for lead in groups if related[frozenset((lead, name))].same >= LIKELY), name)
+        groups.setdefault(lead, []).append(name)
+    return groups

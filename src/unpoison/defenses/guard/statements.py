@@ -1,0 +1,130 @@
+"""Statements: the answer of each passage, read alone.
+
+A reader copies words and says how sure it is; any other generator answers from each passage. In a language that the
+reader was not trained on, the answer is found by the question's words. If the question asks for a kind of value
+(`text.values`), only values of that kind are answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
+
+from unpoison.core.passages import Passage, Query
+from unpoison.defenses.isolation import read_apart
+from unpoison.models.extractive import RELEVANT, ExtractiveReader
+from unpoison.models.prompts import atomic_answer_reference_prompt, informative
+from unpoison.models.protocols import Generator
+from unpoison.models.requests import Flow, read
+from unpoison.text.questions import read_question
+from unpoison.text.sentences import sentence_of
+from unpoison.text.values import Kind, Wanted, answers_kind, find_value, values, wanted
+
+__all__ = ["DOUBT", "MAX_READ", "UNLIKELY", "Statement", "read_statements"]
+
+MAX_READ = 50
+"""Maximum number of passages to read, those of counting sources first: about half a second on two cores."""
+
+UNLIKELY = 0.9
+"""Maximum P(no answer) of the likeliest words of a passage that the reader does not give as an answer."""
+
+DOUBT = 0.03
+"""Maximum P(no answer) of a statement that may contradict another: reading errors must not count as disputes."""
+
+GUESSED = 0.1
+"""P(no answer) assumed for the extractive reader, in languages that the reader was not trained on."""
+
+_WORDS = ExtractiveReader()
+
+
+class Statement(NamedTuple):
+    """The answer of one passage.
+
+    Attributes:
+        answer: Words of the passage, or of the generator.
+        sentence: The sentence around them.
+        no_answer: P(the passage does not answer); 0 for a language model, which does not say.
+        given: Whether the reader gives it as an answer; otherwise it is the passage's likeliest words.
+    """
+
+    answer: str
+    sentence: str
+    no_answer: float = 0.0
+    given: bool = True
+
+    @classmethod
+    def found(cls, answer: str, text: str, no_answer: float = 0.0) -> Self:
+        """An answer with its sentence in a text."""
+        return cls(answer, sentence_of(answer, text, max(text.find(answer), 0)), no_answer)
+
+    @property
+    def confidence(self) -> float:
+        return (1 - self.no_answer) ** 2
+
+
+def read_statements(
+    query: Query, passages: Sequence[Passage], generator: Generator | None
+) -> Flow[dict[int, Statement]]:
+    """The statement of each passage that answers, by position. One reading, or one call, for each passage.
+
+    Every statement is a function of the question and of its own passage.
+    """
+    question, texts = query.reading, [passage.reading for passage in passages]
+    asked = wanted(question)
+    if callable(getattr(generator, "read", None)) and read_question(question).kind != "polar":
+        readings = yield from read(question, texts)
+        words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
+        said = {
+            i: Statement(
+                words[i],
+                sentence_of(words[i], texts[i], max(reading.start, 0)),
+                reading.no_answer,
+                bool(reading.answer),
+            )
+            for i, reading in enumerate(readings)
+            if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
+        }
+        unread = [i for i, reading in enumerate(readings) if reading.language]
+        return _of_kind(question, texts, said, asked) | _find_by_words(question, texts, unread, asked)
+    answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
+    said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
+    said = _of_kind(question, texts, said, asked)
+    if isinstance(generator, ExtractiveReader) and asked.kind:
+        typed = {i: statement for i, statement in said.items() if answers_kind(statement.answer, asked.kind)}
+        return said | _find_by_words(question, texts, range(len(texts)), asked) | typed
+    return said
+
+
+def _of_kind(question: str, texts: Sequence[str], said: Mapping[int, Statement], asked: Wanted) -> dict[int, Statement]:
+    """The statements of the kind that is asked for; others are replaced by such a value nearby, or left out."""
+    found = dict[int, Statement]()
+    for i, statement in said.items():
+        fits = answers_kind(statement.answer, asked.kind)
+        if fits is False and (value := find_value(question, statement.sentence, asked)) is not None:
+            found[i] = statement._replace(answer=value[0])
+        elif _is_bare(statement.answer, asked.kind) and (value := find_value(question, texts[i], asked)) is not None:
+            found[i] = statement._replace(answer=value[0], sentence=value[1])
+        elif fits is not False:
+            found[i] = statement
+    return found
+
+
+def _is_bare(answer: str, kind: Kind) -> bool:
+    """Whether an answer has only numbers without a unit, though money or a duration is asked for."""
+    found = values(answer)
+    return kind in ("money", "duration") and bool(found) and all(value.kind == "number" for value in found)
+
+
+def _find_by_words(question: str, texts: Sequence[str], unread: Sequence[int], asked: Wanted) -> dict[int, Statement]:
+    """Statements without a trained reader: the value nearest to the question's words, else the extractive reader's."""
+    found = dict[int, Statement]()
+    for i in unread:
+        if not asked.kind:
+            answer = _WORDS.generate(atomic_answer_reference_prompt(question, texts[i])).text
+            if informative(answer):
+                found[i] = Statement.found(answer, texts[i], GUESSED)
+        elif (value := find_value(question, texts[i], asked)) is not None:
+            words, sentence, relevance = value
+            given = relevance > RELEVANT
+            found[i] = Statement(words, sentence, DOUBT if given else UNLIKELY / 2, given)
+    return found
