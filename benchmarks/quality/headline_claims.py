@@ -10,7 +10,7 @@ from benchmarks.quality.quality_cells import BENIGN, CANDIDATES
 from benchmarks.training.guard_data import Sample, measured_samples
 from unpoison.algorithms.intervals import bootstrap_ratio
 from unpoison.bench.evaluation import CellTally, Estimate, clean_contexts, load, wilson
-from unpoison.cli.demo_cases import plant as demo_planted
+from unpoison.cli.demo import plant as demo_planted
 from unpoison.io.rows import load_sample
 
 __all__ = ["CLAIMS", "Claim", "Groups", "of_data", "of_sample"]

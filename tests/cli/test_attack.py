@@ -46,32 +46,6 @@ def test_a_table_says_what_was_reached(run):
     assert "reached" in result.stdout
 
 
-def test_position_and_prefix(run):
-    result = run("attack", "--position", "3+5", "--no-prefix", "--limit", 1, "--json", "sample")
-    (row,) = lines(result.stdout)
-    assert [i for i, passage in enumerate(row["passages"], 1) if passage["label"] == "poison"] == [3, 5]
-    assert not row["passages"][2]["text"].startswith(row["question"])
-
-
-def test_an_output_goes_on_where_it_stopped(run, tmp_path):
-    command = ("attack", "-a", "poisonedrag", "sample", "-o", "out.jsonl")
-    run(*command, "--limit", 3)
-    whole = (tmp_path / "out.jsonl").read_bytes()
-    (tmp_path / "out.jsonl").write_bytes(whole + b'{"id": "torn')
-    result = run(*command, "--limit", 5)
-    assert result.exit_code == 0
-    assert "3 rows were there already" in result.stderr
-    assert "planted 2 texts for 2 questions" in result.stderr
-    assert (tmp_path / "out.jsonl").read_bytes().startswith(whole)
-    assert len(lines((tmp_path / "out.jsonl").read_text())) == 5
-    again = run(*command, "--limit", 5)
-    assert (again.exit_code, "planted 0 texts" in again.stderr) == (0, True)
-    other = run("attack", "-a", "pia", "sample", "-o", "out.jsonl")
-    assert (other.exit_code, "made otherwise" in other.stderr) == (2, True)
-    run(*command, "--limit", 1, "--restart")
-    assert len(lines((tmp_path / "out.jsonl").read_text())) == 1
-
-
 def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
     run("attack", "-a", "pia", "--count", 2, "--limit", 3, "sample", "-o", "out.jsonl")
     screened = run("screen", "-d", "trustrag", "--json", "out.jsonl")
@@ -90,10 +64,12 @@ def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
 
 
 def test_all_poison_in_the_corpus(run, tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "text": "nothing to see", "dataset": "sample"}\n')
+    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "text": "nothing to see"}\n')
+    rows = [{"id": name, "question": f"what is {name}", "incorrect_answers": ["two"], "passages": []} for name in "ab"]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = run(
-        *("attack", "--policy", "corpus", "--corpus", "corpus.jsonl", "--count", 2, "--k", 3, "--limit", 2, "--json"),
-        "sample",
+        *("attack", "--policy", "corpus", "--count", 2, "--k", 3, "--limit", 2, "--json"),
+        "data.jsonl",
     )
     assert result.exit_code == 0, result.stderr
     assert [len(row["passages"]) for row in lines(result.stdout)] == [3, 3]
@@ -127,7 +103,6 @@ def test_texts_that_miss_their_goal_are_counted(run, tmp_path):
         (("--policy", "labelled", "sample"), "is not that"),
         ((), "name the data"),
         pytest.param(("-a", "hotflip", "sample"), "encoder", marks=pytest.mark.needs("torch")),
-        (("--count", 3, "--position", "1+2", "sample"), "needs 3 places"),
         (("--count", 1_000_000_000, "sample"), "at most 5,000, got 1000000000"),
         (("-a", "published", "absent.jsonl"), "cannot be read"),
     ],

@@ -60,7 +60,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_checked(run: Run, fo
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("http://127.0.0.1:1", "cannot reach '127.0.0.1', port 1"),
+        ("http://127.0.0.1:1", "cannot reach '127.0.0.1:1'"),
         ("http://192.0.2.1/ask", "--i-may-test 192.0.2.1"),
         ("missing", "No such file"),
         ("empty", "holds no documents"),

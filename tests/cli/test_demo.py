@@ -22,10 +22,10 @@ def made(tmp_path_factory) -> tuple[str, str]:
     return result.stdout, page.read_text(encoding="utf-8")
 
 
-def test_who_says_so_turns_a_lie_that_no_style_gives_away(made):
+def test_known_sources_reveal_a_lie_that_style_does_not(made):
     rows = {line[2:24].strip(): (line[24:52].strip(), line[52:].strip()) for line in made[0].splitlines()}
     assert rows["texts alone"] == ("Gothenburg", "Gothenburg"), "style alone does not find it"
-    assert rows["one voice a domain"] == ("Stockholm, agreed", "both, disputed")
+    assert rows["one vote a domain"] == ("Stockholm, agreed", "both, disputed")
     assert rows["four domains known"] == ("Stockholm, agreed", "Stockholm, agreed")
 
 
@@ -40,13 +40,12 @@ def test_readme_and_the_demo_say_the_same(made):
     assert measured == [written_one]
 
 
-def test_the_page_shows_a_catch_a_miss_and_three_tricks(made):
-    assert made[1].count("<svg") == 8 + 3
-    assert re.search('<mark class="cut" title="[^"]*prompt injection: ', made[1])
+def test_the_page_shows_a_saved_and_a_missed_question(made):
+    assert made[1].count("<svg") == 8
 
 
 def test_its_three_acts_are_short(made):
-    lines = made[0].partition("Go on:")[0].splitlines()
+    lines = made[0].partition("Next:")[0].splitlines()
     assert 24 <= len(lines) <= 54
     assert max(map(len, lines)) <= 80
     poisons = [line for line in lines if line.startswith("  POISON")]

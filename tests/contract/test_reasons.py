@@ -11,7 +11,7 @@ import pytest
 
 from contract.test_promises import INPUTS, QUERY, SHARKS, make
 from unpoison import Defense, Screening
-from unpoison.cli.demo_cases import plant
+from unpoison.cli.demo import plant
 from unpoison.core import registry
 from unpoison.core.reason_words import SENTENCES
 from unpoison.core.verdicts import ACTIONS, Action

@@ -99,7 +99,7 @@ class Published(DirectAttack):
 class Copies(DirectAttack):
     """Plant the first published text of the question, else a template, as often as texts are asked for.
 
-    With `--owned each` every copy stands under a name of its own: what counts passages, or names, is outvoted.
+    With `owned: each` every copy has a source of its own, so that votes of passages and of names are outvoted.
 
     Args:
         prefix: Put the question in front.
@@ -107,7 +107,7 @@ class Copies(DirectAttack):
     """
 
     name = "copies"
-    summary = "one text many times over; with --owned each under many domains"
+    summary = "one text many times over; with owned=each under many domains"
     wording = "data"
 
     def write(self, target: Target, count: int) -> list[PoisonText]:

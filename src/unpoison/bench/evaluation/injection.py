@@ -259,7 +259,7 @@ _SLEEPERS = re.compile(r"sleepers:([1-9][0-9]{0,2})\Z")
 
 
 def check_owned(owned: str) -> str:
-    """A rule of `--owned`, or "" for texts without a source.
+    """A rule of `owned`, or "" for texts without a source.
 
     Raises:
         OptionError: No such rule.

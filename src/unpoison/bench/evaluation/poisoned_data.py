@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -35,55 +35,35 @@ class Planted:
     texts: tuple[PoisonText, ...] = ()
     error: str | None = None
 
-    @property
-    def missed(self) -> tuple[PoisonText, ...]:
-        """The texts that did not reach the attack's own goal."""
-        return tuple(text for text in self.texts if not text.reached)
 
-
-def plant(
-    scenario: Scenario,
-    bench: Workbench,
-    *,
-    done: Container[str] = (),
-    jobs: int = 1,
-    step: Callable[[], None] = lambda: None,
-) -> Iterator[Planted]:
+def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[Planted]:
     """Attack the questions of a scenario.
 
     Args:
         scenario: Data, attack, policy, k.
         bench: The models.
-        done: Examples to pass over.
         jobs: Questions at the same time.
-        step: Called after each question.
 
     Yields:
-        One for each question that is not done, in the order of the data set, as soon as it is known; with the policies
-        retrieve-batch and corpus, where poison of others competes, when everything is crafted.
+        One for each question, in the order of the data set, as soon as it is known; with the policies retrieve-batch
+        and corpus, where the poison of other questions competes, when everything is crafted.
 
     Raises:
         OptionError: A scenario without an attack, or an option or model that the attack cannot work with.
     """
     if not scenario.attacked:
         raise OptionError("there is nothing to plant: give an attack, at least one text, and a policy but 'labelled'")
-    attack = bench.attack(scenario)
-    examples = bench.examples(scenario)
-    together = scenario.policy in ("retrieve-batch", "corpus")
-    wanted = [example for example in examples if together or example.id not in done]
-    every = list[CraftedPoison]()
-    for example, crafted in zip(wanted, parallel_map(partial(_craft, scenario, bench, attack), wanted, jobs)):
-        step()
-        if together:
-            every.append(crafted)
-        else:
-            (staged,) = bench.stage_questions(scenario, [example], attack, {example.id: crafted})
-            yield _poison_row(scenario, example, staged, crafted, attack)
-    if together:
-        staged_of_all = bench.stage_questions(scenario, wanted, attack, {texts.example: texts for texts in every})
-        for example, crafted, staged in zip(wanted, every, staged_of_all, strict=True):
-            if example.id not in done:
-                yield _poison_row(scenario, example, staged, crafted, attack)
+    attack, examples = bench.attack(scenario), bench.examples(scenario)
+    crafting = parallel_map(partial(_craft, scenario, bench, attack), examples, jobs)
+    if scenario.policy in ("retrieve-batch", "corpus"):
+        crafted = list(crafting)
+        staged = bench.stage_questions(scenario, examples, attack, {texts.example: texts for texts in crafted})
+        for example, texts, question in zip(examples, crafted, staged, strict=True):
+            yield _poison_row(scenario, example, question, texts, attack)
+        return
+    for example, texts in zip(examples, crafting):
+        (question,) = bench.stage_questions(scenario, [example], attack, {example.id: texts})
+        yield _poison_row(scenario, example, question, texts, attack)
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
@@ -137,8 +117,6 @@ def _origin(scenario: Scenario, crafted: CraftedPoison) -> dict[str, Any]:
     """The provenance of a row's texts: the attack with its options, the writer, and the models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
-    if scenario.owned:
-        origin["owned"] = scenario.owned
     if label := wording(scenario.attack):
         origin["wording"] = label
     if takes("attacks", scenario.attack, "generator"):
