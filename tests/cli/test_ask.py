@@ -13,7 +13,6 @@ from needs import need
 from unpoison.errors import ModelError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 
 
 @pytest.fixture
@@ -118,15 +117,6 @@ def test_the_deadline_fails_the_row(run, rows_file, model):
     result = run("ask", "-d", "simple", "-g", "openai:x", "--deadline", 0.05, "--limit", 1, rows_file)
     assert result.exit_code == 2
     assert re.search(r"rows\.jsonl:1: no (reply|answer) within [\de.-]+ s", result.stderr)
-
-
-def test_calls_and_tokens(run, rows_file, model, monkeypatch):
-    generator = model("x")
-    monkeypatch.setattr(generator, "generate", lambda prompt, timeout=None: Reply("x", 1000, 100))
-    arguments = ("ask", "-d", "simple", "-g", "openai:x", "--calls", rows_file)
-    result = run(*arguments, "--cache", "off")
-    assert "1,000" in result.stdout
-    assert "6 model calls, 0 of them from the cache; 6,000 prompt and 600 completion tokens" in result.stderr
 
 
 def test_hostile_replies_are_text(run, rows_file, model):

@@ -9,14 +9,11 @@ import typer
 
 from unpoison.cli.options import (
     AsJson,
-    EncoderCache,
     EncoderName,
     GeneratorName,
     InjectionModel,
     Learn,
     Limit,
-    MaxPassages,
-    Namespace,
     NLIName,
     Output,
     RowsFile,
@@ -45,7 +42,7 @@ Examples:
   unpoison ask -g reader --guarantee 2 retrieved.jsonl
   unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
   unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
-  unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls retrieved.jsonl
+  unpoison ask -g openai:gpt-4o-mini --cache replies.db retrieved.jsonl
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
 """
@@ -75,7 +72,6 @@ def ask(
         int, option("M", "Abstain unless the answer is proved to hold whatever any M of the passages are.", min=0)
     ] = 0,
     encoder: EncoderName = None,
-    encoder_cache: EncoderCache = None,
     nli: NLIName = None,
     injection_model: InjectionModel = None,
     sources: SourcesFile = None,
@@ -107,10 +103,7 @@ def ask(
             envvar="UNPOISON_BELIEFS",
         ),
     ] = None,
-    namespace: Namespace = "default",
-    calls: Annotated[bool, option("--calls", "Show every model call, and the tokens of all at the end.")] = False,
     limit: Limit = None,
-    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
@@ -125,13 +118,12 @@ def ask(
         RowCounts,
         cache_replies,
         learn_sources,
-        make_encoder,
         outcomes,
         say,
         status_of_sources,
         track_progress,
     )
-    from unpoison.cli.display import Accounts, show, show_answer
+    from unpoison.cli.display import show_answer
     from unpoison.defenses.guarantee import need_proof, withhold_unproved
     from unpoison.defenses.loading import load_defense
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
@@ -146,10 +138,10 @@ def ask(
     generator = generator or best_reader()
     model = cache_replies(generator, cache)
     limits = Limits(in_flight=max(1, MAX_CALLS // rows), deadline=deadline)
-    store = _store(defense, beliefs, namespace, stream=stream)
+    store = _store(defense, beliefs, stream=stream)
     chosen = load_defense(
         defense,
-        encoder=make_encoder(encoder, encoder_cache),
+        encoder=encoder,
         generator=model,
         nli=nli,
         injection_model=injection_model,
@@ -164,7 +156,7 @@ def ask(
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if not can_write(model):
         say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
-    accounts, unscreened = Accounts(), 0
+    unscreened = 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
     def work(row: Row) -> tuple[Answer, str | None]:
@@ -176,14 +168,13 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        results = outcomes(source, work, limit=limit, most=max_passages, at_once=rows, failures=failures)
+        results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
                 writer.write({**outcome.failed_fields, "generator": model.name})
                 continue
             answer, failure = withhold_unproved(outcome.result[0], guarantee), outcome.result[1]
-            accounts.add(answer.calls)
             fields = answer_fields(answer, model.name)
             if failure is not None:
                 unscreened += 1
@@ -192,15 +183,11 @@ def ask(
             writer.write(with_results(outcome.record.fields, **fields))
             if not writer.active:
                 show_answer(answer, model.name)
-            if calls and not writer.active:
-                show(accounts.table(answer.calls))
-    if calls:
-        say(accounts.summary())
     say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
     raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 
 
-def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:
+def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | None:
     """Where the defense remembers: where the caller says, else in memory for a stream, else nowhere."""
     from unpoison.beliefs import open_beliefs
     from unpoison.core import registry
@@ -208,7 +195,7 @@ def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> B
     name, texts = registry.parse(defense)
     if spec is None and (name != "radar" or not stream or "beliefs" in texts):
         return None
-    return open_beliefs(spec or "memory", namespace=namespace)
+    return open_beliefs(spec or "memory")
 
 
 def _answer(

@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.rows import Row, with_results
-from unpoison.models.loading import can_write, load_encoder, load_generator
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.loading import can_write, load_generator
+from unpoison.models.protocols import Generator
 from unpoison.report.rendering import plain
 from unpoison.utils.plain_text import count_noun
 from unpoison.utils.threads import parallel_map
@@ -32,7 +31,6 @@ __all__ = [
     "cache_replies",
     "conclude",
     "learn_sources",
-    "make_encoder",
     "outcomes",
     "progress",
     "row_progress",
@@ -45,7 +43,7 @@ __all__ = [
 T = TypeVar("T")
 
 MAX_PASSAGES = 1000
-"""Of one row, unless --max-passages says otherwise; the same as in the service."""
+"""Of one row, as in the service: time and memory grow with the square."""
 
 
 def learn_sources(defense: Defense, wanted: bool) -> None:
@@ -87,13 +85,12 @@ def outcomes(
     *,
     limit: int | None = None,
     at_once: int = 1,
-    most: int | None = None,
     failures: tuple[type[Exception], ...] = (InputError, ModelError),
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. A row with more than `most` passages fails. An error of ours that is
-    not among `failures`, and a file or disk that fails, end everything; a bug fails its row.
+    At most `2 * at_once` records are in memory. A row with more than `MAX_PASSAGES` passages fails. An error of ours
+    that is not among `failures`, and a file or disk that fails, end everything; a bug fails its row.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
@@ -101,15 +98,9 @@ def outcomes(
             return RowOutcome(record, None, record.error)
         try:
             row = Row.of(record.fields)
-            if most is not None and (number := len(row.passages)) > most:
+            if (number := len(row.passages)) > MAX_PASSAGES:
                 raise InputError(
-                    f"the row has {number:,} passages, more than {most:,}; give those that a model would read, or "
-                    "raise --max-passages"
-                )
-            if len(row.passages) > MAX_PASSAGES:
-                say(
-                    f"{source.name}:{record.number}: {len(row.passages):,} passages are judged against each other, "
-                    "which takes a while"
+                    f"the row has {number:,} passages, more than {MAX_PASSAGES:,}; give those that a model would read"
                 )
             return RowOutcome(record, work(row))
         except failures as error:
@@ -268,15 +259,6 @@ def conclude(gates: Sequence[Gate], cells: Sequence[MeasuredCell], code: int) ->
     if not failed:
         say(f"all {len(results):,} checks passed")
     return 1 if failed else 2 if code else 0
-
-
-def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:
-    """The encoder of `--encoder`, remembering its vectors in `cache` where one is given."""
-    if cache is None:
-        return spec
-    from unpoison.models.cache import CachedEncoder
-
-    return CachedEncoder(load_encoder(spec or "lexical"), path=cache)
 
 
 def cache_replies(spec: str, cache: str) -> Generator:

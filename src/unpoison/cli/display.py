@@ -1,4 +1,4 @@
-"""Screenings, answers and model calls as tables for a terminal; the contents of passages are shown as plain text."""
+"""Screenings and answers as tables for a terminal; the contents of passages are shown as plain text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
-from unpoison.types import Answer, Call, Screening
+from unpoison.types import Answer, Screening
 from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:
     from unpoison.report.document import Table as TableOfReport
 
-__all__ = ["Accounts", "report_table", "screening_table", "show", "show_answer", "text_table"]
+__all__ = ["report_table", "screening_table", "show", "show_answer", "text_table"]
 
 
 PAGE_WIDTH = 120
@@ -136,43 +136,3 @@ def show_answer(answer: Answer, generator: str) -> None:
     if (more := len(screening.dropped_indices) - MAX_DROPPED) > 0:
         show(f"- and {more:,} more; --json has the reasons")
     show("")
-
-
-class Accounts:
-    """Adds up model calls."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def add(self, calls: Sequence[Call]) -> None:
-        self.calls.extend(calls)
-
-    def table(self, calls: Sequence[Call]) -> Table:
-        """One line per call."""
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for heading in ("call", "model", "purpose"):
-            table.add_column(heading)
-        for heading in ("items", "attempts", "tokens in", "tokens out", "seconds"):
-            table.add_column(heading, justify="right")
-        for call in calls:
-            numbers = (call.items, call.attempts, call.prompt_tokens, call.completion_tokens)
-            table.add_row(
-                *map(Text, (call.kind, plain(call.model), plain(call.purpose))),
-                *("?" if number is None else f"{number:,}" for number in numbers),
-                "cached" if call.cached else f"{call.seconds:.2f}",
-            )
-        return table
-
-    def summary(self) -> str:
-        """Calls, tokens and seconds, in one line."""
-        paid = [call for call in self.calls if not call.cached]
-        prompt_tokens = sum(call.prompt_tokens or 0 for call in paid)
-        replied = sum(call.completion_tokens or 0 for call in paid)
-        unknown = sum(call.kind == "generate" and call.prompt_tokens is None for call in paid)
-        parts = [
-            f"{count_noun(len(self.calls), 'model call')}, {len(self.calls) - len(paid):,} of them from the cache",
-            f"{prompt_tokens:,} prompt and {replied:,} completion tokens"
-            + (f" ({count_noun(unknown, 'call')} did not say)" if unknown else ""),
-            f"{sum(call.seconds for call in paid):.1f} s in calls",
-        ]
-        return "; ".join(parts)

@@ -24,13 +24,11 @@ __all__ = [
     "AsJson",
     "Command",
     "DefenseName",
-    "EncoderCache",
     "EncoderName",
     "GeneratorName",
     "Learn",
     "Limit",
     "NLIName",
-    "Namespace",
     "Output",
     "RowsFile",
     "SourcesFile",
@@ -159,7 +157,6 @@ EncoderName = Annotated[
     str | None,
     option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL."),
 ]
-EncoderCache = Annotated[Path | None, option("FILE", "Cache the encoder's vectors in this file.")]
 GeneratorName = Annotated[
     str | None,
     option(
@@ -198,9 +195,5 @@ SourcesFile = Annotated[
 ]
 Learn = Annotated[bool, option("--learn", "Record the retrieved sources and the outcome in the history.")]
 Limit = Annotated[int | None, option("N", "Read the first N rows only.", min=1)]
-MaxPassages = Annotated[
-    int, option("N", "Passages of one row at most; a longer row fails, as time and memory grow with the square.", min=1)
-]
 AsJson = Annotated[bool, option("--json", "Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")]
-Namespace = Annotated[str, option("NAME", "Use beliefs of this namespace only.")]

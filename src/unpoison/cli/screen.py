@@ -12,12 +12,10 @@ import typer
 from unpoison.cli.options import (
     AsJson,
     DefenseName,
-    EncoderCache,
     EncoderName,
     InjectionModel,
     Learn,
     Limit,
-    MaxPassages,
     NLIName,
     Output,
     RowsFile,
@@ -68,7 +66,6 @@ def screen(
     file: RowsFile,
     defense: DefenseName = "guard",
     encoder: EncoderName = None,
-    encoder_cache: EncoderCache = None,
     generator: Annotated[
         str | None, option("--generator -g GENERATOR", "For defenses that ask a model; see 'unpoison ask --help'.")
     ] = None,
@@ -77,7 +74,6 @@ def screen(
     sources: SourcesFile = None,
     learn: Learn = False,
     limit: Limit = None,
-    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
     html: Annotated[
@@ -101,7 +97,6 @@ def screen(
     from unpoison.cli.common import (
         RowCounts,
         learn_sources,
-        make_encoder,
         outcomes,
         say,
         status_of_sources,
@@ -117,10 +112,8 @@ def screen(
     from unpoison.types import Screening
 
     if workers is not None or engine is not EngineChoice.LOCAL:
-        if html is not None or encoder_cache is not None or calibrate is not None:
-            raise OptionError(
-                "--html, --encoder-cache and --calibrate need one process; leave out --workers and --engine"
-            )
+        if html is not None or calibrate is not None:
+            raise OptionError("--html and --calibrate need one process; leave out --workers and --engine")
         screener = BatchScreener(
             defense=defense,
             encoder=encoder,
@@ -133,7 +126,7 @@ def screen(
         raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=workers, limit=limit))
     chosen = load_defense(
         defense,
-        encoder=make_encoder(encoder, encoder_cache),
+        encoder=encoder,
         generator=generator,
         nli=nli,
         injection_model=injection_model,
@@ -145,7 +138,7 @@ def screen(
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
         counts, screenings = RowCounts(source.name), list[Screening]()
-        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
+        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
