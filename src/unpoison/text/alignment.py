@@ -1,7 +1,7 @@
-"""Where each character of an edited text comes from, so that what is found in it can be shown in the text before.
+"""Maps the characters of an edited text to the original, so that findings can be shown in the original text.
 
-`Edits` applies replacements and forgets them; `Trace` applies the same ones and remembers, for every character, which
-stretch of the first text it was made of. So there is one canonical reading, traced where somebody asks for it.
+`Edits` applies replacements without a record; `Trace` applies the same ones and records, for every character, the
+region of the original text that it came from. So there is one canonical reading, traced on demand.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 __all__ = ["UNTRACED", "Change", "Edits", "Region", "Regions", "Trace", "merge_regions"]
 
 Change = tuple[int, int, str]
-"""A start, an end, and what takes the place of what stands between."""
+"""Start, end (exclusive), and the replacement."""
 
 Region = tuple[int, int]
-"""A start and an end, which is behind the last character."""
+"""Start and end (exclusive)."""
 
 Regions = tuple[Region, ...]
 
@@ -36,7 +36,7 @@ class Edits:
         return pattern.sub(by, text)
 
     def put(self, text: str, changes: Sequence[Change]) -> str:
-        """The text after changes that rise and do not overlap."""
+        """Apply changes in ascending order without overlaps."""
         parts, end_of_last = list[str](), 0
         for start, end, new in changes:
             parts += text[end_of_last:start], new
@@ -48,10 +48,10 @@ class Edits:
         return text[start:end]
 
     def mark_message(self, positions: Sequence[int]) -> None:
-        """Note that the characters there are a message, which `append_messages` appends later."""
+        """Mark the characters at these positions as a message, which `append_messages` appends later."""
 
     def append_messages(self, text: str, messages: Sequence[str]) -> str:
-        """The text, and behind it the messages that were marked, in that order, each on a line of its own."""
+        """The text, followed by the marked messages, in that order, each on its own line."""
         return "\n".join([text, *messages])
 
 
@@ -59,13 +59,13 @@ UNTRACED = Edits()
 
 
 class Trace(Edits):
-    """Replacements that are remembered.
+    """Replacements with a record.
 
     Attributes:
-        start, end: For each character of the text as it is now, the stretch of the first text that it was made of,
-            shape (n,). Characters of one replacement share what was replaced; a character in the place of one has its
-            own.
-        hidden: Which characters belong to messages that no reader of the first text sees, shape (n,).
+        start, end: For each character of the current text, the region of the original text that it came from, shape
+            (n,). The characters of a replacement share the replaced region; if the lengths are equal, each character
+            has its own.
+        hidden: Which characters belong to messages that no reader of the original text sees, shape (n,).
 
     Each step takes O(n) time and memory for a text of n characters.
     """
@@ -99,7 +99,7 @@ class Trace(Edits):
         self._messages.append((self.start[indices], self.end[indices]))
 
     def append_messages(self, text: str, messages: Sequence[str]) -> str:
-        for start, end in self._messages:  # the line break before a message comes from nowhere
+        for start, end in self._messages:  # the line break before a message has no origin
             self.start = np.concatenate([self.start, start[:1], start])
             self.end = np.concatenate([self.end, start[:1], end])
             self.hidden = np.concatenate([self.hidden, np.ones(1 + len(start), bool)])
@@ -108,15 +108,15 @@ class Trace(Edits):
 
     def _remap(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
         start, end = self.start[first], self.end[last]
-        # A replacement that begins in the text and ends in a message behind it comes from where it begins.
+        # A replacement from the text into an appended message gets the origin of its first character.
         self.start, self.end = start, np.where(end < start, self.end[first], end)
         self.hidden = self.hidden[first]
 
     def regions(self, start: int, end: int) -> Regions:
-        """The stretches of the first text that the characters from `start` to `end` were made of, rising.
+        """The regions of the original text behind the characters from `start` to `end`, ascending.
 
-        What stands between two of these characters in the first text, and is in no character of this one, belongs to
-        the stretch: an invisible character inside a word, a tag.
+        Original characters between two of these that were removed, such as an invisible character inside a word or a
+        tag, belong to the region.
 
         Complexity: O(n log n) time for the n characters of the text the first time, then O(w log n) for a window of w.
         """
@@ -133,27 +133,27 @@ class Trace(Edits):
         return tuple(regions)
 
     def _origins(self) -> Numbers:
-        """Where the characters come from, rising."""
+        """The origins of the characters, ascending."""
         if self._sorted_starts is None or self._sorted_starts[0] is not self.start:
             self._sorted_starts = self.start, np.sort(self.start[self.end > self.start])
         return self._sorted_starts[1]
 
     def messages(self) -> Regions:
-        """Where messages stand, rising."""
+        """The regions of messages, ascending."""
         edges = np.flatnonzero(np.diff(np.concatenate([[False], self.hidden, [False]]).astype(np.int8)))
         return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
     def within(self, regions: Sequence[Region]) -> NDArray[np.bool_]:
-        """Which characters were made of anything in these stretches of the first text, shape (n,)."""
+        """Which characters came from any of these regions of the original text, shape (n,)."""
         borders = np.array(merge_regions(regions), np.int64).reshape(-1, 2)
-        next_one = np.searchsorted(borders[:, 1], self.start, side="right")  # the first that ends behind its start
+        next_one = np.searchsorted(borders[:, 1], self.start, side="right")  # the first that ends after its start
         inside = next_one < len(borders)
         inside[inside] = borders[next_one[inside], 0] < self.end[inside]
         return np.asarray(inside & (self.end > self.start))
 
 
 def merge_regions(regions: Sequence[Region]) -> Regions:
-    """The same stretches, rising; those that overlap or touch are one."""
+    """The same regions, ascending; overlapping or adjacent ones are merged."""
     joined_regions: list[Region] = []
     for start, end in sorted(regions):
         if joined_regions and start <= joined_regions[-1][1]:
@@ -169,19 +169,19 @@ class _CharacterOrigins(NamedTuple):
 
 
 def _character_origins(length: int, changes: Sequence[Change]) -> _CharacterOrigins:
-    """For each character of the text after changes the first and last character before that it was made of."""
+    """For each character after the changes, the first and last character before them that it came from."""
     starts = np.array([change[0] for change in changes], np.intp)
     ends = np.array([change[1] for change in changes], np.intp)
     sizes = np.array([len(change[2]) for change in changes], np.intp)
     before = np.concatenate([[0], ends])
-    # What stays and what is new take turns.
+    # Unchanged and new parts alternate.
     counts = np.empty(2 * len(changes) + 1, np.intp)
     counts[::2] = np.concatenate([starts, [length]]) - before
     counts[1::2] = sizes
     base = np.empty_like(counts)
     base[::2], base[1::2] = before, starts
-    single = np.ones(len(counts), bool)  # one character in the place of one
-    single[1::2] = sizes == ends - starts
+    single = np.ones(len(counts), bool)
+    single[1::2] = sizes == ends - starts  # replaced character by character
     final = np.empty_like(counts)
     final[::2], final[1::2] = before, np.maximum(ends - 1, starts)
     turn = np.repeat(np.arange(len(counts)), counts)

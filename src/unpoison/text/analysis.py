@@ -1,8 +1,8 @@
 """Cached analysis of one text: its words as numbers, its sentences, and the results of checks on it alone.
 
-An `Analysis` is filled part by part, by whoever needs a part first, and kept by the text's content, so that a passage
-that is retrieved again costs a look into a dictionary. Every part is a function of the text and of nothing else: not of
-a question, not of other texts. `each` asks for a part of many texts at once, which is how arrays are quick.
+The parts of an `Analysis` are computed on first use and cached by the text's content, so that a passage that is
+retrieved again costs one dictionary lookup. Every part is a function of the text only: not of a question, not of other
+texts. `each` computes a part of many texts at once, in arrays.
 """
 
 from __future__ import annotations
@@ -49,66 +49,64 @@ Numbers = NDArray[np.int64]
 T = TypeVar("T")
 
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-"""Characters that are a word each: Han, hiragana, katakana."""
+"""Characters that are words by themselves: Han, hiragana, katakana."""
 
 TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s*]")
-"""Words, and marks one by one, but for the stars of markup."""
+"""Words, and single punctuation marks, without the asterisks of markup."""
 
 _APART: Final = re.compile(f"({TOKEN.pattern})")
 
 SENTENCE_END: Final = re.compile(
     r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
 )
-"""The rule that the detector of crafted texts was fitted on; `text.sentences` also knows abbreviations."""
+"""The rule that the detector of crafted texts was fitted on; `text.sentences` also handles abbreviations."""
 
 MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
-"""How `SENTENCE_END` begins."""
+"""The first characters of `SENTENCE_END`."""
 
 SCALES: Final = (1, 2, 4)
-"""So many parts in a row are a window, and the whole text is one."""
+"""Numbers of consecutive parts in a window; the whole text is a window too."""
 
 MAX_PART_WORDS: Final = 32
-"""Words of a part. Most sentences are shorter; a longer one becomes parts that overlap by half."""
+"""Maximum words of a part. Most sentences are shorter; a longer one becomes parts that overlap by half."""
 
 MIN_PART_WORDS: Final = 4
-"""A part of fewer words, such as "Dr." or a page number, belongs to the one behind it."""
+"""Minimum words of a part; a shorter one, such as "Dr." or a page number, joins the next."""
 
 MAX_WORD_CHARS: Final = 32
-"""Characters of a word that is remembered."""
+"""Maximum characters of a word that is cached."""
 
 ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ly", "ed", "ous", "ive", "al", "est", "er", "able", "ful",
            "ism", "s")  # fmt: skip
 SHAPES: Final = ("word", "year", "number", *ENDINGS)
-"""What is left of a word that is not looked at as itself, by number."""
+"""Word shapes, by number: what the detectors see of a word that is not in their vocabulary."""
 
 CAPITAL: Final = 32
 STOP: Final = 64
 MARK: Final = 128
-"""Flags of `Words.kind`: begins with a capital letter, is a stop word, is no word but a mark."""
+"""Flags of `Words.kind`: begins with a capital letter, is a stop word, is a punctuation mark."""
 
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 MAX_TEXTS: Final = 16_384
 MAX_BYTES: Final = 128 * 2**20
-"""How much is kept: so many texts, of so many bytes together with what is known of them."""
+"""Limits of the cache: number of texts, and bytes with their analyses."""
 
 TOGETHER: Final = 65_536
-"""Characters of texts that are looked at together, which bounds memory; a longer text is looked at alone."""
+"""Maximum characters of texts in one batch, which bounds memory; a longer text is a batch by itself."""
 
 
 class Words(NamedTuple):
-    """The n words and marks of one text.
+    """The n words and punctuation marks of one text.
 
     Attributes:
-        word: The number of each word in lower case without accents, and of each mark: the same number in every text.
-            Shape (n,).
-        stem: The number of its English stem, shape (n,).
-        kind: What it is beside that: its place in `SHAPES`, and the flags `CAPITAL`, `STOP` and `MARK`. Shape (n,).
-        sentence: Its sentence, rising, shape (n,).
-        first, last: The words and marks of each window, from `first` to before `last`, shape (w,). Windows are the
-            parts of the text, which are sentences or pieces of long ones, every 2 and 4 parts in a row, and last of
-            all the whole text.
-        start, end: Where each window stands in the text, shape (w,).
+        word: The hash of each word in lower case without accents, and of each mark: the same in every text. Shape (n,).
+        stem: The hash of its English stem, shape (n,).
+        kind: Its index in `SHAPES`, plus the flags `CAPITAL`, `STOP` and `MARK`. Shape (n,).
+        sentence: The number of its sentence, ascending, shape (n,).
+        first, last: The words and marks of each window, `last` exclusive, shape (w,). Windows are the parts of the text
+            (sentences, or pieces of long ones), every 2 and 4 consecutive parts, and finally the whole text.
+        start, end: The position of each window in the text, shape (w,).
     """
 
     word: Numbers
@@ -122,7 +120,7 @@ class Words(NamedTuple):
 
 
 class Analysis:
-    """What is known of one text.
+    """The cached results for one text.
 
     Attributes:
         text: The text.
@@ -135,7 +133,7 @@ class Analysis:
         self._parts: dict[Any, tuple[Any]] = {}
 
     def part(self, make: Callable[[str], T]) -> T:
-        """What a function says of the text, which is asked once; it is known by itself, so no `lambda`."""
+        """The result of a function of the text, computed once; the function object is the key, so no `lambda`."""
         known = self._parts.get(make)
         if known is not None:
             return known[0]  # type: ignore[no-any-return]
@@ -155,7 +153,7 @@ class Analysis:
 
 
 def analysis(text: str) -> Analysis:
-    """What is known of a text, which is kept while there is room. Safe for threads."""
+    """The analysis of a text, cached within the limits. Thread-safe."""
     known = _kept.get(text)
     if known is None:
         known = Analysis(text)
@@ -164,11 +162,11 @@ def analysis(text: str) -> Analysis:
 
 
 def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | NDArray[Any]]) -> list[T]:
-    """What a function of many texts says of each of k, asked once for those of which it said nothing yet.
+    """The result of a batch function for each of k texts, computed once per text.
 
     Args:
         texts: k texts.
-        judge: From n texts to n answers; what it says of a text does not depend on the others. It is asked for at most
+        judge: Maps n texts to n results; the result of a text must not depend on the others. It is called with at most
             `TOGETHER` characters at once.
     """
     known = [analysis(text) for text in texts]
@@ -189,17 +187,17 @@ def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | ND
 
 
 def words_of(texts: Sequence[str]) -> list[Words]:
-    """The words and marks of each of k texts. Time and memory linear in the texts."""
+    """The words and marks of each of k texts. Linear time and memory."""
     return each(texts, _words_of)
 
 
 def clear() -> None:
-    """Forget all texts."""
+    """Clear the cache."""
     _kept.clear()
 
 
 def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Bounds of runs of texts of at most `TOGETHER` characters, or of one longer text."""
+    """Bounds of batches of texts with at most `TOGETHER` characters, or of one longer text."""
     begins, size = [0], 0
     for i, text in enumerate(texts):
         if size and size + len(text) > TOGETHER:
@@ -210,7 +208,7 @@ def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _bytes(part: object) -> int:
-    """Memory of a part, roughly: a class that holds more than numbers says its own by `__sizeof__`."""
+    """Approximate memory of a part; classes with more than numbers implement `__sizeof__`."""
     if isinstance(part, np.ndarray):
         return 128 + part.nbytes
     if isinstance(part, tuple):
@@ -219,13 +217,13 @@ def _bytes(part: object) -> int:
 
 
 def word_hash(word: str) -> int:
-    """The number of a word as it is written, 63 bits, the same in every process."""
+    """A hash of a word as written, 63 bits, the same in every process."""
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") >> 1
 
 
 def _words_of(texts: Sequence[str]) -> list[Words]:
-    """All texts at once: positions are those in all of them behind each other, with a character between."""
-    pieces = _APART.split("\n".join(texts))  # what stands between tokens, and these, by turns
+    """Analyse all texts at once: positions refer to their concatenation, with one character between texts."""
+    pieces = _APART.split("\n".join(texts))  # separators and tokens alternate
     tokens = pieces[1::2]
     short = max(map(len, tokens), default=0) <= MAX_WORD_CHARS
     facts = map(_known, tokens) if short else (_known(t) if len(t) <= MAX_WORD_CHARS else _facts(t) for t in tokens)
@@ -260,7 +258,7 @@ def _words_of(texts: Sequence[str]) -> list[Words]:
 
 
 def _edges(lengths: Iterable[int]) -> Numbers:
-    """Where things of these lengths begin behind each other, and the end."""
+    """The start of each item of these lengths in a concatenation, and the end."""
     return np.array([0, *accumulate(lengths)], np.int64)
 
 
@@ -269,7 +267,7 @@ def _pairs(edges: Numbers) -> Iterator[tuple[int, int]]:
 
 
 def _with_marks(kind: Numbers, start: Numbers, end: Numbers) -> Numbers:
-    """Behind each word, and the marks that touch it, what comes next; shape (n,)."""
+    """For each word, the index after the punctuation that touches it; shape (n,)."""
     apart = np.ones(len(kind) + 1, bool)
     apart[1:-1] = (kind[1:] < MARK) | (start[1:] > end[:-1])
     places = np.flatnonzero(apart)
@@ -277,7 +275,7 @@ def _with_marks(kind: Numbers, start: Numbers, end: Numbers) -> Numbers:
 
 
 def _sentence_ends(text: str) -> list[int]:
-    """Where `SENTENCE_END` ends; looking for its first characters alone first takes a quarter of the time."""
+    """The ends of `SENTENCE_END`; searching for its first characters first takes a quarter of the time."""
     ends, reached = list[int](), 0
     for candidate in MAY_END.finditer(text):
         if candidate.start() >= reached and (end := SENTENCE_END.match(text, candidate.start())):
@@ -287,9 +285,9 @@ def _sentence_ends(text: str) -> list[int]:
 
 
 def _windows(begin: Numbers, close: Numbers, text: Numbers) -> tuple[Numbers, Numbers]:
-    """Every so many parts of a text in a row, and all of them together; texts stay behind each other.
+    """Runs of 1, 2 and 4 consecutive parts of a text, and all of them together, in the order of texts.
 
-    Parts are of the words from `begin` to before `close`, and of texts that rise.
+    Parts are given by their words from `begin` to `close` (exclusive), and by ascending texts.
     """
     first, last, owner = list[Numbers](), list[Numbers](), list[Numbers]()
     for scale in SCALES:
@@ -307,11 +305,11 @@ def _windows(begin: Numbers, close: Numbers, text: Numbers) -> tuple[Numbers, Nu
 
 
 def _sentences(breaks: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
-    """The words of each sentence, from the first to before the last; a shorter one joins the next (`MIN_PART_WORDS`).
+    """The range of words of each sentence; one with fewer than `MIN_PART_WORDS` words joins the next.
 
     Args:
-        breaks: The words before which one ends.
-        texts: The words before which a text begins, and their number.
+        breaks: The words before which a sentence ends.
+        texts: The first word of each text, and the number of words.
     """
     edges, at = list[int](), 0
     places = breaks.tolist()
@@ -331,7 +329,7 @@ def _sentences(breaks: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _parts(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:
-    """The sentences, and of those of more than `MAX_PART_WORDS` words pieces that overlap by half."""
+    """The sentences; those of more than `MAX_PART_WORDS` words are split into pieces that overlap by half."""
     half = MAX_PART_WORDS // 2
     pieces = np.where(close - begin > MAX_PART_WORDS, -(-(close - begin - half) // half), 1)
     nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -340,7 +338,7 @@ def _parts(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _facts(token: str) -> bytes:
-    """The row of a word or mark: `Words.word`, `stem` and `kind` as bytes, which join quicker than numbers."""
+    """The row of a word or mark: `Words.word`, `stem` and `kind` as bytes, which are faster to join than numbers."""
     if not token[0].isalnum():
         own = word_hash(token)
         return _ROW(own, own, MARK)
@@ -353,11 +351,11 @@ def _facts(token: str) -> bytes:
 
 _stemmers = threading.local()
 _ROW = struct.Struct("=3q").pack
-_known = lru_cache(maxsize=32_768)(_facts)  # of about 200 bytes each
+_known = lru_cache(maxsize=32_768)(_facts)  # about 200 bytes each
 
 
 def canonical_word(word: str) -> str:
-    """A word in lower case, Latin, Greek and Cyrillic without accents: these are form, and can be put on any letter."""
+    """A word in lower case, without accents on Latin, Greek and Cyrillic letters."""
     lowered = word.lower()
     if lowered.isascii():
         return lowered
@@ -374,7 +372,7 @@ def canonical_word(word: str) -> str:
 def english_stem(word: str) -> str:
     """The stem of a word in lower case."""
     stemmer = getattr(_stemmers, "english", None)
-    if stemmer is None:  # it has state, so each thread has its own
+    if stemmer is None:  # it is stateful, so each thread has its own
         stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)
     stem: str = stemmer.stemWord(word)
     return stem

@@ -1,9 +1,9 @@
-"""What a short answer says, and one form for all ways to write it.
+"""Parses short answers, and gives all spellings of an answer one form.
 
-`read_answer` finds words, quantities, bounds, lists and denials, for rules that compare answers (`text.answers`).
-`form` is for counting answers: votes need classes. Whether two answers "say the same" is no equivalence in general (a
-is like b, b is like c, and a is not like c), and a planted answer could be like two that are rivals. So the form of an
-answer is a function of the question and of this one answer: whatever else is said beside it, it stays in its class.
+`read_answer` finds words, quantities, bounds, lists and denials, for the rules that compare answers (`text.answers`).
+`form` is for counting votes, which needs classes. Similarity of answers is not transitive, and a planted answer could
+be similar to two rivals. So the form of an answer is a function of the question and of this answer alone: other answers
+cannot change its class.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ __all__ = [
 ]
 
 MAX_ANSWER_CHARS = 400
-"""Characters of an answer that are compared."""
+"""Maximum characters of an answer that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What the rules look at in an answer.
+    """A parsed answer.
 
     Attributes:
-        words: All its words, numbers and signs in order, folded, without articles, lead-in and punctuation.
+        words: All words, numbers and signs in order, folded, without articles, lead-in and punctuation.
         stems: The stems that are neither function words nor numbers.
-        content: Those of them that are not the question's; all where it only repeats these.
-        dates, counts: What it dates and counts, in order.
-        bounds: Whether it negates, bounds or places in an era or season what it says, as `_BOUNDS` names it.
-        signs: The signs outside of numbers that are no punctuation.
-        yes: Whether it affirms or denies, None where it does neither.
+        content: The stems that are not in the question; all stems if it only repeats the question.
+        dates, counts: Dates and quantities, in order.
+        bounds: Negations, bounds, eras and seasons, by their names in `_BOUNDS`.
+        signs: Signs outside of numbers that are not punctuation.
+        yes: Whether it affirms or denies; None if neither.
         bare: Whether it only affirms or denies.
         items: The parts of a list; one for a single answer.
         letters: Its content words as one string, in order.
-        owners: Whose something it names ("Curie's husband").
-        denied: The stems of what it says it is not ("Paris, not London").
+        owners: Possessive nouns ("Curie's husband").
+        denied: The stems of excluded answers ("Paris, not London").
         initials: First letters of its capitalised words.
-        capitals: All its letters in lower case if it is nothing but capitals.
+        capitals: All its letters in lower case, if it is in capitals.
     """
 
     words: tuple[str, ...]
@@ -100,11 +100,11 @@ _DIVIDERS = frozenset((",", ";", "/", "and", "or"))
 
 @lru_cache(maxsize=256)
 def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
-    """What an answer says. Linear time; the last 256 are kept, so cut long answers before.
+    """Parse an answer. Linear time; the last 256 results are cached, so cut long answers before.
 
     Args:
-        text: Any text; of "Paris, not London" the head is read, and the tail as `denied`.
-        expected: Of the question, whose words count for nothing, and decide whether "1875" is a year.
+        text: Any text; of "Paris, not London" the head is parsed, and the tail is `denied`.
+        expected: The parsed question, whose words carry no information, and which decides whether "1875" is a year.
     """
     whole = fold_text(text)
     plain = _LEAD.sub("", whole) or whole
@@ -128,7 +128,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     parts = [stems(part) for part in (_split_parts(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
     stems_said = frozenset[str]().union(*parts)
     fresh = [part - expected.content for part in parts]
-    if not any(fresh) and not dates and not counts:  # it only repeats the question's words: they are all it says
+    if not any(fresh) and not dates and not counts:  # it only repeats the question's words, so these are its content
         fresh = parts if stems_said else [frozenset(words)]
     yes = _POLAR.get(words[0]) if words else None
     if yes is not None and not (expected.kind == "polar" or words[1:2] in ([], [","], ["."], ["!"], [";"])):
@@ -158,7 +158,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
 
 
 def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """What is compared for identity: an article may be left out unless it ends the text ("vitamin A")."""
+    """The words to compare for identity, without articles, unless one ends the text ("vitamin A")."""
     words = []
     for at, token in enumerate(tokens):
         joined = at + 1 < len(tokens) and tokens[at + 1].glued
@@ -170,7 +170,7 @@ def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
 
 
 def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
-    """The bounds that a text sets: "no more than" is at most, "not less than" at least."""
+    """The bounds in a text: "no more than" is at most, "not less than" is at least."""
     bounds = set()
     negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
     pairs = list(zip(["", *words], words, strict=False))
@@ -234,17 +234,17 @@ _ALIASES = {
     )
     for name in names.split(", ")
 }  # fmt: skip
-"""Names that are written out or not, by the first of them; whole answers only."""
+"""Names and their abbreviations, by the first of them; for whole answers only."""
 
 
 def form(question: str, text: str) -> str:
-    """The class of an answer, as words that say it; "" for an empty text.
+    """The class of an answer, in words; "" for an empty text.
 
-    Two answers share it if they differ only in case, accents on Latin letters, punctuation, articles, a lead-in ("It
-    was"), the question's own words around "is" or "was", a possessive at the end; in how a number or a date is written
-    (17, seventeen; 4 May 2010, 2010-05-04), how a unit is named (km, kilometres), whether the unit is left out that
-    the question asks for ("how many days"); or if they are two of the few well-known names of one thing. What is
-    denied, bounded or signed stays apart. Units are not converted, and nothing is left out for being contained.
+    Two answers have the same form if they differ only in case, accents on Latin letters, punctuation, articles, a
+    lead-in ("It was"), the question's own words around "is" or "was", or a final possessive; in the spelling of a
+    number, date or unit (17, seventeen; 4 May 2010, 2010-05-04; km, kilometres), or in a unit that the question asks
+    for ("how many days"); or if they are two of a few well-known names of one thing. Denied, bounded and signed answers
+    have forms of their own. Units are not converted, and containment does not count.
 
     Args:
         question: Any text; the first 2,000 characters are read.
@@ -265,7 +265,7 @@ def form(question: str, text: str) -> str:
 
 
 def _without_question(text: str, expected: ParsedQuestion) -> str:
-    """A statement without the part that only repeats the question: "Paris" of "The capital of France is Paris"."""
+    """A statement without the repeated question: "Paris" of "The capital of France is Paris"."""
     if expected.kind == "polar" or (copula := _COPULA.search(text)) is None:
         return text
     before, after = text[: copula.start()], text[copula.end() :]
@@ -285,7 +285,7 @@ def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> 
 
 
 def _date(moment: Moment) -> str:
-    """Such as 2010-05-04, --05-04 or 2010; a day and month that may be meant the other way round are marked."""
+    """Such as 2010-05-04, --05-04 or 2010; a day and month of unknown order are marked."""
     year = "-" if moment.year is None else f"{moment.year:04d}"
     month = "" if moment.month is None else f"-{moment.month:02d}"
     day = "" if moment.day is None else f"-{moment.day:02d}" if month else f"--{moment.day:02d}"
@@ -293,7 +293,7 @@ def _date(moment: Moment) -> str:
 
 
 def _count(count: Quantity | Figure, expected: ParsedQuestion, wanted: str) -> str:
-    """A number with one name of its unit; without a unit in the one that is asked for."""
+    """A number with the canonical name of its unit; if it has none, with the unit that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))
         return (
@@ -308,4 +308,4 @@ def _count(count: Quantity | Figure, expected: ParsedQuestion, wanted: str) -> s
 
 
 _UNITS = {measure: name for name, measure in reversed(MEASURES.items())}
-"""The first of the names of each unit."""
+"""The canonical name of each unit."""

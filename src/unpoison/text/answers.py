@@ -1,9 +1,9 @@
-"""Whether two answers to one question say the same, rule each other out, or can both be right. Rules, no model.
+"""Whether two answers to a question are equivalent, contradictory, or compatible. Rules, no model.
 
-Numbers, dates, units, bounds, yes and no are compared by rules that need to know nothing of the world. Where one name
-contains the other, is spelt nearly like it or made of its initials, and where no rule applies, the result is a guess
-that says so (`sure` is false), for a model to better: only somebody who knows the world can say that Holland is the
-Netherlands, or that Sudan is not South Sudan. "The same" is sure only where nothing that was said differs.
+Numbers, dates, units, bounds, yes and no are compared by rules without world knowledge. If one name contains the other,
+is spelled similarly or consists of its initials, or if no rule applies, the result is a guess (`sure` is false) that a
+model can improve: it takes world knowledge that Holland is the Netherlands, or that Sudan is not South Sudan.
+Equivalence is sure only if no part of the answers differs.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from unpoison.text.units import Quantity, near
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
 
 CLOSE = 0.88
-"""From this share of equal letters on, two names are spellings of one."""
+"""Minimum share of equal letters in two spellings of one name."""
 
 MIN_LETTERS = 6
-"""Shorter names differ by a letter without being misspelt."""
+"""Minimum letters of names compared by spelling; shorter names that differ by a letter are different names."""
 
 SHORT = 6
-"""Content words up to which an answer is a name or phrase, of which there is one, rather than an explanation."""
+"""Maximum content words of an answer that is a name or phrase, rather than an explanation."""
 
 
 _NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
-"""Words that may be left out without saying anything else."""
+"""Words that do not change the meaning if left out."""
 
 _OPPOSED = word_set(
     "a i up down over under above below to from off out into onto he she his her him before after first last"
 )
-"""Words that say something else where only one of two answers has them."""
+"""Words that change the meaning if only one of two answers has them."""
 
 T = TypeVar("T")
 
@@ -61,19 +61,19 @@ _MODIFIERS = word_set(
     "sister widow widower uncle aunt cousin nephew niece grandson granddaughter grandfather grandmother friend "
     "except but excluding besides unlike without fake false almost nearly ii iii iv v vi vii viii ix x i"
 )
-"""Words that make another name of a name."""
+"""Words that turn a name into a different name."""
 
 _ROMANS = word_set("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx")
 
 
 class Relation(NamedTuple):
-    """How two answers relate, as probabilities that sum to 1.
+    """The relation of two answers, as probabilities that sum to 1.
 
     Attributes:
-        same: They say the same.
+        same: They are equivalent.
         rival: They cannot both be right.
         compatible: They differ, and both can be right.
-        sure: Whether a rule decided; otherwise the figures are a guess from the words that they share.
+        sure: Whether a rule decided; otherwise the figures are a guess from shared words.
     """
 
     same: float
@@ -94,21 +94,21 @@ OTHER_NAME = Relation(0.10, 0.77, 0.13, sure=False)
 UNRELATED = Relation(0.10, 0.40, 0.50, sure=False)
 
 ALIKE = 0.6
-"""Answers that share this much of their words, and yet each have one of their own, are more likely one than two."""
+"""Minimum share of common words at which two answers, each with words of its own, are more likely one than two."""
 
 
 def relation(question: str, left: str, right: str) -> Relation:
-    """Compare two answers to a question; symmetric, and an answer is the same as itself.
+    """Compare two answers to a question; symmetric and reflexive.
 
     Args:
-        question: Its words mean nothing in an answer, and it says whether a date or number is asked for. The first
-            2,000 characters are read.
-        left: An answer, of which the first `MAX_ANSWER_CHARS` characters are read.
-        right: Another, or the same.
+        question: Its words carry no information in an answer, and it shows whether a date or number is asked for. The
+            first 2,000 characters are read.
+        left: An answer; the first `MAX_ANSWER_CHARS` characters are read.
+        right: Another answer, read in the same way.
 
     Returns:
-        The first rule that applies; each figure is in [0, 1]. Time is linear in the texts, but for names of up to
-        `MAX_ANSWER_CHARS` characters, which are compared letter by letter.
+        The result of the first rule that applies; each figure is in [0, 1]. Linear time, except for the edit distance
+        of names, quadratic in at most `MAX_ANSWER_CHARS` characters.
     """
     expected = read_question(question)
     first, second = read_answer(left[:MAX_ANSWER_CHARS], expected), read_answer(right[:MAX_ANSWER_CHARS], expected)
@@ -125,12 +125,12 @@ def relation(question: str, left: str, right: str) -> Relation:
 
 
 def _is_nested(first: ParsedAnswer, second: ParsedAnswer) -> bool:
-    """Whether the words beside the numbers tell no other difference."""
+    """Whether the words beside the numbers of one answer contain those of the other."""
     return not (first.content and second.content) or first.content <= second.content or second.content <= first.content
 
 
 def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
-    """Whether what only one of them says is known to make another name of a name."""
+    """Whether the words of only one answer are known to turn a name into a different one."""
     extra = set(first.letters.split()) ^ set(second.letters.split())
     return (
         any(word in _MODIFIERS or len(word) == 1 or word[0].isdigit() for word in extra)
@@ -141,7 +141,7 @@ def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
 
 
 def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
-    """One says what the other says it is not."""
+    """One answer is what the other excludes."""
     for denying, affirming in ((first, second), (second, first)):
         if denying.denied and affirming.stems and affirming.stems <= denying.denied:
             return RIVAL
@@ -158,7 +158,7 @@ def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestio
 
 
 def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
-    """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
+    """Dates and numbers with their bounds: equivalent if all agree, rivals if any differs."""
     dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
     if not (dated or counted) or not (expected.kind in ("date", "number") or _is_nested(first, second)):
         return None
@@ -182,7 +182,7 @@ def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuest
 
 
 def _compare_bounds(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
-    """What differing bounds make of quantities; None where the bounds are equal."""
+    """The relation of quantities with different bounds; None if the bounds are equal."""
     left, right = first.bounds - second.bounds, second.bounds - first.bounds
     if (not left and not right) or {*left, *right} <= {"ad"}:
         return None
@@ -195,7 +195,7 @@ def _compare_bounds(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relati
 
 
 def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relation]) -> Relation:
-    """How two sequences of quantities relate: pair by pair in any order; a part of them may be the whole, or not."""
+    """The relation of two sequences of quantities, matched in pairs; a subset may be a different answer."""
     few, many = sorted((list(left[:32]), list(right[:32])), key=len)
     even, worst = len(few) == len(many), SAME
     for value in few:
@@ -207,7 +207,7 @@ def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relati
 
 
 def _same_moment(left: Moment, right: Moment) -> Relation:
-    """One date may leave open what the other says; what both say must agree, and one must say all of the other."""
+    """Dates agree if all parts given by both agree, and one gives all parts of the other."""
     given, also_given = ([x is not None for x in date[:3]] for date in (left, right))
     nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
         a >= b for a, b in zip(given, also_given, strict=True)
@@ -225,7 +225,7 @@ def _same_moment(left: Moment, right: Moment) -> Relation:
 
 
 def _same_count(left: Quantity | Figure, right: Quantity | Figure) -> Relation:
-    """Measures are converted; other units must be equal or left out by one; ranges and scores are compared whole."""
+    """Measures are converted; other units must be equal, or missing in one; ranges and scores are compared whole."""
     if isinstance(left, Figure) and isinstance(right, Figure):
         if left.kind == right.kind == "clock" and (left.unit or right.unit) and left != right:
             return NEARLY if left.parts[0] % 720 == right.parts[0] % 720 else RIVAL
@@ -251,7 +251,7 @@ def _same_count(left: Quantity | Figure, right: Quantity | Figure) -> Relation:
 
 
 def _denials(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
-    """The same said and denied."""
+    """The same statement, affirmed and denied."""
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
     plain_first, plain_second = first.content - DENYING, second.content - DENYING
@@ -261,7 +261,7 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Re
 
 
 def _lists(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
-    """Several things of which the other names some: both can be right."""
+    """Lists: if one contains items of the other, both can be right."""
     if (
         not (first.items and second.items)
         or len(first.items) == len(second.items) == 1
@@ -281,7 +281,7 @@ def _lists(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
 
 
 def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
-    """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
+    """Names that contain each other, initials, or similar spellings: likely one name, never sure."""
     if not (first.content and second.content) or first.bounds != second.bounds:
         return None
     if first.content <= second.content or second.content <= first.content:

@@ -1,6 +1,6 @@
-"""Letters of other scripts that look like Latin ones, back to the script of their word.
+"""Replaces homoglyphs: letters of other scripts that look like Latin ones, and the reverse.
 
-`TWINS` are pairs of Unicode's confusables (UTS 39; see NOTICE for its licence), for scripts whose letters pass for
+`TWINS` are pairs of Unicode's confusables (UTS 39; see NOTICE for its licence), for scripts with letters that resemble
 Latin ones, and small capitals; `NEAR` are ours.
 """
 
@@ -27,13 +27,13 @@ TWINS = {
     "Georgian": "ჿo ყy",
     "phonetic": "ɑa ɡg ɩi ɪi ʏy ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ᴢz",
 }  # fmt: skip
-"""A letter and the ASCII letter that it looks like."""
+"""Pairs of a letter and the ASCII letter that it looks like."""
 
 NEAR = {
     "Cyrillic": "кk тt мm нh вb пn иu ьb лn яr зe дd ЯR ИN ЗE",
     "Greek": "αa ιi ρp υu νv γy σo κk χx ηn τt εe ωw βb ΙI",
 }
-"""Letters that pass for these in the middle of a Latin word, though they are not the same."""
+"""Letters that resemble these in the middle of a Latin word, without being identical."""
 
 STRANGE = (
     r"\u0370-\u03ff\u0400-\u0481\u048a-\u052f\ua640-\ua66e\ua680-\ua69d\u1c80-\u1c8a\u0531-\u0587\u10a0-\u10ff\u13a0-\u13fd"
@@ -55,9 +55,9 @@ FOREIGN = re.compile(rf"[{STRANGE}{PHONETIC}]")
 ANY_LATIN = re.compile(rf"[{LATIN}]")
 _TWINS = "".join(map(chr, STRICT))
 OWN = re.compile(rf"(?![{_TWINS}])[{STRANGE}{PHONETIC}]")
-"""Letters that cannot be meant as Latin ones."""
+"""Letters that do not resemble Latin ones."""
 SPELT = re.compile(rf"(?![{_TWINS}])[{PHONETIC}]|[\u02c8\u02cc\u02d0]")
-"""Phonetic letters and marks that resemble nothing: the word is a pronunciation."""
+"""Phonetic letters and marks without a Latin lookalike: the word is a phonetic transcription."""
 PLAIN_LATIN = re.compile(r"[bdfghijklmnqrstuvwzDFGIJLNQRSUVWZ]")
 """Latin letters without a Cyrillic twin."""
 GREEK = re.compile(r"[\u0370-\u03ff]")
@@ -67,16 +67,16 @@ WORD = re.compile(rf"[{LATIN}{STRANGE}{PHONETIC}0-9\u02c8\u02cc\u02d0]+")
 
 
 def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """A text whose words hold one script each where a look-alike makes the difference, and how many letters changed.
+    """Unify the script of each word that mixes scripts by homoglyphs; returns the text and the number of changes.
 
-    - A word with Latin letters whose other letters all have Latin twins becomes Latin, or Cyrillic or Greek where the
-      text is and the Latin letters all have twins there.
-    - A Latin word with letters that merely resemble Latin ones (a Cyrillic ka for k, a Greek alpha for a) becomes
-      Latin where there are fewer of them than of the Latin ones. Greek ones must stand between small letters, for a
-      word that begins or ends with one is a formula or the name of a protein. Phonetic spellings stay.
-    - A word of twins alone becomes Latin in a Latin text that has no unmistakable letter of another such script; not a
-      single Greek letter, which is a formula.
-    - A Latin stem with a Cyrillic ending stays as it is where the text is Cyrillic.
+    - A word with Latin letters whose other letters all have Latin twins becomes Latin; in a Cyrillic or Greek text it
+      becomes Cyrillic or Greek, if the Latin letters all have twins there.
+    - A Latin word with letters that merely resemble Latin ones (a Cyrillic ka for k, a Greek alpha for a) becomes Latin
+      if they are a minority. Greek ones must be between small letters, because a word that begins or ends with one is
+      a formula or the name of a protein. Phonetic transcriptions stay.
+    - A word of twins only becomes Latin in a Latin text without unmistakable letters of another script; a single Greek
+      letter stays, because it is a formula.
+    - A Latin stem with a Cyrillic ending stays in a Cyrillic text.
 
     Linear time.
     """
@@ -94,11 +94,11 @@ def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
         return settled_words[word]
 
     new = edits.sub(WORD, unify_word, text)
-    return new, sum(map(ne, text, new))  # one letter takes the place of one
+    return new, sum(map(ne, text, new))  # letters are replaced one by one
 
 
 def _unify_script(word: str, *, latin: bool, pure: bool) -> str:
-    """One word; `latin` says what the text is, `pure` that it has no unmistakable letter of another script."""
+    """Unify one word; `latin`: the text is Latin; `pure`: it has no unmistakable letter of another script."""
     if not FOREIGN.search(word) or SPELT.search(word):
         return word
     own = OWN.search(word)

@@ -14,7 +14,7 @@ _CONTENT = frozenset(
     nobody nothing part show side six sixty system ten third three top twelve twenty two un us
     """.split()  # noqa: SIM905 - a list literal of this length is unreadable
 )
-"""Stop words of the list that can be an answer, or part of a name."""
+"""Stop words that can be an answer, or part of a name."""
 
 _VERBS = frozenset(
     """
@@ -24,36 +24,36 @@ _VERBS = frozenset(
     stand stands states stood take taken takes taught tell tells thought told took went won wrote written
     """.split()  # noqa: SIM905
 )
-"""Verbs that answers are built with; further ones are known by their ending."""
+"""Verbs of typical answers; others are recognised by their ending."""
 
 _FUNCTION = ENGLISH_318 - _CONTENT
 _BREAKS = _FUNCTION | _VERBS
 
 _PAST = re.compile(r"[a-z]{2,}[^e\W\d]ed|[a-z]{4,}ing")
-"""Lower-case words that are a verb's form: recorded, directing; not speed, ring or Reading."""
+"""Lower-case verb forms: recorded, directing; not speed, ring or Reading."""
 
 _TOKEN = re.compile(
     r"\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|%)?"  # 1990, 1,300, 3.5, 4th, 2%
     r"|(?:[^\W\d_]\.){2,}"  # U.S.
     r"|[^\W_]+(?:['\u2019\-][^\W_]+)*"  # Paris, O'Neill, semi-final
-    r"|\S"  # whatever else breaks a phrase
+    r"|\S"  # anything else breaks a phrase
 )
 
 
 def keywords(answer: str) -> frozenset[str]:
-    """The phrases and the single words that an answer states, and the whole answer.
+    """The phrases and single words of an answer, and the whole answer.
 
-    The paper tags parts of speech and takes maximal runs without verbs, function words and punctuation, as lemmas.
-    Here function words and frequent verbs come from lists, other verbs are known by -ed and -ing, and words are left
-    as they are written: "city" and "cities" are two keywords. A verb that is not recognised stays inside its phrase;
-    the single words of the phrase are keywords all the same. A listed word with a capital inside an answer belongs to
-    a name ("It was The Who"), and an answer of listed words only is a keyword without its final period ("Taken.").
+    The paper tags parts of speech and takes maximal runs without verbs, function words and punctuation, as lemmas. Here
+    function words and frequent verbs come from lists, other verbs are recognised by -ed and -ing, and words are not
+    lemmatised: "city" and "cities" are two keywords. An unrecognised verb stays inside its phrase; the single words of
+    the phrase are keywords anyway. A capitalised list word inside an answer belongs to a name ("It was The Who"), and
+    an answer of list words only is a keyword without its final period ("Taken.").
 
     Args:
-        answer: A short answer, in any language; functions words are known in English only.
+        answer: A short answer, in any language; function words are known in English only.
 
     Returns:
-        Each keyword once, case kept. Time is linear in the length, up to the phrases' own length.
+        Each keyword once, with case. Linear time, up to the length of phrases.
     """
     phrases: set[str] = set()
     run: list[re.Match[str]] = []
@@ -70,7 +70,7 @@ def keywords(answer: str) -> frozenset[str]:
 
 
 def empty(keyword: str) -> bool:
-    """Whether a keyword says nothing: no letter or digit, or function words that are not written as a name."""
+    """Whether a keyword is uninformative: no letter or digit, or only function words that are not part of a name."""
     words = [token for token in _TOKEN.findall(keyword) if token[0].isalnum()]
     return all(word.lower() in _FUNCTION and (i == 0 or not word[0].isupper()) for i, word in enumerate(words))
 

@@ -1,7 +1,7 @@
-"""Which language other than English a text is written in, by its script and its function words.
+"""Detects texts in languages other than English, by script and function words.
 
-Only what speaks for another language counts: names, numbers, tables and code have no function words, and are taken for
-English. No length is needed, so that a question is told as well; of a text in two languages the more frequent counts.
+Only evidence for another language counts: names, numbers, tables and code have no function words, and count as English.
+Short texts such as questions work too; for a text in two languages the more frequent one is returned.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 __all__ = ["FUNCTION_WORDS", "MAX_CHARS", "other_language"]
 
 MAX_CHARS = 4000
-"""Characters that are looked at: the language of a text shows in its first thousand words."""
+"""Maximum characters that are read: the first thousand words reveal the language."""
 
 ENGLISH = frozenset(
     """
@@ -21,7 +21,7 @@ ENGLISH = frozenset(
     there than into about after between during most other some only such many much
     """.split()  # noqa: SIM905
 )
-"""Function words that questions and running text hold, and no list of names does. "in", "an" and "a" are German too."""
+"""Function words of questions and running text, but not of lists of names. "in", "an" and "a" are also German."""
 
 FUNCTION_WORDS = {
     "de": "der die das den dem des ein eine einer eines einem einen und oder nicht ist sind wird werden wurde wurden"
@@ -50,11 +50,11 @@ FUNCTION_WORDS = {
 }
 """Frequent words by language, of two letters or more: single letters are initials and formulas in English.
 
-Danish stands for Norwegian too.
+Danish covers Norwegian.
 """
 
 PARTICLES = frozenset("de la le las los les el del der die den di da do du des van von al en un no na co dan".split())  # noqa: SIM905
-"""Words of other languages in names that English writes too: they count beside others only."""
+"""Foreign words in names that are common in English texts: they count only together with others."""
 
 ASKING = frozenset(
     """
@@ -63,7 +63,7 @@ ASKING = frozenset(
     quem quais quantos hoeveel wanneer
     """.split()  # noqa: SIM905
 )
-"""Words of the lists that begin a question: one of them will do."""
+"""Words of the lists that begin a question: one of them suffices."""
 
 WORD = re.compile(r"[^\W\d_]+|[¿¡]")
 
@@ -71,7 +71,7 @@ QUOTED = re.compile(
     r"""["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb\n]{1,80}["\u201c\u201d\u00bb]"""
     r"""|(?<!\w)['\u2018\u201a][^'\u2018\u2019\n]{1,80}['\u2018\u2019](?!\w)"""
 )
-"""A short quotation: what an English question asks about may be German."""
+"""A short quotation: an English question may quote German."""
 
 LATIN = re.compile("[A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
 
@@ -86,14 +86,14 @@ SCRIPTS = {
 RUN = re.compile(r"[^\W\d_]{2,}")
 
 MIN_WORDS, SHARE = 12, 0.15
-"""Words in lower case of a text in an unlisted language, and the share of them with letters that English lacks."""
+"""For an unlisted language: minimum lower-case words, and the minimum share with letters that English lacks."""
 
 
 def other_language(text: str) -> str | None:
-    """The language of a text that is not English, as a tag of BCP 47.
+    """The language of a text that is not English, as a BCP 47 tag.
 
-    "de"; "und-Cyrl" where only the script is known; "und" for a language that is not listed here. None for English, and
-    where nothing speaks for another language. O(n) time for the first `MAX_CHARS` characters.
+    "de"; "und-Cyrl" if only the script is known; "und" for an unlisted language. None for English, and without evidence
+    for another language. O(n) time for the first `MAX_CHARS` characters.
 
     >>> other_language("Wer hat den Brief geschrieben?"), other_language("who wrote the letter to Ada de la Cruz")
     ('de', None)
@@ -105,7 +105,7 @@ def other_language(text: str) -> str | None:
 
 
 def _script(text: str) -> str | None:
-    """The script of most letters, unless it is the Latin one; letters that stand alone are those of formulas."""
+    """The script of most letters, unless it is Latin; single letters belong to formulas."""
     rest = LATIN.sub(" ", text)
     counts = {name: sum(map(len, letters.findall(rest))) for name, letters in SCRIPTS.items()}
     dense = counts["zh"] + counts["ja"] + counts["ko"]
@@ -118,7 +118,7 @@ def _script(text: str) -> str | None:
 
 
 def _language(written: list[str]) -> str | None:
-    """The language whose function words are clearly more than those of English, and not only names."""
+    """The language whose function words clearly outnumber those of English, and are not only parts of names."""
     words = [word.lower() for word in written]
     english = sum(word in ENGLISH for word in words)
     if not words or 4 * english >= len(words):

@@ -1,7 +1,7 @@
-"""Near-copies: texts whose words are the same but for a few in the same places. No model, any language.
+"""Near-copies: texts that differ only in a few words at the same places. No model, any language.
 
-A page, and the same page with another name or number in it, tell two stories; whoever wrote the second, a reader of
-both should hear of it. Words are compared as written but for case; a character of a script without spaces is a word.
+A page, and a copy with another name or number, contradict each other, and the user should know. Words are compared
+without case; a character of a script without spaces is a word.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ __all__ = [
 ]  # fmt: skip
 
 SHARED = 0.75
-"""Share of their distinct words that near-copies have in common, of the text that has more of them."""
+"""Minimum share of common distinct words of near-copies, relative to the text with more of them."""
 
 MIN_SHARED_WORDS = 4
-"""Texts with fewer words in common are too short to be copies."""
+"""Minimum number of common words; shorter texts are not compared."""
 
 MAX_DIFFERENCES = 3
-"""Distinct differences up to which two texts are one text that was changed, rather than two by one template."""
+"""Maximum number of distinct differences; texts with more share a template and are not copies."""
 
 MAX_DIFFERENCE_WORDS = 8
-"""Words of one text that a difference may hold."""
+"""Maximum words of a difference in each text."""
 
 NEIGHBOURS = 8
-"""Texts with the same rare word that are looked at, on either side: in a crowd of copies the nearest will do."""
+"""Number of neighbours with the same rare word to consider, on either side: among many copies the nearest suffice."""
 
 CANDIDATES = 16
-"""Texts that one text is compared with word by word, those with the most words in common."""
+"""Number of texts to compare with a text word by word, those with the most common words."""
 
 SPELLING = 0.65
-"""From this share of equal letters on, two words in small letters are spellings of one."""
+"""Minimum share of equal letters in two spellings of a lower-case word."""
 
 SHORT_WORD = 3
-"""Letters up to which a word in small letters is taken for an article or the like, in whatever language."""
+"""Maximum letters of a lower-case word that is assumed to be an article or similar, in any language."""
 
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _EDGES = (
@@ -63,11 +63,11 @@ _EDGES = (
 
 
 class Frame(NamedTuple):
-    """A text with places left open, and what near-copies have there.
+    """The common words of near-copies, with open slots, and the differing words in the slots.
 
     Attributes:
-        fillings: For each text, by its position, what stands in the open places; at least two texts.
-        slots: How many places are open.
+        fillings: The words in the slots of each text, by its position; at least two texts.
+        slots: The number of slots.
     """
 
     fillings: dict[int, str]
@@ -92,12 +92,12 @@ class FoldedText:
 
     @cached_property
     def pairs(self) -> list[tuple[str, ...]]:
-        """Each word with the next one; at the end the last word alone, and nothing."""
+        """Each word with the next one; then the last word alone, and an empty tuple."""
         return [*zip(self.words, self.words[1:]), *((word,) for word in self.words[-1:]), ()]
 
     @cached_property
     def starts(self) -> list[int]:
-        """The characters at which the words start, and the text's length; few texts are ever asked."""
+        """The start of each word, and the text's length; computed on demand, because few texts need it."""
         return [*(match.start() for match in READ_WORD.finditer(self.text)), len(self.text)]
 
     def slice(self, first: int, last: int) -> str:
@@ -106,9 +106,9 @@ class FoldedText:
 
 
 class _Compared(NamedTuple):
-    """The words that two texts share, with None for every open place, what each has there, and if that is all.
+    """The common words of two texts, with None for every slot, and the words of each text in the slots.
 
-    `one_word` where they differ in nothing else, and each has one word there.
+    `one_word` is set if they differ in a single word only.
     """
 
     shared: tuple[str | None, ...]
@@ -118,28 +118,27 @@ class _Compared(NamedTuple):
 
 
 class TokenDifference(NamedTuple):
-    """Where two texts differ: words from and to, in each."""
+    """A difference of two texts: the range of words in each."""
 
     left: tuple[int, int]
     right: tuple[int, int]
 
 
 def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = FoldedText) -> list[Frame]:
-    """Find what near-copies disagree on.
+    """Find near-copies and their differences.
 
-    Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most
-    `MAX_DIFFERENCES` differences. A difference counts where a name or number stands in the place of another one, or
-    one word of content for one; spellings of one name or amount do not count, nor phrases in small letters, nor words
-    that were only added.
+    Two texts are near-copies if they share `SHARED` of their words, in the same order, with at most `MAX_DIFFERENCES`
+    differences. A difference counts if a name or number replaces another, or one content word replaces one. Spellings
+    of one name or amount, lower-case phrases and added words do not count.
 
     Args:
-        texts: Any number; empty ones are near-copies of nothing.
-        read: Folds a text, or knows it folded.
+        texts: Any number; an empty text is a near-copy of nothing.
+        read: Folds a text, or looks it up in a cache.
 
     Returns:
-        Frames with the fewest open places first, then in the order of their first text. Texts that are equal word by
-        word stand in the same frames. A frame all of whose texts stand in frames with fewer places is left out: where
-        one text has another name and a second another date, both differ from the original in one thing each.
+        Frames, those with the fewest slots first, then by their first text. Texts with equal words are in the same
+        frames. A frame is left out if all its texts are in frames with fewer slots: if one copy has another name and a
+        second copy another date, each differs from the original in one place.
 
     Complexity: O(k n) time for k texts of n words in all; of each text at most `CANDIDATES` others are compared.
     """
@@ -172,7 +171,7 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
 
 
 def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
-    """Pairs of texts that share enough words; of each text the `CANDIDATES` later ones that share most."""
+    """Pairs of texts with enough common words: for each text, the `CANDIDATES` later ones with the most."""
     holders = Counter(chain.from_iterable(text.distinct for text in read))
     column = {word: at for at, word in enumerate(word for word, number in holders.items() if number > 1)}
     has = np.zeros((len(read), len(column)), np.float32)
@@ -186,13 +185,13 @@ def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
 
 
 def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int, least: int = 1) -> dict[int, list[int]]:
-    """For each text the later texts that share most with it, at most `CANDIDATES`, of equals the first ones first.
+    """For each text, at most `CANDIDATES` later texts with the most common entries; ties in input order.
 
     Args:
-        text: Of each entry its text, rising within a group, shape (n,).
-        group: What it is, equal ones one after the other, shape (n,).
-        number: How many texts there are.
-        least: Entries that two texts have to share.
+        text: The text of each entry, ascending within a group, shape (n,).
+        group: The content of each entry, equal ones adjacent, shape (n,).
+        number: The number of texts.
+        least: Minimum number of common entries.
 
     Complexity: O(n log n). An entry is paired with the next `NEIGHBOURS` of its group.
     """
@@ -214,7 +213,7 @@ def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int, least
 
 
 def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
-    """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
+    """The relevant differences of two near-copies; None if there are none, or the texts are not near-copies."""
     places = differences(left, right)
     if places is None:
         return None
@@ -237,7 +236,7 @@ def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
 
 
 def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | None:
-    """Where two texts differ in their words; None where they differ in too much. Linear time."""
+    """The differences of two texts by words; None if there are too many. Linear time."""
     left, right = one.words, other.words
     n, m = len(left), len(right)
     places: list[TokenDifference] = []
@@ -260,18 +259,15 @@ def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | N
 
 
 def _step(left: Sequence[tuple[str, ...]], right: Sequence[tuple[str, ...]]) -> tuple[int, int] | None:
-    """The fewest words to go on in each text until both go on alike, with two equal words or their end.
-
-    Of equally few as many in one as in the other.
-    """
+    """The fewest words to skip in each text until both continue with two equal words, or end."""
     steps = [(left.index(pair), right.index(pair)) for pair in set(left).intersection(right)]
     return min(steps, key=lambda step: (sum(step), abs(step[0] - step[1]), step[0]), default=None)
 
 
 def differ(left: str, right: str) -> bool:
-    """Whether two fillings of one place say different things.
+    """Whether two fillings of a slot differ in meaning.
 
-    Each holds a name or number, that is something beside small letters, or they are one word for one.
+    Each contains a name or number (not only lower-case letters), or one word replaces one word.
     """
     judged = relation("", left, right)
     if judged.sure or judged.same >= judged.rival:
@@ -286,7 +282,7 @@ def differ(left: str, right: str) -> bool:
 
 
 def with_unit(text: FoldedText, words: tuple[int, int], filling: str) -> str:
-    """A bare number with the word behind it, which is often its unit: "30 days"."""
+    """A bare number with the next word, which is often its unit: "30 days"."""
     last = words[1]
     if (
         not filling[-1:].isdigit()

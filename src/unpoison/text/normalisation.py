@@ -1,7 +1,7 @@
-"""Normalisation of texts before they are compared, and of a short text into folded tokens.
+"""Normalisation of texts for comparison, and of a short text to folded tokens.
 
-`squad`, `trim_text` and `lower_text` are the rules by which published evaluations compare answers. `fold_text` and
-`tokens` keep signs and the vowels of every script, for rules that compare numbers, units and names.
+`squad`, `trim_text` and `lower_text` are the rules of published evaluations. `fold_text` and `tokens` keep signs and
+the vowels of every script, for rules that compare numbers, units and names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSPACED = re.compile(rf"([{UNSPACED}\u3005-\u3007])")
 
 
 def separate_words(text: str) -> str:
-    """The text with every character of a script without spaces as a word of its own, and every punctuation mark."""
+    """The text with spaces around every character of a script without spaces, and around CJK punctuation."""
     apart = _UNSPACED.sub(r" \1 ", text)
     return " ".join(re.sub(r"([\u3000-\u3004\u3008-\u303f\uff01-\uff0f\uff1a-\uff20])", r" \1 ", apart).split())
 
@@ -57,7 +57,7 @@ def squad(text: object) -> str:
 
 
 class Token(NamedTuple):
-    """A word, a number or a sign, and whether no space divides it from the one before."""
+    """A word, a number or a sign, and whether it follows the previous one without a space."""
 
     text: str
     glued: bool
@@ -77,15 +77,15 @@ _TOKEN = re.compile(rf"[0-9]+(?:[.,:/-][0-9]+)*|{_WORD}(?:{_WORD}|[0-9])*(?:'{_W
 
 
 def fold_text(text: str) -> str:
-    """Lower case, compatible forms, European digits, no accents on Latin, Greek and Cyrillic, single spaces.
+    """Lower case, compatibility forms, ASCII digits, no accents on Latin, Greek and Cyrillic, single spaces.
 
-    Roman numerals behind a word are written as numbers. Other scripts keep their marks, which are their vowels or
-    tell one consonant from another. Linear time.
+    Roman numerals after a word become numbers. Other scripts keep their combining marks, which are vowels or
+    distinguish consonants. Linear time.
     """
     text = " ".join(text.replace("\u2019", "'").replace("\u2032", "'").replace("\u2033", '"').split())
     text = _ROMAN.sub(lambda match: str(_roman(match[0])) if match[0] else "", text)
     text = _MARKED.sub(lambda match: "^" + unicodedata.normalize("NFKD", match[0]), _VULGAR.sub(" ", text))
-    if text.isascii():  # "&" is the only mark of those below that it can have
+    if text.isascii():  # of the marks below it can only contain "&"
         return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).lower())
     kept: list[str] = []

@@ -1,7 +1,7 @@
-"""Numbers with their units, dates, times of day, ranges and scores in a short text, whole and exact.
+"""Exact numbers with units, dates, times of day, ranges and scores in a short text.
 
-The text is cut into tokens once and read from left to right: every quantity takes all the tokens that belong to it, so
-that no part of a score, a range or a composed number is mistaken for a number of its own.
+The tokens are read once from left to right: every quantity consumes all of its tokens, so that no part of a score, a
+range or a composed number is mistaken for a separate number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Figure", "Moment", "Quantities", "quantities"]
 
 
 class Moment(NamedTuple):
-    """A point in time as far as it is given; `swapped` where day and month may be meant the other way round."""
+    """A point in time as far as it is given; `swapped` if the order of day and month is unknown."""
 
     year: int | None
     month: int | None
@@ -27,7 +27,7 @@ class Moment(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """What several numbers make together: a "range" (or score), or a "clock" in minutes ("half" a day's if open)."""
+    """Several numbers together: a "range" (or score), or a "clock" in minutes (unit "half" if am or pm is unknown)."""
 
     kind: str
     parts: tuple[Fraction, ...]
@@ -67,33 +67,31 @@ _CURRENCIES = frozenset("$€£¥₹")
 _COUNTRIES = word_set("us a au c ca hk nz s canadian australian singapore")
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _BEGINNINGS = frozenset((*_SMALL, *_TEN, *_SCALES, *_MONTHS, *_TIMES, *_CURRENCIES, *_COUNTRIES)) | word_set(
-    "half hundred hundreds minus negative - +"
+    "hundred hundreds minus negative - +"
 )
-"""The tokens that a quantity may begin with, beside those that begin with a digit."""
+"""The first tokens of quantities, beside those that begin with a digit."""
 
 _UNNAMED = word_set(
     "a an the in on at to of or and by for from with as is are was were per than that who which but not no more less "
     "over under ago later before after since until till it its they he she there about out each every only bc bce ad "
     "ce am pm"
 )
-"""Words behind a number that are no unit."""
+"""Words after a number that are not units."""
 
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _PLAIN = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
-_MAX_POWER = 300
-"""Numbers are exact, so this bounds their digits: a number below 1000 to this power has 900."""
 
 
 def quantities(tokens: Sequence[Token], *, date: bool, number: bool) -> Quantities:
-    """What a text dates and counts.
+    """The dates and counts of a text.
 
     Args:
         tokens: Its tokens.
-        date: Whether a date is asked for, so that a month's name alone is one.
-        number: Whether a number is asked for, so that "1875" is no year.
+        date: Whether a date is asked for, so that the name of a month alone is a date.
+        number: Whether a number is asked for, so that "1875" is not a year.
 
     Returns:
-        Each token is in at most one quantity. Time is linear in the tokens.
+        Each token is in at most one quantity. Linear time.
     """
     return _Reader([token.text for token in tokens], tokens, date, number).read()
 
@@ -102,7 +100,7 @@ class _Reader:
     """Reads tokens from left to right."""
 
     def __init__(self, words: list[str], tokens: Sequence[Token], date: bool, number: bool) -> None:
-        self.words = [*words, "", "", "", ""]  # so that looking ahead needs no check
+        self.words = [*words, "", "", "", ""]  # lookahead needs no bounds check
         self.tokens = tokens
         self.date, self.number = date, number
         self.moments: list[Moment] = []
@@ -121,7 +119,7 @@ class _Reader:
         return Quantities(tuple(self.moments), tuple(self.counts), tuple(self.rest))
 
     def _moment(self, at: int) -> int:
-        """Where the date that begins here ends; 0 without one."""
+        """The end of the date that begins here; 0 if there is none."""
         words = self.words
         day = None
         if (number := self._number(at)) and number[0].denominator == 1 and 1 <= number[0] <= 31:
@@ -139,12 +137,12 @@ class _Reader:
         behind = at + (words[at] in (",", "of"))
         year = int(words[behind]) if _is_year(words[behind]) else None
         if year is None and day is None and not self.date and (named == 0 or words[named - 1] not in _BEFORE_MONTHS):
-            return 0  # a name or the verb
+            return 0  # a name, or the verb "may"
         self.moments.append(Moment(year, month, day))
         return at if year is None else behind + 1
 
     def _count(self, at: int) -> int:
-        """Where the quantity that begins here ends; 0 without one."""
+        """The end of the quantity that begins here; 0 if there is none."""
         words, begun = self.words, at
         sign = 1
         if words[at] in ("minus", "negative") or (
@@ -168,10 +166,7 @@ class _Reader:
             hour = value % 12 + (12 if words[end] == "pm" else 0)
             self.counts.append(Figure("clock", (hour * 60,), "half" if words[end] == "o'clock" else ""))
             return end + 1
-        if words[end] == "'" and words[end + 1].isdecimal():  # 5'11"
-            inches = Fraction(words[end + 1])
-            self.counts.append(to_count(value * 12 + inches, "inch"))
-            return end + 2 + (words[end + 2] == '"')
+
         alone = end == at + 1 and words[at].isdecimal()
         if alone and words[end] == "s" and self._is_glued(end) and words[at].endswith("0"):  # the 1990s
             self.counts.append(Figure("decade", (value,)))
@@ -186,14 +181,14 @@ class _Reader:
         return self._add_measure(begun, at, sign * value, unit, behind)
 
     def _money(self, at: int) -> tuple[str, int]:
-        """The sign of a currency that begins here, "" without, and where it ends."""
+        """The currency sign that begins here, "" if none, and its end."""
         word = self.words[at]
         if word in _COUNTRIES and self.words[at + 1] == "$":
             return ("$" if word == "us" else f"{word[:1]}$"), at + 2
         return (word, at + 1) if word and word in _CURRENCIES else ("", at)
 
     def _add_measure(self, begun: int, at: int, value: Fraction, unit: str, end: int) -> int:
-        """Add a number with its unit, or the range or compound that it begins."""
+        """Add a number with its unit, or the range that it begins."""
         words = self.words
         spoken = words[begun - 1] if begun else ""
         then = 2 if words[end] == "out" and words[end + 1] == "of" else 1
@@ -209,17 +204,6 @@ class _Reader:
                 )
                 return behind
         measured = to_count(value, unit)
-        while measured.kind in ("length", "time", "mass"):
-            after = end + (words[end] in ("and", ","))
-            smaller = self._number(after)
-            if smaller is None:
-                break
-            name, behind = self._unit(smaller[1], compound=True)
-            part = to_count(smaller[0], name)
-            if (part.kind, part.system) != (measured.kind, measured.system) or part.amount >= MEASURES[unit][1]:
-                break
-            total = measured.amount + part.amount
-            measured, unit, end = measured._replace(value=total, amount=total, unit="sum"), name, behind
         named = spoken.isalpha() and spoken not in _UNNAMED
         if named and not unit and "." in words[at] and not self.number:
             measured = measured._replace(written=words[at])  # Python 3.1 is not Python 3.10
@@ -227,11 +211,11 @@ class _Reader:
         if not again and not any(
             isinstance(c, Quantity) and c.kind == measured.kind != "" and near(c, measured) for c in self.counts
         ):
-            self.counts.append(measured)  # not the same again in other units
+            self.counts.append(measured)  # unless it repeats another one in other units
         return end
 
     def _read_composite(self, at: int) -> int:
-        """Several numbers in one token: times of day, scores, ranges, telephone numbers, two years."""
+        """Read several numbers in one token: times of day, scores, ranges, telephone numbers, two years."""
         raw = self.words[at]
         parts = re.split(r"[:-]", raw)
         if len(parts) == 1 or not raw[0].isdecimal():
@@ -256,7 +240,7 @@ class _Reader:
         return end
 
     def _number(self, at: int) -> tuple[Fraction, int] | None:
-        """The number that begins here, in digits or words, and where it ends."""
+        """The number that begins here, in digits or words, and its end."""
         words = self.words
         raw = words[at]
         if not raw[:1].isdecimal() or not raw.isascii():
@@ -270,39 +254,16 @@ class _Reader:
                 value, at = value * 1000 + int(words[at]), at + 1
         if words[at] in ("st", "nd", "rd", "th") and self._is_glued(at):
             return value, at + 1
-        if words[at] in ("x", "*", "\u00d7") and words[at + 1] == "10" and words[at + 2] == "^":
-            factor = self._number(at + 1)
-            value, at = (value * factor[0], factor[1]) if factor else (value, at)
-        minus = words[at + 1] == "-"
-        power = words[at + 1 + minus]
-        if words[at] == "^" and power.isdecimal() and len(power) <= 3 and int(power) <= _MAX_POWER and 0 < value < 1000:
-            value, at = value ** (-int(power) if minus else int(power)), at + 2 + minus
-        part = _value(words[at]) if "/" in words[at] else None
-        if part is not None and value.denominator == 1 and part < 1:  # 2 1/2
-            value, at = value + part, at + 1
         while words[at] in _SCALES:
             value, at = value * _SCALES[words[at]], at + 1
         if words[at] == "hundred":
             value, at = value * 100, at + 1
-        return self._and_a_half(value, at)
-
-    def _and_a_half(self, value: Fraction, at: int) -> tuple[Fraction, int]:
-        if self.words[at] == "and" and "half" in self.words[at + 1 : at + 3]:
-            article = self.words[at + 1] in ("a", "one")
-            if article or self.words[at + 1] == "half":
-                at += 3 if article else 2
-                value += Fraction(1, 2)
-                if self.words[at] in _SCALES:
-                    value, at = value * _SCALES[self.words[at]], at + 1
         return value, at
 
     def _read_words(self, at: int) -> tuple[Fraction, int] | None:
         """A number in words: three hundred and fifty, forty-two, nineteen ninety nine."""
         words, begun = self.words, at
         total, current, last = Fraction(0), Fraction(0), ""
-        if words[at] == "half" and (words[at + 1] in _SCALES or words[at + 2] in _SCALES):
-            at += 1 + (words[at + 1] == "a")
-            return Fraction(_SCALES[words[at]], 2) if words[at] in _SCALES else Fraction(1, 2), at + 1
         while True:
             word = words[at]
             if word in ("and", "-") and last and (word == "-" or last in ("hundred", "scale")):
@@ -331,10 +292,10 @@ class _Reader:
             else:
                 break
             at += 1
-        return self._and_a_half(total + current, at) if at > begun else None
+        return (total + current, at) if at > begun else None
 
-    def _unit(self, at: int, *, compound: bool = False) -> tuple[str, int]:
-        """The unit that begins here and where it ends; a noun is a unit, and stays among the words."""
+    def _unit(self, at: int) -> tuple[str, int]:
+        """The unit that begins here and where it ends; a noun is a unit, and also stays among the words."""
         words, begun = self.words, at
         at += words[at] == "-" and self._is_glued(at) and self._is_glued(at + 1)
         if words[at] in ("degree", "degrees", "°"):
@@ -348,13 +309,11 @@ class _Reader:
         power = _POWERS.get(words[at], 0)
         at += power > 0
         name = single(words[at])
-        if name == "in" and not compound and words[at + 1]:
+        if name == "in" and words[at + 1]:
             return "", begun  # the preposition
         if name not in MEASURES:
             plain = name.isalpha() and name not in _UNNAMED and name not in _SHORT_SCALES
             return (name if plain else ""), begun
-        if words[at + 1] == "^" and words[at + 2] in ("2", "3"):
-            power, at = int(words[at + 2]), at + 2
         if power and MEASURES[name][0] == "length":
             return f"{power} {name}", at + 1
         if words[at + 1] in ("/", "per") and single(words[at + 2]) in MEASURES:
@@ -370,7 +329,7 @@ def _is_year(word: str) -> bool:
 
 
 def _parse_date(raw: str) -> Moment | None:
-    """1999-03-03, and 3/4/2020, in which day and month may be either."""
+    """Read 1999-03-03, and 3/4/2020, in which the order of day and month is unknown."""
     parts = raw.split("-") if "-" in raw else raw.split("/")
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= 4 for part in parts):
         return None
@@ -385,7 +344,7 @@ def _parse_date(raw: str) -> Moment | None:
 
 
 def _value(raw: str) -> Fraction | None:
-    """The value of digits; None where they are several numbers, a version or no number."""
+    """The value of digits; None for several numbers, a version, or no number."""
     if _THOUSANDS.fullmatch(raw):
         return Fraction(raw.replace(",", ""))
     if _PLAIN.fullmatch(raw):

@@ -1,4 +1,4 @@
-"""What kind of answer an English question asks for, by its question word and the head noun."""
+"""The type of answer that an English question asks for, by its question word and head noun."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "c
 """A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
 
 MAX_QUESTION_CHARS = 2000
-"""Characters of a question that are read."""
+"""Maximum characters of a question that are read."""
 
 MAX_OPTION_WORDS = 6
-"""Words; what is longer is no alternative of an "A or B" question."""
+"""Maximum words of an alternative in an "A or B" question."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question as the reader sees it.
+    """A parsed question.
 
     Attributes:
         text: As asked.
         kind: The expected type of its answer.
         stems: Its stems in order.
-        content: The distinct stems that are no function words; all stems where it has function words only.
-        head: Stems of the noun that the answer is or counts ("what county", "how many seasons"), possibly empty.
-        predicate: The stem of the verb whose subject is asked for ("who wrote", "which team won"), possibly empty.
+        content: The distinct stems that are not function words; all stems if it has function words only.
+        head: Stems of the noun that the answer is or counts ("what county", "how many seasons"); may be empty.
+        predicate: The stem of the verb whose subject is asked for ("who wrote", "which team won"); may be empty.
         options: The alternatives of an "A or B" question.
     """
 
@@ -74,7 +74,7 @@ _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
 def read_question(text: str) -> ParsedQuestion:
-    """Analyse a question; any text is one, of which the first 2,000 characters are read. The last 256 are kept."""
+    """Parse a question, at most the first 2,000 characters. The last 256 results are cached."""
     return _read(text[:MAX_QUESTION_CHARS])
 
 
@@ -95,13 +95,16 @@ def _read(text: str) -> ParsedQuestion:
 
 
 def _question_word(words: list[str]) -> int:
-    """Where the question word stands: at the beginning, else the last one, for earlier ones open relative clauses."""
+    """The position of the question word: the first if it begins the question, else the last.
+
+    Earlier ones inside a question begin relative clauses.
+    """
     positions = [i for i, word in enumerate(words) if word in _QUESTION_WORDS]
     return len(words) if not positions else positions[0] if positions[0] < 2 else positions[-1]
 
 
 def _expect_answer(words: list[str], stems: tuple[str, ...], question_word: int) -> tuple[AnswerType, frozenset[str]]:
-    """The type and the head noun that the question word at position `asked` announces."""
+    """The type and head noun, by the question word at this position."""
     if question_word == len(words):
         head = frozenset(stems[:2]) - STOP_WORDS
         return _by_head(head), head
@@ -130,7 +133,7 @@ def _by_head(head: frozenset[str]) -> AnswerType:
 
 
 def _head(words: list[str], stems: tuple[str, ...], start: int) -> frozenset[str]:
-    """The stems of the noun phrase behind the question word: "what [is the] county seat [of ...]"."""
+    """The stems of the noun phrase after the question word: "what [is the] county seat [of ...]"."""
     while (
         start < len(words) and start < 8 and (words[start] in _AUXILIARIES or words[start] in ("the", "a", "an", "of"))
     ):
@@ -142,7 +145,7 @@ def _head(words: list[str], stems: tuple[str, ...], start: int) -> frozenset[str
 
 
 def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> str:
-    """The stem behind "who", the auxiliaries skipped: "who [has] sung", but nothing in "who is the king"."""
+    """The stem after "who" and auxiliaries: "who [has] sung"; "" for "who is the king"."""
     position = question_word + 1
     while position < len(words) and words[position] in _AUXILIARIES:
         position += 1
@@ -152,7 +155,7 @@ def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> 
 
 
 def _options(text: str, words: list[str]) -> tuple[str, ...]:
-    """The alternatives of "..., A or B?"; empty where the question offers none."""
+    """The alternatives of "..., A or B?"; empty if there are none."""
     if words.count("or") != 1:
         return ()
     line = " ".join(text.split())
@@ -170,7 +173,7 @@ def _options(text: str, words: list[str]) -> tuple[str, ...]:
 
 
 def _phrases(before: str, after: str) -> tuple[str, str] | None:
-    """From the last comma or colon to the "or", and from there to the next mark."""
+    """The phrases from the last comma or colon to "or", and from there to the next punctuation mark."""
     before = before.removesuffix(",")
     start = max(before.rfind(","), before.rfind(":"))
     end = min((i for i in map(after.find, ",:?") if i >= 0), default=len(after))

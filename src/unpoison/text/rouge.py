@@ -16,7 +16,7 @@ __all__ = ["rouge_l"]
 
 SURROGATES = range(0xD800, 0xE000)
 CODE_POINTS = 0x110000 - len(SURROGATES)
-"""How many different characters there are to stand for stems."""
+"""The number of characters that can represent stems."""
 
 
 def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> NDArray[np.float64]:
@@ -29,17 +29,17 @@ def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> 
 
     Args:
         texts: k texts.
-        stems: Splits a text into the stems that are compared.
+        stems: Splits a text into stems.
 
     Returns:
-        Shape (k, k), in [0, 1], symmetric. The diagonal is 1; a text without tokens has nothing to share and gets 0
-        everywhere, its own place included.
+        Shape (k, k), in [0, 1], symmetric. The diagonal is 1; a text without tokens has 0 everywhere, on the diagonal
+        too.
 
     Complexity: O(k^2 n^2 / 64) time for n tokens per text (bit-parallel), O(k^2) memory.
     """
     tokens = [stems(text) for text in texts]
     lengths = np.array([len(sequence) for sequence in tokens], np.float64)
-    # A stem that only one text holds is in no common subsequence: it counts in the length and need not be compared.
+    # A stem of only one text is in no common subsequence: it counts in the length and need not be compared.
     holders = Counter(stem for sequence in tokens for stem in set(sequence))
     shared = {stem: number for number, stem in enumerate(stem for stem, count in holders.items() if count > 1)}
     numbered = [[shared[stem] for stem in sequence if stem in shared] for sequence in tokens]
@@ -54,5 +54,5 @@ def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> 
 
 
 def _character(number: int) -> str:
-    """The character that stands for a stem; surrogates stand for nothing."""
+    """The character that represents a stem; surrogates are skipped."""
     return chr(number if number < SURROGATES.start else number + len(SURROGATES))

@@ -1,4 +1,4 @@
-"""Where the sentences of a text begin and end, and their words and stems for readers without a model."""
+"""Sentence boundaries, and the words and stems of sentences for readers without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unpoison.text.tokens import READ_WORD
 __all__ = ["STOP_WORDS", "Sentence", "around", "bare", "sentence_of", "sentences", "split", "stem"]
 
 MAX_WORDS = 80
-"""A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
+"""Maximum words of a sentence; longer ones are split, so that text without punctuation stays cheap to read."""
 
 STOP_WORDS = frozenset(
     """a about above according across after against all along also although am amid among an and any are around as
@@ -27,7 +27,7 @@ STOP_WORDS = frozenset(
     towards under unless unlike until up upon usually various very via was we were what when where whether which
     while who whom whose why will with within without would yes yet you your""".split()  # noqa: SIM905 - a list literal of this length is unreadable
 )
-"""Function words, which say nothing about what a question or a sentence is about."""
+"""Function words, which do not contribute to the topic of a question or sentence."""
 
 _END = re.compile(
     r"[.!?\u2026][\"'\u2019\u201d)]*(?:\[\d+\])+"  # before the number of a footnote
@@ -35,7 +35,7 @@ _END = re.compile(
     r"|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"\u201d])\.(?=[A-Z])"  # glued to the next sentence
     r"|[\r\n]+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
 )
-"""Beside the marks of European texts those of Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
+"""Punctuation of European languages, Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca"
@@ -45,19 +45,19 @@ _ABBREVIATION = re.compile(
 """English, German, Spanish, French, Italian, Dutch, Portuguese and Polish."""
 
 _REFERENCE = re.compile(r"(?:^|[\s(])(?:Nr|Abs|Art|art|Kap|Bd|Tel|Tél|núm|pág|p|pp|blz|nr|pkt|poz)\.$")
-"""What a number follows: no end before one."""
+"""Abbreviations before a number: no sentence ends before the number."""
 
 _ORDINAL = re.compile(
     r"(?:^|\s)(?:[Aa]m|[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Zz]u[mr]|[Vv]om|[Bb]is|[Ss]eit|[Aa]b|[Bb]eim|[Jj]ede[mnrs]?)"
     r"\s\d{1,2}\.$"
 )
-"""A German ordinal number behind an article or preposition: "am 1. September"."""
+"""A German ordinal number after an article or preposition: "am 1. September"."""
 
 _MONTH = re.compile(
     r"\s(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Quartal|Halbjahr"
     r"|[a-zäöü])"
 )
-"""What an ordinal number stands before, whatever is in front of it: a month, a lower-case letter."""
+"""What follows an ordinal number in any context: a month, or a lower-case letter."""
 
 _BEFORE_ORDINAL = re.compile(r"(?:^|[^\w.,])\d{1,2}\.$")
 
@@ -81,11 +81,11 @@ class Sentence:
     distinct: frozenset[str]
 
     def __sizeof__(self) -> int:
-        """Bytes, as measured on short words, which take most: each is a text, a stem, and places in four containers."""
+        """Bytes, measured on short words as the worst case: each is a string, a stem, and an entry in 4 containers."""
         return 500 + 8 * len(self.text) + 250 * len(self.words)
 
     def gap(self, position: int) -> str:
-        """What stands between the word at `position` and the next one."""
+        """The text between the word at `position` and the next one."""
         return self.text[self.starts[position] + len(self.words[position]) : self.starts[position + 1]]
 
     def span(self, start: int, end: int) -> str:
@@ -94,7 +94,7 @@ class Sentence:
 
 
 def sentences(text: str) -> list[Region]:
-    """The sentences of a text with their last marks, without what stands between them. O(n) time."""
+    """The sentences of a text with their final punctuation, without the white space between them. O(n) time."""
     cuts = [0]
     for stop in _END.finditer(text):
         if stop[0] != "." or not _continues(text, max(cuts[-1], stop.end() - 14), stop.end()):
@@ -108,7 +108,7 @@ def sentences(text: str) -> list[Region]:
 
 
 def _continues(text: str, start: int, end: int) -> bool:
-    """Whether the full stop before `end` ends an abbreviation or an ordinal number, and no sentence."""
+    """Whether the full stop before `end` belongs to an abbreviation or ordinal number, and ends no sentence."""
     if _ABBREVIATION.search(text, start, end) or _ORDINAL.search(text, start, end):
         return True
     if _REFERENCE.search(text, start, end):
@@ -117,7 +117,7 @@ def _continues(text: str, start: int, end: int) -> bool:
 
 
 def around(text: str, start: int, end: int) -> Region:
-    """The whole sentences that a stretch of a text reaches into. O(n) time."""
+    """The whole sentences that overlap a region of a text. O(n) time."""
     reached = [region for region in sentences(text) if region[1] > start and region[0] < end]
     return (reached[0][0], reached[-1][1]) if reached else (start, end)
 
@@ -133,13 +133,13 @@ def _stem(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The stem of a word, lower case, without accents; function words, and words too long to be any, stay whole."""
+    """The stem of a word, lower case, without accents; function words, and implausibly long words, stay whole."""
     lowered = bare(word.lower())
     return lowered if lowered in STOP_WORDS or len(lowered) > 40 else _stem(lowered)
 
 
 def split(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text that hold at least one word, in order; linear in its length."""
+    """The sentences of a text with at least one word, in order. Linear time."""
     return analysis(text).part(_sentences)
 
 
@@ -148,7 +148,7 @@ def _sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def _pieces(sentence: str) -> list[Sentence]:
-    """The sentence, or of a long one its pieces."""
+    """The sentence, or the pieces of a long one."""
     found = list(READ_WORD.finditer(sentence))
     pieces = []
     for first in range(0, len(found), MAX_WORDS):
@@ -163,7 +163,7 @@ def _pieces(sentence: str) -> list[Sentence]:
 
 
 def sentence_of(answer: str, text: str, start: int) -> str:
-    """The sentence of a text in which an answer stands that begins at `start`; the answer where it spans several."""
+    """The sentence that contains the answer beginning at `start`; the answer itself if it spans several sentences."""
     at = 0
     for part in split(text):
         at = text.find(part.text, at)

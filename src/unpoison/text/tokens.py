@@ -1,4 +1,4 @@
-"""Texts to tokens: words for BM25 and TF-IDF, stems for ROUGE, and English stop words.
+"""Tokenisers: words for BM25 and TF-IDF, stems for ROUGE, words as readers see them, and English stop words.
 
 `ENGLISH_33` is the list of Apache Lucene that bm25s uses by default. `ENGLISH_318` is the list of scikit-learn
 (BSD-3-Clause, Copyright the scikit-learn developers; see NOTICE), kept as published, with its misspellings.
@@ -44,16 +44,17 @@ ENGLISH_318 = frozenset(
 
 
 WORD = re.compile(r"\w\w+")
-r"""Finds what `\b\w\w+\b`, the default of scikit-learn and bm25s, finds: a greedy run ends at a boundary anyway."""
+r"""Equivalent to `\b\w\w+\b`, the default of scikit-learn and bm25s: a greedy run always ends at a boundary."""
 
 UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Scripts that write no spaces: Thai, Lao, Burmese, Khmer, kana, Han."""
+"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
 _LETTER = rf"[^\W_{UNSPACED}]"
 READ_WORD = re.compile(rf"(?:\d+(?:[.,:/]\d+)+|{_LETTER}+)(?:['\u2019-]{_LETTER}+)*%?|[^\W_]")
-"""A word as readers see it: "3.5", "10:30", "5%", "O'Neill" and "well-known" are one, every unspaced character is."""
+"""A word as readers see it: "3.5", "10:30", "5%", "O'Neill" and "well-known" are one word each, and so is every
+character of a script without spaces."""
 
 ASCII_WORD = re.compile(r"[a-z0-9]+")
 
@@ -68,7 +69,7 @@ def words(text: str, stop_words: frozenset[str] = frozenset()) -> list[str]:
 
     Args:
         text: Any text.
-        stop_words: Words to leave out, lower-case.
+        stop_words: Lower-case words to leave out.
 
     Returns:
         Every match of `\b\w\w+\b`, so single characters are dropped, as in bm25s and scikit-learn.
@@ -78,11 +79,11 @@ def words(text: str, stop_words: frozenset[str] = frozenset()) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """The tokens that ROUGE compares: lower-cased words, those longer than 3 characters cut to their Porter stem.
+    """The tokens of ROUGE: lower-cased words; those longer than 3 characters are reduced to their Porter stem.
 
-    ASCII text is split as in Lin's ROUGE and the `rouge-score` package: whatever is no letter or digit separates. That
-    rule would delete most other scripts, so in other text every Unicode letter and digit counts, and each Han or kana
-    character is a token of its own, because these scripts write no spaces.
+    ASCII text is split as in Lin's ROUGE and the `rouge-score` package, at every character that is not a letter or
+    digit. That rule would delete most other scripts, so in other text every Unicode letter and digit counts, and each
+    Han or kana character is a token, because these scripts have no spaces.
 
     Args:
         text: Any text.
@@ -91,7 +92,7 @@ def stems(text: str) -> list[str]:
         Stems in order, repetitions included.
     """
     words = _rouge_words(text)
-    # A stemmer has state and is cheap to make: one per call needs no lock, and no cache that hostile text could fill.
+    # A stemmer has state and is cheap to create: one per call needs no lock, and no cache that hostile text could fill.
     stem = Stemmer.Stemmer("porter", 0).stemWord
     return [stem(word) if len(word) > 3 else word for word in words]
 

@@ -1,4 +1,4 @@
-"""Units of measure and currencies: their kind, what one comes to in the kind's base unit, and their system."""
+"""Units of measure and currencies: their kind, their factor to the base unit of the kind, and their system."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 __all__ = ["MEASURES", "ROUNDED", "Quantity", "near", "single", "to_count"]
 
 ROUNDED = Fraction(2, 100)
-"""How far two measures may lie apart and still be one, where converting them takes rounding."""
+"""Maximum relative difference of equal measures in different systems, because conversions are rounded."""
 
 
 class Quantity(NamedTuple):
-    """A number with its unit ("" without), and what the two come to in the base unit of their kind.
+    """A number with its unit ("" for none), and the amount in the base unit of its kind.
 
-    Units of one `system` convert exactly, others only roughly. `written` is set for what may be a version's number.
+    Units of one `system` convert exactly, others only approximately. `written` is set for a possible version number.
     """
 
     value: Fraction
@@ -58,7 +58,7 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
     for names, factor in rows.items()
     for name in names.split()
 }  # fmt: skip
-"""Name to (kind, factor, system). Units of one system convert exactly, others take rounding."""
+"""Name to (kind, factor, system). Units of one system convert exactly, others approximately."""
 
 
 def single(word: str) -> str:
@@ -69,7 +69,7 @@ def single(word: str) -> str:
 
 
 def to_count(value: Fraction, unit: str) -> Quantity:
-    """A number with what it comes to in the base unit of its kind. Constant time."""
+    """A number with its amount in the base unit of its kind. Constant time."""
     if unit[:2] in ("2 ", "3 "):
         kind, factor, system = MEASURES[unit[2:]]
         power = int(unit[0])
@@ -84,7 +84,7 @@ def to_count(value: Fraction, unit: str) -> Quantity:
 
 
 def near(left: Quantity, right: Quantity) -> bool:
-    """Whether two measures of a kind are equal; across systems of units, nearly."""
+    """Whether two measures of a kind are equal; approximately, across systems of units."""
     if left.system == right.system:
         return left.amount == right.amount
     return abs(left.amount - right.amount) <= ROUNDED * max(abs(left.amount), abs(right.amount))

@@ -1,9 +1,9 @@
-"""Values that have a form: durations, dates, sums of money, account and phone numbers, names, in eight languages.
+"""Typed values: durations, dates, sums of money, account and phone numbers, names, in eight languages.
 
-A question says which kind it asks for ("how long", "Wann", "IBAN"), and a text holds values of some kinds. Only values
-of one kind can contradict each other. Digits are read everywhere; number words and units in English, German, Spanish,
-French, Italian, Dutch, Portuguese and Polish; names only where a question in another language than English asks for
-a person or a place, for the readers know English names. Rules only, linear time.
+A question asks for a kind of value ("how long", "Wann", "IBAN"), and a text contains values of some kinds. Only values
+of one kind can contradict each other. Digits are read in any language; number words and units in English, German,
+Spanish, French, Italian, Dutch, Portuguese and Polish; names only if a question in a language other than English asks
+for a person or a place, because the readers know English names. Rules only, linear time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
 Kind: TypeAlias = Literal[
     "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
 ]
-"""`code` is an identifier of letters and digits, such as a VAT number; `number` has no unit that is known."""
+"""`code` is an identifier of letters and digits, such as a VAT number; `number` has no known unit."""
 
 MAX_CHARS = 20_000
-"""Characters of a text that are searched."""
+"""Maximum characters of a text that are searched."""
 
 FITTING: dict[str, frozenset[str]] = {
     "money": frozenset(("money", "number", "share")),
@@ -47,13 +47,13 @@ FITTING: dict[str, frozenset[str]] = {
     "code": frozenset(("code", "number", "phone")),
     "number": frozenset(("number", "money", "share", "duration", "clock")),
 }
-"""Which kinds answer a question for a kind, where that is not only itself."""
+"""The kinds that answer a question for a kind; by default only the kind itself."""
 
 _ALSO_FOUND: dict[str, frozenset[str]] = {
     "date": frozenset(("clock", "duration")),
     "number": FITTING["number"],
 }
-"""Of these what is looked for in a passage that holds no value of the kind itself."""
+"""Of these, the kinds to search for in a passage without a value of the kind itself."""
 
 _NAMES = {
     "person": re.compile(
@@ -66,7 +66,7 @@ _NAMES = {
         r"|\b[A-ZÀ-Ý]\w{0,30}(?:straße|strasse|weg|platz|allee|gasse|straat|laan|plein)\b(?:\s\d{1,4})?"
     ),
 }
-"""Names of people and streets, where a question in another language than English asks for one."""
+"""Names of people and streets, for questions in a language other than English."""
 
 _NUMBER_WORDS = {
     word: value
@@ -114,7 +114,7 @@ _ONE = (
     r"\b(?:(?:(?<=within\s)|(?<=after\s)|(?<=for\s)|(?<=about\s)|(?<=only\s)|(?<=until\s))an?"
     r"|eine[mnrs]?|ein|une?|una|um|uma|een|jedn[aąe]j?)\b"
 )
-"""An article that counts one before a unit; in English only behind some words, for "a year" is also a rate."""
+"""An article that means one before a unit; in English only after some words, because "a year" is also a rate."""
 _CURRENCY = r"€|\$|£|¥|eur(?:os?)?|usd|dollars?|gbp|pounds?|chf|franken|francs?|yen|jpy|pln|zł(?:otych)?"
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, flags))  # type: ignore[misc]
@@ -146,9 +146,9 @@ class Value(NamedTuple):
     """A value in a text.
 
     Attributes:
-        kind: What it is.
-        start, end: Where it stands.
-        key: What it comes to: a `Quantity`, (year, month, day), or its characters.
+        kind: Its kind.
+        start, end: Its position.
+        key: Its normalised value: a `Quantity`, (year, month, day), or its characters.
         unit: Of a duration.
     """
 
@@ -160,14 +160,14 @@ class Value(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a question asks for: a kind, "" where it does not say, and of durations the unit."""
+    """The kind of value that a question asks for, "" if unspecified, and the unit of a duration."""
 
     kind: Kind = ""
     unit: str = ""
 
 
 def values(text: str) -> tuple[Value, ...]:
-    """The values of a text, in order and without overlap: the more special kind first."""
+    """The values of a text, in order and without overlap; more specific kinds take precedence."""
     return _values(text[:MAX_CHARS])
 
 
@@ -213,7 +213,7 @@ def _unit(word: str) -> str:
 
 
 def _number(text: str) -> Fraction:
-    """`1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
+    """Read a number: `1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
     if text.lower() in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[text.lower()])
     if not any(map(str.isdigit, text)):
@@ -269,7 +269,7 @@ def _wanted(question: str) -> Wanted:
 
 
 def answers_kind(answer: str, kind: Kind) -> bool | None:
-    """Whether an answer holds a value of a kind; None where its words leave that open ("for ever", "free")."""
+    """Whether an answer contains a value of a kind; None if its words leave that open ("for ever", "free")."""
     if not kind or kind in _NAMES:
         return None
     found = {value.kind for value in values(answer)}
@@ -279,9 +279,9 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
 
 
 def agree(left: str, right: str, kind: Kind, question: str = "") -> bool | None:
-    """Whether two answers give the same value of a kind, or one of them one that is among the other's.
+    """Whether two answers have the same value of a kind, or one has a value that is among the other's.
 
-    None where one holds no such value, or both hold several. What the question names is none.
+    None if one has no such value, or both have several. Values in the question do not count.
     """
     few, many = sorted((_fitting(left, kind, question), _fitting(right, kind, question)), key=len)
     if not kind or len(few) != 1:
@@ -290,12 +290,12 @@ def agree(left: str, right: str, kind: Kind, question: str = "") -> bool | None:
 
 
 def several(answer: str, kind: Kind, question: str = "") -> bool:
-    """Whether an answer holds more than one value of a kind that the question does not name."""
+    """Whether an answer contains more than one value of a kind, without those in the question."""
     return len(_fitting(answer, kind, question)) > 1
 
 
 def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
-    """The values of a kind, where there are none those that fit it."""
+    """The values of a kind; if there are none, values of fitting kinds."""
     named = {question[value.start : value.end] for value in values(question)}
     found = [value for value in values(answer) if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
@@ -312,17 +312,17 @@ def _same(left: Value, right: Value) -> bool:
 
 
 def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float] | None:
-    """The value of a passage that most likely answers a question, by the words around it.
+    """The value of a passage that most likely answers a question, by the surrounding words.
 
     Args:
         question: The question.
         text: The passage.
-        asked: What the question asks for.
+        asked: The kind of value that the question asks for.
 
     Returns:
-        The value, its sentence, and the share of the question's words that the passage holds, in (0, 1]; None where
-        it holds no such value or none of these words. A value that the question names is no answer. A value of another
-        kind that fits ("Wann?" "um 9:30") is found where there is none of the kind itself.
+        The value, its sentence, and the share of the question's words in the passage, in (0, 1]; None if it contains no
+        such value or none of these words. A value in the question is no answer. A value of another fitting kind
+        ("Wann?" "um 9:30") is returned if there is none of the kind itself.
     """
     text = text[:MAX_CHARS]
     question_words = _question_words(question[:MAX_QUESTION_CHARS])
@@ -347,7 +347,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
 
 
 def question_coverage(question: str, text: str) -> float:
-    """The share of a question's words, without function words, that a text holds in some form, in [0, 1]."""
+    """The share of a question's words, without function words, that a text contains in any inflection, in [0, 1]."""
     words = _question_words(question[:MAX_QUESTION_CHARS])
     return len(words.intersection(map(_root, READ_WORD.findall(text[:MAX_CHARS])))) / len(words) if words else 1.0
 
@@ -360,13 +360,13 @@ def _question_words(question: str) -> frozenset[str]:
 
 
 def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, int, int, str]]:
-    """Kind, place and unit of what may answer a question for a kind."""
+    """Kind, position and unit of the candidates for a kind."""
     if kind in _NAMES:
         return [(kind, *match.span(), "") for match in _NAMES[kind].finditer(sentence)]
     return [(value.kind, value.start, value.end, value.unit) for value in values(sentence)]
 
 
 def _root(word: str) -> str:
-    """The stem of a word; of a long one its beginning, so that endings of other languages do not matter."""
+    """The stem of a word; of a long word its first letters, so that inflections in other languages do not matter."""
     stemmed = stem(word)
     return stemmed if len(stemmed) < 7 or stemmed in STOP_WORDS else stemmed[:6]
