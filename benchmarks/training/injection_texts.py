@@ -16,7 +16,7 @@ from unpoison.bench.evaluation import load, load_passages
 from unpoison.text.canonical import canonical
 from unpoison.text.sentences import sentences
 
-__all__ = ["Text", "all_texts", "share"]
+__all__ = ["Text", "all_texts", "held_out", "share"]
 
 CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
          "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_large_poisoned", "nq_retrieved",
@@ -38,6 +38,10 @@ PLANTED = 0.3
 """The share of our own injections that is planted in a clean passage or a tool's result once more."""
 
 RESULT = ("{'status': 'ok', 'title': 'A', 'content': '", "', 'id': 12, 'tags': ['x', 'y']}")
+
+
+HELD_OUT, HELD_OUT_LANGUAGES = 0.25, ("ja", "tr", "it", "bn")
+"""The share of the families of `injections.jsonl`, and the languages, that the transformer is not trained on."""
 
 
 class Text(NamedTuple):
@@ -69,6 +73,11 @@ class Text(NamedTuple):
 def share(text: str) -> float:
     """A number in [0, 1) by a hash."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") / 2**64
+
+
+def held_out(text: Text) -> bool:
+    """Whether a text is of a family or a language that the transformer is not trained on."""
+    return text.given and (share(f"model/{text.family}") < HELD_OUT or text.language in HELD_OUT_LANGUAGES)
 
 
 def all_texts(folder: Path) -> list[Text]:

@@ -15,11 +15,14 @@ from unpoison.models.checkpoints import checkpoint_errors
 from unpoison.models.spans import load_answerer
 from unpoison.utils.extras import require
 
-__all__ = ["INPUTS", "export", "export_encoder", "write_graph", "write_settings"]
+__all__ = ["INPUTS", "export", "export_encoder", "file_hashes", "write_graph", "write_settings"]
 
 PURPOSE = "exporting a model"
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+PER_TEXT = ("relation", "odds")
+"""Outputs with values for a whole text; others have one per token."""
 
 
 def export(name_or_path: str, folder: Path) -> Path:
@@ -125,7 +128,7 @@ def _check_new(folder: Path) -> None:
 
 
 def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file: Path) -> Path:
-    """Write a torch module whose outputs have one value per token (or three, "relation") as an int8 graph.
+    """Write a torch module whose outputs have values per token, or per text (`PER_TEXT`), as an int8 graph.
 
     Weights are quantised by channel, activations while running.
 
@@ -138,9 +141,7 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
     quantization = require("onnxruntime.quantization", PURPOSE)
     ones = torch.ones(2, 9, dtype=torch.long)
     feeds = tuple(ones * 0 if name == "token_type_ids" else ones for name in inputs)
-    axes = {name: {0: "batch", 1: "length"} for name in (*inputs, *outputs) if name != "relation"}
-    if "relation" in outputs:
-        axes["relation"] = {0: "batch"}
+    axes = {name: {0: "batch"} if name in PER_TEXT else {0: "batch", 1: "length"} for name in (*inputs, *outputs)}
     with TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter that needs no further package is deprecated
         whole = Path(scratch) / "whole.onnx"
@@ -171,13 +172,15 @@ def write_settings(
     languages: Sequence[str] = (),
 ) -> Path:
     """Write `reader.json`: how the folder's graph is to be used (`Settings`), and the hashes of its files."""
-    hashes = {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.onnx", "tokenizer.json")
-    }
     settings = {
         "window": window, "question": question, "slope": slope, "intercept": intercept, "temperature": temperature,
-        "languages": list(languages), "sha256": hashes,
+        "languages": list(languages), "sha256": file_hashes(folder),
     }  # fmt: skip
     file = folder / "reader.json"
     file.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     return file
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of a folder's graph and tokenizer."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.onnx", "tokenizer.json")}

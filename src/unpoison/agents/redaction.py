@@ -13,10 +13,10 @@ from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Span
 from unpoison.models.requests import Flow
-from unpoison.screener.injections import BUILT_IN, injection_spans, without_injections
+from unpoison.screener.injections import BUILT_IN, injection, injection_spans, without_injections
 from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, injection
+from unpoison.text.prompt_injection import MAX_QUOTE_CHARS
 
 __all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts", "parts_of", "reading_of", "redact"]
 

@@ -15,9 +15,10 @@ from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, sh
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
+from unpoison.screener.injections import injection, injections
 from unpoison.sources.trust import Level, trust
 from unpoison.text.canonical import canonical_lines
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, injection, injections, unsupported_language
+from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
 __all__ = ["ScreenedResult", "ToolCut", "ascreen_tool_result", "screen_tool_result"]

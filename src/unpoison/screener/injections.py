@@ -1,16 +1,19 @@
 """Prompt injections in passages: found, and cut out with what is under their voice, until what is left holds none.
 
-A `Detector` says how likely a text holds an injection and where the worst one stands: the built-in one
-(`text.prompt_injection`), or a classifier in its place. Both are flows. The built-in one asks no model; a classifier is
-asked through the driver. It sees runs of whole sentences, and of the worst run each sentence by itself, so that a false
-alarm costs a sentence and not a passage.
+A `Detector` says how likely a text holds an injection and where the worst one stands: the built-in one, or a classifier
+in its place. Both are flows. A classifier is asked through the driver. It sees runs of whole sentences, and of the
+worst run each sentence by itself, so that a false alarm costs a sentence and not a passage. The built-in one is the
+grammar and the linear model of `text.prompt_injection`. Where the extra `reader` is installed, a transformer also reads
+the stretches of which the linear model is unsure (`models.injection_model`); it runs on the thread of the flow.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +21,14 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
+from unpoison.models.injection_model import Stretch, shipped_injection_model
 from unpoison.models.requests import Flow, classify
+from unpoison.text import prompt_injection as linear
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, each
 from unpoison.text.blocks import is_payload, quotation_around, under_voice
 from unpoison.text.imperatives import ORDERS, find_imperatives
-from unpoison.text.prompt_injection import (
-    STRONG,
-    THRESHOLD,
-    Injection,
-    injection,
-    injections,
-    known_injections,
-    unsupported_language,
-)
+from unpoison.text.prompt_injection import STRONG, THRESHOLD, Injection, known_injections, unsupported_language
 from unpoison.text.sentences import around, sentences
 
 __all__ = [
@@ -74,12 +71,75 @@ class Detector(Protocol):
         """The language or script of a text, if it is not supported; else None."""
 
 
+DOUBT = 0.02
+"""The probability by the linear model from which the transformer reads a stretch; it does not read strong evidence."""
+
+SHIFT = -1.7
+"""Added to the mean of both models' log-odds, so that `THRESHOLD` and `STRONG` cost as little clean text as before."""
+
+MAX_DOUBTS = 4
+"""Stretches of a text that the transformer reads. Of a further one the linear model decides, so that an injection
+cannot be hidden behind harmless stretches that look like one."""
+
+
+def injections(texts: Sequence[str]) -> NDArray[np.float64]:
+    """The probability that each of k texts holds an injection, by its worst stretch, shape (k,)."""
+    probability = np.array(each(texts, linear.injections), float)
+    if shipped_injection_model() is not None:
+        unsure = np.flatnonzero(_is_unsure(probability))
+        found = each([texts[i] for i in unsure], _second_opinions)
+        probability[unsure] = [worst.probability for worst in found]
+    return probability
+
+
+def injection(text: str) -> Injection:
+    """The most suspicious stretch of a text. O(n) time for n characters."""
+    found = linear.injection(text)
+    if not _is_unsure(found.probability) or shipped_injection_model() is None:
+        return found
+    return each([text], _second_opinions)[0]
+
+
+def _is_unsure(probability: Any) -> Any:
+    return (probability >= DOUBT) & (probability < STRONG)
+
+
+def _second_opinions(texts: Sequence[str]) -> list[Injection]:
+    """The worst stretch of each text by the mean of both models' log-odds; each text holds one that is in doubt."""
+    model = shipped_injection_model()
+    assert model is not None  # noqa: S101  it was asked for
+    doubts = [_doubts(text) for text in texts]
+    read = [(text, found) for text, some in zip(texts, doubts) for found in some[:MAX_DOUBTS]]
+    odds = iter(model.log_odds([Stretch(text, found.start, found.end) for text, found in read]))
+    both = [[_combined(found, next(odds)) for found in some[:MAX_DOUBTS]] + some[MAX_DOUBTS:] for some in doubts]
+    return [max(some, key=attrgetter("probability")) for some in both]
+
+
+def _combined(found: Injection, odds: float) -> Injection:
+    before = min(found.probability, STRONG)
+    mean = (math.log(before / (1 - before)) + odds) / 2
+    return found._replace(probability=1 / (1 + math.exp(-mean - SHIFT)))
+
+
+def _doubts(text: str) -> list[Injection]:
+    """The stretches of a text that are in doubt, the most suspicious first; each is blanked to find the next."""
+    found = [linear.injection(text)]
+    while len(found) <= MAX_DOUBTS:
+        start, end = found[-1].start, found[-1].end
+        text = text[:start] + " " * (end - start) + text[end:]
+        following = linear.injection(text)
+        if following.probability < DOUBT:
+            break
+        found.append(following)
+    return found
+
+
 class _BuiltIn:
-    """`text.prompt_injection`."""
+    """The grammar, the linear model, and the transformer where it is installed."""
 
     def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
         yield from ()  # a flow without requests
-        return np.array(each(texts, injections), float)
+        return injections(texts)
 
     def worst(self, text: str, /) -> Flow[Injection]:
         yield from ()
