@@ -13,23 +13,36 @@
 - AgentDojo v1: attacks behind the results of a user task's tools, the setting in which detectors are compared (629
   attacks, 97 clean; no text of it was fitted on), and inside the environment's own places.
 - Own text: with --words, files of a folder in which nobody attacks.
+- Held out: families and languages that neither the transformer nor the linear weights, fitted anew for this table, saw.
+- Time: of a screening at first sight, ten passages of a hundred words, without an injection and with one.
+
+Where the extra `reader` is installed its transformer judges as well; --linear leaves it out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
 
 from benchmarks.data_option import evaluation_folder
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
+from unpoison.models.injection_model import SWITCH
+from unpoison.screener.injections import injections
+from unpoison.text import prompt_injection
+from unpoison.text.analysis import clear
 from unpoison.text.canonical import canonical
-from unpoison.text.prompt_injection import THRESHOLD, injections
+from unpoison.text.prompt_injection import THRESHOLD
 
 CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
          "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_retrieved", "hotpotqa_distractor", "msmarco_retrieved",
@@ -50,6 +63,9 @@ HONEST = (
 )
 TOGETHER = 50
 PASSAGE_CHARS = 1200
+SHARES = (0.01, 0.02, 0.03, 0.05)
+"""Shares of harmless texts flagged, at which the table of held-out families says what is found."""
+TABLES = ("tries", "others", "families", "clean", "agentdojo", "held", "time", "words")
 
 
 class Touched(NamedTuple):
@@ -177,6 +193,49 @@ def agentdojo(file: Path, threshold: float) -> Iterator[str]:
         yield f"| {place} | {template} | {len(called)} | {sum(called)} | {100 * sum(called) / len(called):.1f} % |"
 
 
+def held_out_families(folder: Path, threshold: float) -> Iterator[str]:
+    """What is found of texts that neither model was fitted on, at the threshold and at equal shares flagged."""
+    from benchmarks.training.injection_texts import all_texts, held_out
+    from benchmarks.training.train_injections import weights_without
+
+    texts = all_texts(folder)
+    held = [text for text in texts if held_out(text) and text.text.strip()]
+    injected = np.array([text.injection for text in held])
+    weights = weights_without(texts, held_out)
+    for name, switch in (("linear", "off"), ("linear and transformer", "on")):
+        clear()
+        with (
+            patch.object(prompt_injection, "load_weights", return_value=weights),
+            patch.dict(os.environ, {SWITCH: switch}),
+        ):
+            score = injections([text.text for text in held])
+        cuts = [threshold, *(float(np.quantile(score[~injected], 1 - share)) for share in SHARES)]
+        cells = (
+            f"{100 * np.mean(score[injected] > cut):.1f} at {100 * np.mean(score[~injected] > cut):.1f}" for cut in cuts
+        )
+        yield f"| {name} | {injected.sum()} | {(~injected).sum()} | {' | '.join(cells)} |"
+    clear()
+
+
+def first_sights(folder: Path, guard: Guard) -> Iterator[str]:
+    """Median milliseconds of a screening of ten passages that were not seen before."""
+    texts = [
+        " ".join(text.split()[:100]) for text in clean_passages(folder / "corpus.jsonl") if len(text.split()) >= 80
+    ]
+    orders = [row["text"] for row in rows_of(folder / "textbook.jsonl")]
+    guard.screen(QUESTION, orders)  # loads the models
+    for name, planted in (("ten clean passages", False), ("one of them with an injection", True)):
+        took = list[float]()
+        for number, order in enumerate(orders):
+            passages = texts[10 * number : 10 * number + 10]
+            passages[-1] += f"\n\n{order}" if planted else ""
+            clear()
+            began = time.perf_counter()
+            guard.screen(QUESTION, passages)
+            took.append(1000 * (time.perf_counter() - began))
+        yield f"| {name} | {np.median(took):.0f} | {np.quantile(took, 0.9):.0f} |"
+
+
 def own_texts(folder: Path) -> Iterator[str]:
     """The paragraphs of a folder's UTF-8 files, about 1,200 characters together."""
     for file in sorted(folder.rglob("*")):
@@ -206,12 +265,13 @@ def main() -> None:
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="prompt_injection_threshold")
     parser.add_argument("--agentdojo", type=Path, help="the file that agentdojo_texts.py wrote")
     parser.add_argument("--words", type=Path, help="a folder of texts in which nobody attacks")
-    parser.add_argument(
-        "--only", choices=("tries", "others", "families", "clean", "agentdojo", "words"), help="one table"
-    )
+    parser.add_argument("--linear", action="store_true", help="leave out the transformer")
+    parser.add_argument("--only", choices=TABLES, help="one table")
     options = parser.parse_args()
+    if options.linear:
+        os.environ[SWITCH] = "off"
     guard = Guard(hidden="keep", gibberish="keep", crafted="keep", prompt_injection_threshold=options.threshold)
-    wanted = {options.only} if options.only else {"tries", "others", "families", "clean", "agentdojo", "words"}
+    wanted = {options.only} if options.only else set(TABLES)
     print(f"threshold {options.threshold}")
     if "tries" in wanted:
         show("| texts | tried | still read |\n|---|---|---|", first_tries(options.folder, guard))
@@ -236,6 +296,16 @@ def main() -> None:
             "| place | template | texts | flagged | share |\n|---|---|---|---|---|",
             agentdojo(options.agentdojo, options.threshold),
         )
+    if "held" in wanted:
+        shares = " | ".join(f"at {100 * share:.0f} %" for share in SHARES)
+        show(
+            f"| held out | injections | harmless | found at flagged, threshold {options.threshold} | {shares} |\n"
+            + "|---" * (4 + len(SHARES))
+            + "|",
+            held_out_families(options.folder, options.threshold),
+        )
+    if "time" in wanted:
+        show("| first sight | median ms | ninth tenth |\n|---|---|---|", first_sights(options.folder, guard))
     if "words" in wanted and options.words:
         got = touched(guard, list(own_texts(options.words)))
         print(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,6 +219,15 @@ def quantised(weight: NDArray[np.float64], bias: float) -> InjectionWeights:
     """Weights of a byte each."""
     unit = float(np.quantile(np.abs(weight[weight != 0]), 0.9995)) / 127
     return InjectionWeights(np.clip(np.round(weight / unit), -127, 127).astype(np.int8), unit, bias)
+
+
+def weights_without(texts: Sequence[Text], aside: Callable[[Text], bool]) -> InjectionWeights:
+    """What would be shipped if some texts were not there."""
+    used = [text for text in texts if not aside(text) and len(hash_ngrams([text.text]).start)]
+    held = stretches_of(used)
+    cut = cut_of(used, left_out(used, held, HELD, "family"))
+    weight, bias = fitted(used, held, np.ones(len(used), bool))
+    return without_answers(quantised(weight, bias - cut))
 
 
 FRAMES = ("{}", "in {}", "in {}.", "is {}.", "say {}.", "answer {}.", "at {}.", "by {}.", ". {}", "{}. ")

@@ -74,7 +74,7 @@ class Detector(Protocol):
 DOUBT = 0.02
 """The probability by the linear model from which the transformer reads a stretch; it does not read strong evidence."""
 
-SHIFT = -1.7
+SHIFT = -1.2
 """Added to the mean of both models' log-odds, so that `THRESHOLD` and `STRONG` cost as little clean text as before."""
 
 MAX_DOUBTS = 4
