@@ -24,6 +24,7 @@ settings.register_profile("unpoison", deadline=None, derandomize=True)  # no tim
 settings.load_profile("unpoison")
 
 os.environ.setdefault("UNPOISON_FENCE_KEY", "tests")  # no test writes a key into its user's home
+os.environ.setdefault("UNPOISON_INJECTION_MODEL", "off")  # verdicts do not depend on what is installed
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it reports every pipeline to its makers otherwise
 
 ROOT = Path(__file__).resolve().parent.parent
