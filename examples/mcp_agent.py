@@ -17,6 +17,7 @@ def model(page):
 async def ask(command):
     where = mcp.StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
     async with mcp.Client(mcp.stdio_client(where)) as client:
+        await client.list_tools()  # as every host does; the proxy checks them before the first call
         result = await client.call_tool("fetch", {"url": "https://harbour.example"})
         return model(result.content[0].text), result.content[0].text
 

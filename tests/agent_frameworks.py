@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 URL = "https://harbour.example/history"
 
@@ -74,91 +71,6 @@ class LangChain:
             messages = [message for event in events for part in event.values() for message in part["messages"]]
         said = json.loads(messages[-1].text)
         assert messages[-2].text == said, "what is saved and streamed is what the model read"
-        return said
-
-
-class LlamaIndex:
-    name, library = "llamaindex", "llama_index.core"
-
-    def ask(self, tool: Tool, policy: Any, way: str) -> str:
-        from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
-        from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
-        from llama_index.core.llms.mock import MockFunctionCallingLLM
-        from llama_index.core.tools.calling import call_tool
-
-        from unpoison.agents.llamaindex import screening_tools
-
-        def answer(messages: Any, **options: Any) -> ChatMessage:
-            if messages[-1].role == MessageRole.TOOL:
-                return ChatMessage(role="assistant", content=json.dumps(messages[-1].content))
-            call = ToolCallBlock(tool_call_id="1", tool_name="fetch", tool_kwargs={"url": URL})
-            return ChatMessage(role="assistant", blocks=[call])
-
-        def fetch(url: str) -> Any:
-            """Fetch a page."""
-            return tool(url)
-
-        tools = screening_tools([fetch], policy)
-        if way == "sync":
-            return call_tool(tools[0], {"url": URL}).content
-        model = MockFunctionCallingLLM(response_generator=answer)
-        agent = FunctionAgent(tools=tools, llm=model, streaming=False)
-
-        async def run() -> tuple[str, list[Any]]:
-            handler = agent.run("When was it built?")
-            events = [event async for event in handler.stream_events()]
-            return str(await handler), events
-
-        said, events = asyncio.run(run())
-        (streamed,) = [event.tool_output.content for event in events if isinstance(event, ToolCallResult)]
-        assert streamed == json.loads(said)
-        return streamed
-
-
-class Haystack:
-    name, library = "haystack", "haystack"
-
-    def ask(self, tool: Tool, policy: Any, way: str) -> str:
-        from haystack import component
-        from haystack.components.agents import Agent
-        from haystack.dataclasses import ChatMessage, ToolCall
-        from haystack.tools import create_tool_from_function
-
-        from unpoison.agents.haystack import screening_tools
-
-        @component
-        class Model:
-            @component.output_types(replies=list[ChatMessage])
-            def run(self, messages: list[ChatMessage], tools: Any = None, streaming_callback: Any = None) -> dict:
-                if messages[-1].tool_call_result:
-                    reply = ChatMessage.from_assistant(json.dumps(messages[-1].tool_call_result.result))
-                else:
-                    reply = ChatMessage.from_assistant(tool_calls=[ToolCall("fetch", {"url": URL})])
-                return {"replies": [reply]}
-
-        def fetch(url: str) -> str:
-            """Fetch a page."""
-            return tool(url)
-
-        streamed: list[str] = []
-
-        def watch(chunk: Any) -> None:
-            if chunk.tool_call_result:
-                streamed.append(chunk.tool_call_result.result)
-
-        async def awatch(chunk: Any) -> None:
-            watch(chunk)
-
-        tools = screening_tools([create_tool_from_function(fetch)], policy)
-        agent = Agent(chat_generator=Model(), tools=tools)
-        agent.warm_up()
-        question = [ChatMessage.from_user("When was it built?")]
-        if way == "async":
-            found = asyncio.run(agent.run_async(messages=question))
-        else:
-            found = agent.run(messages=question, streaming_callback=watch if way == "stream" else None)
-        said = json.loads(found["last_message"].text)
-        assert streamed == ([said] if way == "stream" else [])
         return said
 
 
@@ -263,4 +175,4 @@ class PydanticAI:
         return said
 
 
-FRAMEWORKS = [LangChain(), LlamaIndex(), Haystack(), OpenAIAgents(), PydanticAI()]
+FRAMEWORKS = [LangChain(), OpenAIAgents(), PydanticAI()]

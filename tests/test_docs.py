@@ -45,8 +45,6 @@ PACKAGES = {
     "integrations.llamaindex": "llama_index.core",
     "integrations.haystack": "haystack",
     "agents.langchain": "langchain",
-    "agents.llamaindex": "llama_index.core",
-    "agents.haystack": "haystack",
     "agents.openai_agents": "agents.run",
     "agents.pydantic_ai": "pydantic_ai",
     "qdrant:": "qdrant_client",

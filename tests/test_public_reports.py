@@ -270,7 +270,8 @@ class Wire:
         self.to_host = list[bytes]()
         self.to_server = list[bytes]()
         gate = McpGate("mill")
-        gate.learn_tools([{"name": "fetch", "description": "Returns a page.", "inputSchema": {"type": "object"}}])
+        tool = {"name": "fetch", "description": "Returns a page.", "inputSchema": {"type": "object"}}
+        gate.screen_reply("tools/list", {}, {"result": {"tools": [tool]}})
         self.proxy = Proxy(self, gate, self.to_host.append, ProxyBounds())  # type: ignore[arg-type]
 
     async def send(self, line: bytes, message: dict[str, Any]) -> None:

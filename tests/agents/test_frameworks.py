@@ -16,8 +16,6 @@ BEHIND = "It is a museum with a cafe now."
 PAGE = f"{BEFORE} {ORDER} {BEHIND}"
 CLEAN = f"{BEFORE} [removed]"
 
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")  # LlamaIndex
-
 PARAMETERS = [
     pytest.param(framework, id=framework.name, marks=pytest.mark.needs(framework.library)) for framework in FRAMEWORKS
 ]
@@ -70,14 +68,3 @@ def test_results_have_a_source_by_the_arguments_and_a_level(framework: Any, capl
     (event,) = [record.unpoison for record in caplog.records if hasattr(record, "unpoison")]
     assert (event["tool"], event["source"], event["level"], event["outcome"]) == ("fetch", URL, "open", "passed")
     assert "blocked source" in framework.ask(lambda url: BEFORE, {"fetch": {"level": "blocked"}}, "async")
-
-
-@pytest.mark.parametrize("framework", [f for f in PARAMETERS if f.id in ("llamaindex", "haystack")])
-def test_an_error_that_the_model_reads_is_screened(framework: Any) -> None:
-    def fail(url: str) -> str:
-        raise ValueError(PAGE)
-
-    for way in ("sync", "async"):
-        said = framework.ask(fail, None, way)
-        assert "Varberg" in said
-        assert ORDER not in said

@@ -26,6 +26,7 @@ async def talking(proxied: bool, **how: Any) -> Any:
     command, *arguments = [*PROXY, *SERVER] if proxied else SERVER
     parameters = mcp.StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
     async with mcp.Client(mcp.stdio_client(parameters), **how) as client:
+        await client.list_tools()  # as hosts do: the proxy checks every tool before its first call
         yield client
 
 

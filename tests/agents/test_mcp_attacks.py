@@ -36,7 +36,7 @@ def passed(method: str, *said: Any, gate: McpGate | None = None) -> list[bytes]:
         got: list[bytes] = []
         own = gate or McpGate("me")
         if method == "tools/call":
-            own.learn_tools([{**TOOL, "name": "fetch"}])
+            own.screen_reply("tools/list", {}, {"result": {"tools": [{**TOOL, "name": "fetch"}]}})
         proxy = Proxy(Nobody(), own, got.append, ProxyBounds())  # type: ignore[arg-type]
         params = {"name": "fetch", "arguments": {}} if method == "tools/call" else {}
         await proxy.from_host(json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).encode())

@@ -84,7 +84,8 @@ class Hostile:
 async def replies(server: Hostile) -> list[dict[str, Any]]:
     to_host: list[bytes] = []
     gate = McpGate("me")
-    gate.learn_tools([{"name": "fetch", "inputSchema": {"type": "object"}}])
+    tool = {"name": "fetch", "inputSchema": {"type": "object"}}
+    gate.screen_reply("tools/list", {}, {"result": {"tools": [tool]}})
     proxy = Proxy(server, gate, to_host.append, ProxyBounds(message_bytes=65_536, seconds=0.2, bad_messages=10))  # type: ignore[arg-type]
     await proxy.from_host(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"fetch"}}')
     tasks = [asyncio.create_task(proxy.serve()), asyncio.create_task(proxy.expire())]

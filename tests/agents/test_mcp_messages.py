@@ -61,9 +61,6 @@ def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> 
     assert listed(TOOL, gate=McpGate("other", lock=read))["result"]["tools"] == []
     changed = listed({**TOOL, "description": "Other."}, gate=McpGate("me", lock=read))["result"]
     assert changed["_meta"][META]["withheld"][0]["code"] == "tool.changed"
-    assert "not in the server's list" in str(
-        McpGate("me", lock=read).refuse_call({"method": "tools/call", "params": TOOL})
-    )
     assert identity_of(["a", "b"]) != identity_of("a b")
     assert (read.others("other"), read.others("me")) == (frozenset(["fetch"]), frozenset())
 
@@ -129,7 +126,7 @@ class Talk:
         gate = bounds.pop("gate", None)
         if gate is None:
             gate = McpGate("me")
-            gate.learn_tools([TOOL])
+            listed(TOOL, gate=gate)
         self.proxy = Proxy(self, gate, self.to_host.append, ProxyBounds(**bounds))  # type: ignore[arg-type]
 
     async def send(self, line: bytes, message: dict[str, Any]) -> None:
@@ -200,7 +197,7 @@ def test_an_answer_that_the_protocol_has_not_is_an_error_for_who_waits(line: byt
 def test_an_id_in_use_is_refused_and_the_result_of_one_tool_never_passes_for_anothers() -> None:
     async def work() -> Talk:
         gate = McpGate("me", ToolPolicy({"notes": {"action": "keep"}}))
-        gate.learn_tools([TOOL, {**TOOL, "name": "notes"}])
+        listed(TOOL, {**TOOL, "name": "notes"}, gate=gate)
         talk = Talk(gate=gate)
         for name in ("fetch", "notes"):
             line = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name}}
@@ -246,25 +243,6 @@ def test_instructions_of_a_server_are_screened() -> None:
     assert ORDER not in json.dumps(McpGate("me").screen_reply("initialize", {}, reply))
 
 
-def test_a_tool_is_judged_before_its_first_call_without_a_lock_file() -> None:
-    async def work() -> Talk:
-        talk = Talk(gate=McpGate("me"))
-        for number, name in enumerate(("fetch", "get")):
-            line = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name}}
-            await talk.proxy.from_host(json.dumps(line).encode())
-        asked = json.loads(talk.to_server[0])
-        tools = [TOOL, {**TOOL, "name": "get", "description": ORDER}]
-        await talk.proxy.from_server(
-            json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"tools": tools}}).encode()
-        )
-        return talk
-
-    talk = asyncio.run(work())
-    assert [json.loads(line)["method"] for line in talk.to_server] == ["tools/list", "tools/call"]
-    (refused,) = map(json.loads, talk.to_host)
-    assert (refused["id"], "withheld" in refused["error"]["message"]) == (1, True)
-
-
 def test_of_a_key_that_stands_twice_the_host_sees_what_was_screened() -> None:
     twice = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"%s","text":"fine"}]}}'
     (said,) = exchange(twice % ORDER.encode())[0]
@@ -282,73 +260,13 @@ def test_lines_come_whole_however_they_are_cut_and_long_ones_are_not_kept(chunk:
     assert len(found[1].head) <= 1_024
 
 
-class Locked:
-    """A host that calls before it has listed, behind a lock file that knows `fetch`."""
-
-    def __init__(self, path: Path, **bounds: Any) -> None:
-        lock = LockFile(path / "lock")
-        lock.approve("me", [TOOL])
-        self.talk = Talk(gate=McpGate("me", lock=lock), **bounds)
-        self.proxy = self.talk.proxy
-
-    async def call(self, number: int, name: str = "fetch", meta: Any = None) -> None:
-        params = {"name": name, **({"_meta": meta} if meta else {})}
-        line = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-        await self.proxy.from_host(json.dumps(line).encode())
-
-    async def answer(self, *tools: Any, **more: Any) -> None:
-        asked = json.loads(self.talk.to_server[-1])
-        reply = {"jsonrpc": "2.0", "id": asked["id"], "result": {"tools": tools, **more}}
-        await self.proxy.from_server(json.dumps(reply).encode())
-
-    def asked(self) -> list[tuple[str, Any]]:
-        return [(one["method"], one["id"]) for one in map(json.loads, self.talk.to_server)]
-
-
-def test_calls_before_the_list_wait_until_the_proxy_has_listed_the_tools(tmp_path: Path) -> None:
-    async def work() -> Locked:
-        locked = Locked(tmp_path)
-        await locked.call(1, meta={"io.modelcontextprotocol/protocolVersion": "x", "progressToken": 4})
-        await locked.call(2)
-        await locked.call(3, "other")
-        first = json.loads(locked.talk.to_server[0])
-        assert first["params"] == {"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}
-        await locked.answer({**TOOL, "name": "other"}, nextCursor="more")
-        assert json.loads(locked.talk.to_server[1])["params"]["cursor"] == "more"
-        await locked.answer(TOOL)
-        await locked.call(4)
-        return locked
-
-    locked = asyncio.run(work())
-    assert [method for method, _ in locked.asked()] == ["tools/list"] * 2 + ["tools/call"] * 3
-    assert [identifier for _, identifier in locked.asked()[2:]] == [1, 2, 4]
-    (refused,) = map(json.loads, locked.talk.to_host)
-    assert refused["id"] == 3
-    assert "not approved" in refused["error"]["message"]
-
-
-@pytest.mark.parametrize("result", [{"error": {"code": 1, "message": "no"}}, {"result": {"tools": 7}}, {"result": 1}])
-def test_a_server_that_does_not_list_its_tools_has_none_that_can_be_called(tmp_path: Path, result: Any) -> None:
-    async def work() -> Locked:
-        locked = Locked(tmp_path)
-        await locked.call(1)
-        asked = json.loads(locked.talk.to_server[-1])
-        await locked.proxy.from_server(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **result}).encode())
-        return locked
-
-    locked = asyncio.run(work())
-    assert len(locked.talk.to_server) == 1
-    assert [json.loads(line)["id"] for line in locked.talk.to_host] == [1]
-    assert "does not list" in json.loads(locked.talk.to_host[0])["error"]["message"]
-
-
-def test_a_server_that_ends_while_calls_wait_for_the_list_is_an_error_for_each(tmp_path: Path) -> None:
-    async def work() -> Locked:
-        locked = Locked(tmp_path)
-        await locked.call(1)
-        await locked.call(2)
-        await locked.proxy.from_server(TooLong(b"x" * CHUNK))
-        return locked
-
-    said = list(map(json.loads, asyncio.run(work()).talk.to_host))
-    assert [one["id"] for one in said] == [1, 2]
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_call_is_refused_until_its_tool_was_listed_and_found_harmless(locked: bool, tmp_path: Path) -> None:
+    lock = LockFile(tmp_path / "lock")
+    lock.approve("me", [TOOL])
+    gate = McpGate("me", lock=lock if locked else None)
+    call = {"method": "tools/call", "params": {"name": "fetch"}}
+    assert "list the tools" in str(gate.refuse_call(call))
+    listed(TOOL, {**TOOL, "name": "get", "description": ORDER}, gate=gate)
+    assert gate.refuse_call(call) is None
+    assert "withheld" in str(gate.refuse_call({**call, "params": {"name": "get"}}))

@@ -33,6 +33,7 @@ async def talking(*options: str, server: list[str] | None = None, **how: Any) ->
     arguments = ["-m", "unpoison", "mcp-proxy", *options, *(["--", *server] if server else [])]
     parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=_environment())
     async with mcp.Client(mcp.stdio_client(parameters), **how) as client:
+        await client.list_tools()  # as hosts do: the proxy checks every tool before its first call
         yield client
 
 
@@ -120,18 +121,6 @@ def test_a_poisoned_description_is_withheld_and_its_tool_cannot_be_called() -> N
     run(talk())
 
 
-def test_a_tool_that_is_left_out_is_named_and_fails_the_approval(tmp_path: Path) -> None:
-    lock = tmp_path / "tools.lock"
-    line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--approve", "--lock", str(lock)]
-    for anyway, code in ([], 3), (["--approve-anyway", "weather"], 0), (["--approve-anyway", "storm"], 2):
-        done = subprocess.run([*line, *anyway, "--", *command("poisoned")], capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        assert ("left out: weather" in done.stderr) == (code == 3)
-        if code != 2:
-            (own,) = json.loads(lock.read_text())["servers"].values()
-            assert ("weather" in own["tools"]) == (code == 0)
-
-
 def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
     from unpoison.agents.lock_file import LockFile, identity_of
 
@@ -154,7 +143,6 @@ def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
                 await client.call_tool("fetch", {"url": "https://a.example"})
             assert {tool.name for tool in (await client.list_tools()).tools} == {"add", "misbehave"}
 
-    run(call("legacy"))  # nobody has listed the tools before the calls
     run(call("auto"))
 
 

@@ -11,23 +11,17 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 LIBRARIES = {
-    "haystack": "haystack",
     "langgraph": "langgraph",
-    "llamaindex": "llama_index.core",
     "openai_agents": "agents.run",
     "pydantic_ai": "pydantic_ai",
 }
 AGENTS = [pytest.param(f"{name}_tools.py", marks=pytest.mark.needs(library)) for name, library in LIBRARIES.items()]
 CLAIMS = ("without screening: The customer list is on its way.", "with screening:    It was built in 1902.")
 
-DEPRECATED = {"llamaindex_tools.py"}
-"""LlamaIndex's agents look at every attribute of a model, deprecated ones of pydantic too."""
-
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_example_shows_what_it_claims(name: str, tmp_path: Path) -> None:
-    allowed = ["-W", "ignore::DeprecationWarning"] if name in DEPRECATED else []
-    command = [sys.executable, "-W", "error", *allowed, str(EXAMPLES / name)]
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     for claim in CLAIMS:

@@ -1,7 +1,8 @@
-"""The texts in a JSON value: its strings, the strings of JSON embedded in a string, and keys that hold text.
+"""The texts in a value: its strings, the strings of JSON embedded in a string, and keys that hold text.
 
-Texts are judged one by one, and put back one by one, so that whatever else a value holds stays as it is. JSON that is a
-text keeps its own layout: only the string that changes is written anew.
+A value is what JSON has, a dataclass or a pydantic model; any other object is read as its `str`. Texts are judged and
+put back one by one, so that whatever else a value holds stays as it is. JSON that is a text keeps its own layout: only
+the string that changes is written anew.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
-
-from unpoison.errors import InputError, clip
 
 __all__ = ["MAX_DEPTH", "MAX_VALUES", "Leaf", "Path", "TooMuchError", "put_texts", "show_path", "texts_of"]
 
-Path = tuple[str | int, ...]
+Path = tuple[Any, ...]
+"""Keys, names of fields, and positions."""
 
-Skip = Callable[[Path, Mapping[str, Any], str], bool]
+Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
@@ -55,12 +56,11 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
     A key is a text where it is more than a name: of several words, or in other letters. Each is given once.
 
     Args:
-        value: Strings, numbers, lists, tuples and mappings.
-        skip: Whether what stands at a key of a mapping, at a path, is no text to anybody.
+        value: Any.
+        skip: Whether the value at a key of a mapping or object, at a path, is no text to any reader.
 
     Raises:
         TooMuchError: There is more than may be read.
-        InputError: Something else stands in it, so that nobody can say what it holds.
 
     Complexity: O(n) time for n characters and values.
     """
@@ -80,19 +80,26 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
     return found, binary
 
 
-def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]]) -> Any:
+def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:
     """The value with other texts in the place of some; every part without a change is the same object."""
-    by_path: dict[Path, list[tuple[Leaf, str]]] = {}
+    if any(len(leaf.path) == depth for leaf, _ in changes):
+        return _rewrite(value if isinstance(value, str) else str(value), changes)
+    by_step: dict[Any, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
-        by_path.setdefault(leaf.path, []).append((leaf, text))
-    for path, own in by_path.items():
-        value = _put(value, path, own)
-    return value
+        by_step.setdefault(leaf.path[depth], []).append((leaf, text))
+    children = _children(value) or {}
+    new = {step: put_texts(children[step], own, depth + 1) for step, own in by_step.items()}
+    if isinstance(value, Mapping):
+        return {**value, **new}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [*{**children, **new}.values()]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value.model_copy(update=new) if hasattr(value, "model_copy") else replace(value, **new)
 
 
 def show_path(path: Path) -> str:
     """A path as JSONPath writes it, such as `$.content[0].text`; keys that are more than a name as a star."""
-    steps = (step if isinstance(step, int) or _NAME.fullmatch(step) else "*" for step in path)
+    steps = (step if isinstance(step, int) or _NAME.fullmatch(str(step)) else "*" for step in path)
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
@@ -111,22 +118,36 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
             binary.append(path)
         elif here is None or isinstance(here, (bool, int, float)):
             continue
+        elif (children := _children(here)) is None:
+            yield path, str(here), False
         elif len(path) >= MAX_DEPTH:
             raise TooMuchError(f"it has more than {MAX_DEPTH} levels")
-        elif isinstance(here, Mapping):
-            for key in here:
-                if not isinstance(key, str):
-                    raise InputError(f"a key of a tool's result must be a string, got {clip(key)}; convert it")
-                yield (*path, key), key, True
-            inside = [((*path, key), held) for key, held in here.items() if skip is None or not skip(path, here, key)]
-            stack.extend(reversed(inside))
-        elif isinstance(here, (list, tuple)):
-            stack.extend(((*path, i), here[i]) for i in range(len(here) - 1, -1, -1))
         else:
-            raise InputError(
-                f"a tool's result holds {clip(here)} ({type(here).__name__}), in which no text can be looked for; pass "
-                "strings, numbers, lists and dicts, such as its .model_dump()"
-            )
+            if isinstance(here, Mapping):
+                yield from (((*path, key), str(key), True) for key in here)
+            named = not isinstance(here, (list, tuple, set, frozenset))
+            inside = [
+                ((*path, step), held)
+                for step, held in children.items()
+                if not (named and skip is not None and skip(path, children, step))
+            ]
+            stack.extend(reversed(inside))
+
+
+def _children(value: object) -> Mapping[Any, Any] | None:
+    """What a value holds, by key, position or name of the field; None for what holds nothing that is known."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return dict(enumerate(value))
+    if isinstance(value, type):
+        return None
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if hasattr(value, field.name)}
+    named = getattr(type(value), "model_fields", None)  # pydantic's
+    if not isinstance(named, dict):
+        return None
+    return {**{name: getattr(value, name) for name in named}, **(getattr(value, "model_extra", None) or {})}
 
 
 def _inner_strings(text: str) -> list[tuple[str, tuple[int, int], bool]] | None:
@@ -162,17 +183,7 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _put(value: Any, path: Path, changes: list[tuple[Leaf, str]]) -> Any:
-    if not path:
-        return _rewrite(value, changes)
-    step, rest = path[0], path[1:]
-    if isinstance(value, Mapping):
-        return {key: _put(held, rest, changes) if key == step else held for key, held in value.items()}
-    parts = [_put(held, rest, changes) if i == step else held for i, held in enumerate(value)]
-    return tuple(parts) if isinstance(value, tuple) else parts
-
-
-def _rewrite(text: str, changes: list[tuple[Leaf, str]]) -> str:
+def _rewrite(text: str, changes: Sequence[tuple[Leaf, str]]) -> str:
     """A text with another one in its place, or with some of its JSON strings written anew."""
     if changes[0][0].end == 0:
         return changes[0][1]

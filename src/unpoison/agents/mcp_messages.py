@@ -59,7 +59,6 @@ class McpGate:
         lock: What was approved; None where nothing is pinned.
 
     Attributes:
-        listed: Whether the host, or the proxy for it, has seen all tools, and none was said to have changed since.
         tools: The names of the tools that may be called.
         withheld: Why others may not.
     """
@@ -68,7 +67,6 @@ class McpGate:
         self.identity, self.lock = identity, lock
         self.policy = policy or ToolPolicy()
         self.others = lock.others(identity) if lock else frozenset[str]()
-        self.listed = False
         self.tools: set[str] = set()
         self.withheld: dict[str, Reason] = {}
         self._looks: set[str] = set()
@@ -83,22 +81,8 @@ class McpGate:
         if name in self.withheld:
             return f"the tool {name!r} is withheld: it {self.withheld[name].unquoted}"
         if name not in self.tools:
-            return f"the tool {name!r} is not in the server's list, so nobody can say what it is"
+            return f"the tool {name!r} is in no list of tools that was checked; list the tools (tools/list) first"
         return None
-
-    def needs_list(self, message: Mapping[str, Any]) -> bool:
-        """Whether a call of the host can only be judged when the tools were listed: each is before its first call."""
-        name = _name_of(message)
-        call = message.get("method") == "tools/call" and name is not None
-        return call and not self.listed and name not in self.tools and name not in self.withheld
-
-    def learn_tools(self, tools: list[Any]) -> None:
-        """Take note of a whole list that the host has not asked for.
-
-        Raises:
-            InputError: They are too many.
-        """
-        self._check_tools({}, {"tools": tools})
 
     def screen_reply(self, method: str, params: Mapping[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request, as the host may read it; the same object where nothing was found.
@@ -178,7 +162,6 @@ class McpGate:
         names = [tool["name"] if isinstance(tool, dict) and isinstance(tool.get("name"), str) else "" for tool in tools]
         self.withheld |= {names[i]: reason for i, reason in found.items()}
         self.tools |= set(names) - set(self.withheld)
-        self.listed = not result.get("nextCursor")
         rest = self._screen("tools/list", {key: held for key, held in result.items() if key != "tools"}, {})
         if rest.blocked:
             raise InputError("what stands beside the list of tools cannot be screened")

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import secrets
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from unpoison.agents.json_rpc import Key, dump, error_reply, key_of, parse
-from unpoison.agents.mcp_messages import MAX_TOOLS, McpGate, plain_method
+from unpoison.agents.mcp_messages import McpGate, plain_method
 from unpoison.agents.mcp_servers import CHUNK, MessageLines, Server, TooLong
 from unpoison.errors import InputError
 from unpoison.utils.checks import at_least, within
@@ -31,9 +30,6 @@ CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -
 
 LONG_RUNNING = ("subscriptions/listen",)
 """Requests without a time limit: their answer comes when they end."""
-
-PROTOCOL = "io.modelcontextprotocol/"
-"""Keys of `_meta` by which a request says which protocol it speaks."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 """Finds the request id in a line that is not valid JSON."""
@@ -71,8 +67,6 @@ class _Pending(NamedTuple):
     method: str
     params: Mapping[str, Any]
     deadline: float
-    own: bool = False
-    """Whether the proxy asked, and not the host."""
 
 
 class Proxy:
@@ -90,9 +84,6 @@ class Proxy:
         self._write = write
         self._pending: dict[Key, _Pending] = {}
         self._asked: set[Key] = set()
-        self._held: dict[Key, tuple[bytes, dict[str, Any]]] = {}
-        self._tools: list[Any] = []
-        self._listing: Key | None = None
         self._bad = 0
         self._turn = asyncio.Lock()
 
@@ -105,87 +96,29 @@ class Proxy:
         value = message.value
         if "method" not in value:
             self._asked.discard(key_of(value.get("id")))
-        elif "id" not in value:
-            if self._forget(value, self._held):
-                return
-        elif refused := self._refuse(value):
-            await self._reply(error_reply(None, INVALID, f"[unpoison] {refused}"))
-            return
-        elif self.gate.needs_list(value) and len(self._held) < self.bounds.pending:
-            self._held[key_of(value["id"])] = line, value
-            if len(self._held) == 1:
-                await self._list_tools(value)
-            return
-        elif not await self._admit(value):
+        elif "id" in value and not await self._admit(value):
             return
         await self.server.send(line, value)
 
-    def _refuse(self, value: Mapping[str, Any]) -> str | None:
-        """Why the id of a request cannot be used; None if it can."""
-        key = key_of(value["id"])
-        if value["id"] is None or key[1] is None:
-            return "the id of a request must be a string or a whole number"
-        if key in self._pending or key in self._held:
-            return "a request with this id waits for its answer already; give every request an id of its own"
-        return None
-
-    async def _admit(self, value: dict[str, Any]) -> bool:
-        """Whether a request of the host may pass; it waits for its answer then, and is refused otherwise."""
-        refused = self.gate.refuse_call(value)
-        if len(self._pending) >= self.bounds.pending:
-            refused = "too many requests wait for an answer"
-        if refused:
-            await self._reply(error_reply(value["id"], INVALID_PARAMS, f"[unpoison] {refused}"))
-            return False
-        self._wait_for(value)
-        return True
-
-    def _wait_for(self, value: Mapping[str, Any], *, own: bool = False) -> None:
-        params, method = value.get("params"), str(value["method"])
-        limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
-        deadline = asyncio.get_running_loop().time() + limit
-        pending = _Pending(method, params if isinstance(params, dict) else {}, deadline, own)
-        self._pending[key_of(value["id"])] = pending
-
-    async def _list_tools(self, call: Mapping[str, Any], cursor: object = None) -> None:
-        """Ask for the tools, in the protocol of a call that cannot be judged without them."""
-        if cursor is None:
-            self._tools = []
-        meta = call.get("params", {}).get("_meta")
-        named = {key: held for key, held in meta.items() if key.startswith(PROTOCOL)} if isinstance(meta, dict) else {}
-        params = ({"_meta": named} if named else {}) | ({} if cursor is None else {"cursor": cursor})
-        identifier = f"unpoison-{secrets.token_hex(8)}"
-        message = {"jsonrpc": "2.0", "id": identifier, "method": "tools/list", "params": params}
-        self._wait_for(message, own=True)
-        self._listing = key_of(identifier)
-        await self.server.send(dump(message), message)
-
-    async def _take_tools(self, reply: Mapping[str, Any]) -> None:
-        """A page of the tools that the proxy asked for itself; when all are there, the calls that wait go on."""
-        result = reply.get("result")
-        tools = result.get("tools") if isinstance(result, dict) else None
-        if not isinstance(result, dict) or not isinstance(tools, list):
-            await self._refuse_held("the server does not list its tools, so nobody can say what they are")
-            return
-        self._tools += tools
-        cursor = result.get("nextCursor")
-        if cursor and tools and len(self._tools) <= MAX_TOOLS and self._held:
-            await self._list_tools(next(iter(self._held.values()))[1], cursor)
-            return
-        try:
-            await asyncio.to_thread(self.gate.learn_tools, self._tools)
-        except InputError as error:
-            await self._refuse_held(str(error))
-            return
-        held, self._held = self._held, {}
-        for line, value in held.values():
-            if await self._admit(value):
-                await self.server.send(line, value)
-
-    async def _refuse_held(self, why: str) -> None:
-        held, self._held = self._held, {}
-        for _, identifier in held:
-            await self._reply(error_reply(identifier, INVALID_PARAMS, f"[unpoison] {why}"))
+    async def _admit(self, value: Mapping[str, Any]) -> bool:
+        """Whether a request of the host is passed on; it then waits for its answer, and is refused otherwise."""
+        key, refused = key_of(value["id"]), self.gate.refuse_call(value)
+        if key[1] is None:
+            refusal = error_reply(None, INVALID, "[unpoison] the id of a request must be a string or a whole number")
+        elif key in self._pending:
+            said = "a request with this id waits for its answer already; give every request an id of its own"
+            refusal = error_reply(None, INVALID, f"[unpoison] {said}")
+        elif refused or len(self._pending) >= self.bounds.pending:
+            said = refused or "too many requests wait for an answer"
+            refusal = error_reply(value["id"], INVALID_PARAMS, f"[unpoison] {said}")
+        else:
+            params, method = value.get("params"), str(value["method"])
+            limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
+            deadline = asyncio.get_running_loop().time() + limit
+            self._pending[key] = _Pending(method, params if isinstance(params, dict) else {}, deadline)
+            return True
+        await self._reply(refusal)
+        return False
 
     async def from_server(self, line: bytes | TooLong) -> bool:
         """Pass on what the server says; False where it is to be ended."""
@@ -211,10 +144,6 @@ class Proxy:
         pending = self._pending.pop(key_of(value.get("id")), None)
         if pending is None:
             return self._count_bad("an answer to what nobody asked")
-        if pending.own:
-            if key_of(value.get("id")) == self._listing:  # an older listing is obsolete
-                await self._take_tools(value)
-            return True
         new = await self._screen(pending, value)
         await self._send(line if new is value and message.plain else dump(new))
         return True
@@ -241,9 +170,9 @@ class Proxy:
     async def _may_ask(self, value: dict[str, Any]) -> bool:
         """Whether a notification or a request of the server reaches the host."""
         if "id" not in value:
-            self._forget(value, self._asked)
-            if value["method"] == "notifications/tools/list_changed":
-                self.gate.listed = False
+            params = value.get("params")
+            if value["method"] == "notifications/cancelled" and isinstance(params, dict):
+                self._asked.discard(key_of(params.get("requestId")))
             return True
         refused = "" if plain_method(value["method"]) else "the name of the method is none"
         if len(self._asked) >= self.bounds.pending:
@@ -255,17 +184,6 @@ class Proxy:
         with suppress(TimeoutError):  # a server that floods and does not read is not waited for
             await asyncio.wait_for(self.server.send(dump(refusal), refusal), 2.0)
         return False
-
-    def _forget(self, notice: Mapping[str, Any], waiting: set[Key] | dict[Key, Any]) -> bool:
-        """Whether a notice cancels one of the requests that wait; it waits no longer then."""
-        params = notice.get("params")
-        if notice["method"] != "notifications/cancelled" or not isinstance(params, dict):
-            return False
-        key = key_of(params.get("requestId"))
-        if key not in waiting:
-            return False
-        waiting.discard(key) if isinstance(waiting, set) else waiting.pop(key)
-        return True
 
     async def expire(self) -> None:
         """Answer what the server did not in its time."""
@@ -280,9 +198,6 @@ class Proxy:
         async for line in self.server.lines():
             if not await self.from_server(line):
                 break
-        held, self._held = self._held, {}
-        for _, identifier in held:
-            await self._reply(error_reply(identifier, CLOSED, "[unpoison] the server ended before it listed its tools"))
         await self._give_up(list(self._pending), "the server failed: it ended before it answered", CLOSED)
 
     async def _answer_unreadable(self, head: bytes, why: str) -> bool:
@@ -294,10 +209,7 @@ class Proxy:
 
     async def _give_up(self, keys: Iterable[Key], why: str, code: int) -> None:
         for key in keys:
-            pending = self._pending.pop(key, None)
-            if pending is not None and pending.own:
-                await self._refuse_held(why)
-            elif pending is not None:
+            if self._pending.pop(key, None) is not None:
                 await self._reply(error_reply(key[1], code, f"[unpoison] {why}"))
 
     def _count_bad(self, what: str) -> bool:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from agents import FunctionTool, Tool, ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
+from pydantic_core import to_jsonable_python
 
-from unpoison.agents.objects import values_of
 from unpoison.agents.screening import ScreenedResult
 from unpoison.agents.tool_screener import Policy, ToolScreener
 from unpoison.errors import OptionError, clip
@@ -73,8 +73,8 @@ def _message(screened: ScreenedResult) -> str:
     if screened.blocked:
         return str(value)
     if not isinstance(value, str):
-        plain = values_of(value)
-        value = plain["text"] if _is_text(plain) else json.dumps(plain, ensure_ascii=False, default=str)
+        plain = to_jsonable_python(value, fallback=str)
+        value = plain["text"] if _is_text(plain) else json.dumps(plain, ensure_ascii=False)
     return f"{value}\n\n{screened.line}" if screened.line else value
 
 

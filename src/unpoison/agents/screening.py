@@ -140,7 +140,7 @@ def screen_tool_result(
 
     Args:
         tool: Its name, by which the policy treats it.
-        result: A text, or a value as JSON has them: strings, numbers, lists and mappings.
+        result: A value as JSON has it, a dataclass or a pydantic model; any other object is read as its `str`.
         query: What the user asked; sources are looked up for it, and what they did for this question does not count.
         policy: A `ToolPolicy`, or settings by tool; by default injections are redacted and hidden characters cut.
         arguments: Those of the call, for a `source` such as "{url}".
@@ -151,7 +151,6 @@ def screen_tool_result(
         What the agent may read, and why. A harmless result comes back as the same object.
 
     Raises:
-        InputError: The result holds something that is not as JSON has it.
         OptionError: The policy cannot be used.
 
     Complexity: O(n) time and memory for n characters; O(n log n) where something is found.

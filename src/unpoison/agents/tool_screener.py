@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from unpoison.agents.leaves import Path, TooMuchError
-from unpoison.agents.objects import put_values, values_of
+from unpoison.agents.leaves import Path
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import ScreenedResult, screen_tool_result
 from unpoison.core.reasons import Reason
@@ -50,11 +49,10 @@ class ToolScreener:
         word of the result.
         """
         try:
-            found = self._screen(tool, result, arguments, query)
-        except TooMuchError as error:
-            found = _refuse(tool, Reason.of("tool.too_much", what=str(error)))
+            found = screen_tool_result(tool, result, query, policy=self.policy, arguments=arguments, skip=_is_blob)
         except Exception as error:  # fail closed: nothing passes unscreened
-            found = _refuse(tool, Reason.of("tool.failed", kind=type(error).__name__))
+            found = ScreenedResult(tool, None, "blocked", (), Reason.of("tool.failed", kind=type(error).__name__))
+            found = replace(found, value=found.line)
             logger.warning("a result of %s was not screened: %s", excerpt(tool), type(error).__name__)
         logger.info("a result of %s: %s", excerpt(tool), found.outcome, extra={"unpoison": found.to_dict()})
         return found
@@ -65,15 +63,6 @@ class ToolScreener:
         """`screen` in a thread, so that nothing else waits for it."""
         return await asyncio.to_thread(self.screen, tool, result, arguments, query)
 
-    def _screen(self, tool: str, result: Any, arguments: Mapping[str, Any] | None, query: str | None) -> ScreenedResult:
-        settings = self.policy.settings(tool)
-        kept = settings.action == settings.hidden == "keep"
-        values = None if kept else values_of(result)
-        screened = screen_tool_result(tool, values, query, policy=self.policy, arguments=arguments, skip=_is_blob)
-        if screened.blocked:
-            return screened
-        return replace(screened, value=put_values(result, values, screened.value))
-
 
 def with_line(screened: ScreenedResult) -> Any:
     """What the model may read; under a text in which something was found, the line that says so."""
@@ -81,11 +70,6 @@ def with_line(screened: ScreenedResult) -> Any:
     if screened.blocked or not line or not isinstance(value, str) or value.endswith(line):
         return value
     return f"{value}\n\n{line}"
-
-
-def _refuse(tool: str, reason: Reason) -> ScreenedResult:
-    refused = ScreenedResult(tool, None, "blocked", (), reason)
-    return replace(refused, value=refused.line)
 
 
 def _is_blob(path: Path, holder: Mapping[str, Any], key: str) -> bool:
