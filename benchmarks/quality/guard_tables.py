@@ -1,4 +1,4 @@
-"""Guard's tables: each check by itself, every goal, every clean set and every attack.
+"""Guard's tables: each check by itself, every clean set and every attack.
 
     python -m benchmarks guard_tables evaluation-data > guard.md
 
@@ -34,10 +34,8 @@ def main() -> None:
     found = screen_all(guard, measured_samples(arguments.folder))
     print(f"## Guard, damage {arguments.damage}: threshold {guard.threshold:.3f}\n")
     checks(found, answers(arguments.folder))
-    goals(found)
     clean_table([one for one in found if one.sample.attack == "none"])
     attack_table([one for one in found if one.sample.attack not in ("none", "5 clean + many")])
-    many_table([one for one in found if one.sample.attack == "5 clean + many"])
 
 
 Found = Sequence[Screened]
@@ -54,43 +52,6 @@ ASKED = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "nq_large_poiso
          "msmarco_retrieved", "hotpotqa_distractor", "realtimeqa_weekly", "timeqa", "rgb_counterfactual",
          "ramdocs")  # fmt: skip
 """Files with annotated answers."""
-
-SAME = ("poisonedrag", "radar-incorrect-context")
-"""Attacks that are measured with the question in front and without it, on the same questions."""
-
-WITHOUT = ("poisonedrag", "tan", "poisonedrag-revprag")
-"""Attacks whose poison is a fluent text of its own, without the question in front."""
-
-
-def goals(found: Found) -> None:
-    """The goals, each over all contexts that it is about."""
-    clean = defaultdict(list)
-    gold = defaultdict(list)
-    for one in found:
-        if one.sample.attack == "none":
-            clean[one.sample.domain].extend(one.kept)
-            if any(one.sample.gold):
-                gold[one.sample.domain].append(keeps_gold(one))
-    print("| measure | value |\n|---|---|")
-    for name, sets in (("clean passages kept", clean), ("questions that keep a gold passage", gold)):
-        worst = sorted(sets, key=lambda domain: np.mean(sets[domain]))[:2]
-        value = "; ".join(f"{rate(int(np.sum(sets[domain])), len(sets[domain]))} ({domain})" for domain in worst)
-        print(f"| {name} %, the two worst of {len(sets)} sets | {value} |")
-    groups = {
-        "question in front": lambda s: "in front" in s.attack and s.domain != "biogen",
-        "question in front, biogen": lambda s: "in front" in s.attack and s.domain == "biogen",
-        "the same texts without": lambda s: s.attack in SAME and s.domain != "biogen",
-        "without: nq, hotpotqa, msmarco, RevPRAG, tan included": lambda s: s.attack in WITHOUT,
-        "without: realtimeqa": lambda s: s.attack == "radar-incorrect-context" and s.domain == "realtimeqa",
-        "paraphrase and synonym": lambda s: s.attack in ("paraphrase", "synonym"),
-    }
-    for name, inside in groups.items():
-        cells = []
-        for count in (1, 2, 3, 5):
-            left = [one.tally.poisoned for one in found if inside(one.sample) and sum(one.sample.poison) == count]
-            cells.append(rate(sum(left), len(left)))
-        print(f"| any poison left %, {name}: 1 / 2 / 3 / 5 poisons | {' / '.join(cells)} |")
-    print()
 
 
 def keeps_gold(one: Screened) -> bool:
@@ -162,20 +123,6 @@ def attack_table(found: Found) -> None:
         kept = sum(one.tally.clean_kept for one in rows)
         clean = sum(one.tally.clean_kept + one.tally.clean_dropped for one in rows)
         print(f"| {name} | {attack} | {' | '.join(line)} | {100 * kept / max(clean, 1):.1f} |")
-    print()
-
-
-def many_table(found: Found) -> None:
-    print("| set | poisons against 5 clean | questions | precision / recall / F1 of removal | gold passages kept % |")
-    print("|---|---|---|---|---|")
-    for (name, count), rows in grouped(found, lambda one: (one.sample.domain, sum(one.sample.poison))).items():
-        tallies = [one.tally for one in rows]
-        hit, clean = sum(t.poison_dropped for t in tallies), sum(t.clean_dropped for t in tallies)
-        missed, dropped = sum(t.poison_kept for t in tallies), hit + clean
-        gold = sum(t.gold_kept for t in tallies), sum(t.gold_kept + t.gold_dropped for t in tallies)
-        precision, recall = hit / max(dropped, 1), hit / max(hit + missed, 1)
-        f1 = 2 * hit / max(dropped + hit + missed, 1)
-        print(f"| {name} | {count} | {len(rows)} | {precision:.3f} / {recall:.3f} / {f1:.3f} | {rate(*gold)} |")
     print()
 
 

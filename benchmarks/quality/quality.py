@@ -1,6 +1,6 @@
 """What the screening defenses save and what they cost, on the data sets that bring published poison.
 
-    python -m benchmarks quality evaluation-data --encoder minilm --cache build/embeddings > quality.md
+    python -m benchmarks quality evaluation-data --encoder minilm > quality.md
 
 The screening defenses see 10 passages per question. nq, hotpotqa, msmarco, nq_large: the gold passages, then the
 question's own retrieved passages, then BM25 results from corpus.jsonl; poisons push out the last ones, and the order
@@ -12,27 +12,24 @@ planted. Intervals are 95 %: Wilson's for shares of questions, a bootstrap over 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections import defaultdict
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.data_option import BUILT, evaluation_folder
-from benchmarks.quality import quality_tables as tables
-from benchmarks.quality.embeddings import Embeddings
 from benchmarks.quality.quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
-from unpoison import Passage, Query, __version__
+from unpoison import Query, __version__
 from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.intervals import bootstrap_ratio
 from unpoison.algorithms.ranking import best_first
-from unpoison.bench.evaluation import CellTally, Context, tally
+from unpoison.bench.evaluation import CellTally, Context, Estimate, tally, wilson
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
-from unpoison.models import load_encoder
+from unpoison.models import CachedEncoder, load_encoder
 from unpoison.models.protocols import Encoder
 
 DEFENSES = {
@@ -47,22 +44,55 @@ DEFENSES = {
 }
 TOP = 5
 
+Tallies = Sequence[CellTally]
+Measure = Callable[[Tallies], str]
+
+
+def table(corner: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {corner} | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows]
+    return "\n".join(lines) + "\n"
+
+
+def percent(estimate: Estimate) -> str:
+    if np.isnan(estimate.value):
+        return "-"
+    return f"{100 * estimate.value:.0f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+
+
+def poisoned(tallies: Tallies) -> str:
+    return percent(wilson(sum(t.poisoned for t in tallies), len(tallies)))
+
+
+def damaged(tallies: Tallies) -> str:
+    return percent(wilson(sum(t.damaged for t in tallies), len(tallies)))
+
+
+def emptied(tallies: Tallies) -> str:
+    return percent(wilson(sum(t.emptied for t in tallies), len(tallies)))
+
+
+def clean_kept(tallies: Tallies) -> str:
+    return percent(bootstrap_ratio([t.clean_kept for t in tallies], [t.clean_kept + t.clean_dropped for t in tallies]))
+
+
+def gold_kept(tallies: Tallies) -> str:
+    return percent(bootstrap_ratio([t.gold_kept for t in tallies], [t.gold_kept + t.gold_dropped for t in tallies]))
+
+
+POISON_LEFT: dict[str, Measure] = {"% of questions with poison left": poisoned}
+
+BENIGN_MEASURES: dict[str, Measure] = {
+    "% of clean passages kept": clean_kept,
+    "% of gold passages kept": gold_kept,
+    "% of questions that lose a clean passage": damaged,
+    "% of questions with nothing left": emptied,
+}
+
+
 Key = tuple[str, str, int, str, str]
 """Data set, attack, poisons, order, defense."""
-
-
-class Progress:
-    """Says on standard error how far a stage has come and how long it will still take, every few seconds."""
-
-    def __init__(self, stage: str) -> None:
-        self.stage, self.started, self.said = stage, time.monotonic(), 0.0
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self.said > 5 or done == total:
-            left = (now - self.started) * (total - done) / max(done, 1)
-            print(f"{self.stage}: {done:,} of {total:,}, {left:.0f} s left", file=sys.stderr, flush=True)
-            self.said = now
 
 
 class Shown:
@@ -70,41 +100,36 @@ class Shown:
 
     def __init__(self, encoder: Encoder, cache: Path) -> None:
         self.encoder = encoder
-        self.embeddings = None if getattr(encoder, "per_set", False) else Embeddings(encoder, cache)
-        self._passages: dict[tuple[str | None, str], Passage] = {}
+        if not getattr(encoder, "per_set", False):
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            self.encoder = CachedEncoder(encoder, path=cache)
 
     def prepare(self, found: list[Cell]) -> None:
-        if self.embeddings is not None:
+        """Encode all texts at once."""
+        if isinstance(self.encoder, CachedEncoder):
             texts = {text for cell in found for c in cell.contexts for text in (c.query, *(p.text for p in c.passages))}
-            self.embeddings.add(sorted(texts), Progress("encoding"))
+            self.encoder.encode(sorted(texts, key=lambda text: (len(text), text)))
 
     def __call__(self, context: Context, order: str) -> tuple[Query, Context]:
-        if self.embeddings is None:
-            query = Query(context.query)
-        else:
-            query = Query(context.query, self.embeddings[context.query])
-            embedded = [replace(c, passage=self._embedded(c.passage)) for c in context.candidates]
+        vectors = self.encoder.encode([context.query, *(passage.text for passage in context.passages)])
+        query = Query(context.query)
+        if isinstance(self.encoder, CachedEncoder):
+            query = Query(context.query, vectors[0])
+            embedded = (
+                replace(candidate, passage=replace(candidate.passage, embedding=vector))
+                for candidate, vector in zip(context.candidates, vectors[1:], strict=True)
+            )
             context = replace(context, candidates=tuple(embedded))
-        return query, context.reorder(best_first(self._closeness(query, context))) if order == "cosine" else context
-
-    def _embedded(self, passage: Passage) -> Passage:
-        key = (passage.id, passage.text)
-        if key not in self._passages:
-            self._passages[key] = replace(passage, embedding=self.embeddings[passage.text])  # type: ignore[index]
-        return self._passages[key]
-
-    def _closeness(self, query: Query, context: Context) -> NDArray[np.float64]:
-        if query.embedding is not None:
-            return cosine([query.embedding], [p.embedding for p in context.passages]).ravel()
-        vectors = self.encoder.encode([query.text, *(p.text for p in context.passages)])
-        return cosine(vectors[:1], vectors[1:]).ravel()
+        if order != "cosine":
+            return query, context
+        return query, context.reorder(best_first(cosine(vectors[:1], vectors[1:]).ravel()))
 
 
 def measure(found: list[Cell], defenses: dict[str, Defense | None], shown: Shown) -> dict[Key, list[CellTally]]:
     """Screen every context with every defense."""
     results = defaultdict[Key, list[CellTally]](list)
-    total, done, progress = sum(len(cell.contexts) for cell in found), 0, Progress("screening")
     for cell in found:
+        print(f"{cell.dataset}, {cell.attack} x {cell.poisons}", file=sys.stderr, flush=True)
         for plain in cell.contexts:
             query, context = shown(plain, cell.order)
             for name, defense in defenses.items():
@@ -115,8 +140,6 @@ def measure(found: list[Cell], defenses: dict[str, Defense | None], shown: Shown
                 )
                 counts = tally(len(context), kept, context.poison, context.gold)
                 results[cell.dataset, cell.attack, cell.poisons, cell.order, name].append(counts)
-            done += 1
-            progress(done, total)
     return dict(results)
 
 
@@ -130,20 +153,20 @@ def report(results: dict[Key, list[CellTally]], names: list[str]) -> None:
         if set(sets) & present:
             print(f"## Attacks: {title}\n")
             for attack in ATTACKS:
-                attacked(results, names, sets, order, attack, tables.UNDER_ATTACK)
+                attacked(results, names, sets, order, attack, POISON_LEFT | BENIGN_MEASURES)
     if len(set(WIKI) & present) > 1:
         print("## Attacks by data set\n")
         for dataset in (s for s in WIKI if s in present):
             for attack in ATTACKS:
-                attacked(results, names, [dataset], "cosine", attack, tables.POISON_LEFT)
+                attacked(results, names, [dataset], "cosine", attack, POISON_LEFT)
     singles = [key for key in results if " at position " in key[1] or key[0] in AS_PUBLISHED]
     for dataset, attack in dict.fromkeys((key[0], key[1]) for key in singles):
         print(f"## {dataset}: {attack}\n")
-        measures = {"poison left %": tables.poisoned, "precision / recall / F1": tables.removal, **tables.BENIGN}
+        measures = POISON_LEFT | BENIGN_MEASURES
         single(results, names, dataset, attack, measures)
     for dataset in (s for s in BENIGN if s in present):
         print(f"## No attack: {dataset}\n")
-        single(results, names, dataset, "none", tables.BENIGN)
+        single(results, names, dataset, "none", BENIGN_MEASURES)
 
 
 def attacked(results: dict, names: list[str], sets: list[str], order: str, attack: str, measures: dict) -> None:
@@ -157,17 +180,17 @@ def attacked(results: dict, names: list[str], sets: list[str], order: str, attac
     if not counts:
         return
     for title, value in measures.items():
-        shown = counts if value in (tables.poisoned, tables.poison_left, tables.removal) else [0, *counts]
+        shown = counts if value is poisoned else [0, *counts]
         columns = [f"{count} poison{'' if count == 1 else 's'} (n = {len(pooled(count, names[0]))})" for count in shown]
         print(f"**{', '.join(sets)}; {attack}: {title}**\n")
-        print(tables.table("defense", columns, [(name, [value(pooled(c, name)) for c in shown]) for name in names]))
+        print(table("defense", columns, [(name, [value(pooled(c, name)) for c in shown]) for name in names]))
 
 
 def single(results: dict, names: list[str], dataset: str, attack: str, measures: dict) -> None:
     """One table: defenses by measure."""
     found = {key[-1]: value for key, value in results.items() if key[:2] == (dataset, attack)}
     rows = [(name, [value(found[name]) for value in measures.values()]) for name in names]
-    print(f"n = {len(found[names[0]])} questions\n\n{tables.table('defense', list(measures), rows)}")
+    print(f"n = {len(found[names[0]])} questions\n\n{table('defense', list(measures), rows)}")
 
 
 def main() -> None:
@@ -179,8 +202,7 @@ def main() -> None:
     parser.add_argument(
         "--defense", action="append", default=[], metavar="SPEC", help="a further defense, such as guard"
     )
-    parser.add_argument("--cache", type=Path, default=Path("build/embeddings"), help="folder for embeddings")
-    parser.add_argument("--json", type=Path, help="also write every count to this file")
+    parser.add_argument("--cache", type=Path, default=Path("build/vectors.db"), help="file for the vectors")
     arguments = parser.parse_args()
 
     encoder = load_encoder(arguments.encoder)
@@ -194,12 +216,6 @@ def main() -> None:
     print(f"# Screening quality\n\nunpoison {__version__}, encoder {encoder.name}, {CANDIDATES} passages per context.")
     print("\n" + (__doc__ or "").partition("quality.md")[2])
     report(results, list(specs))
-    if arguments.json:
-        names = ("dataset", "attack", "poisons", "order", "defense")
-        rows = [
-            dict(zip(names, key), counts=[list(asdict(t).values()) for t in value]) for key, value in results.items()
-        ]
-        arguments.json.write_text(json.dumps({"fields": list(CellTally.__slots__), "cells": rows}))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,15 @@
-"""Searches that try to break every guarantee, and examples of why the other methods have none.
-
-`benchmarks/quality/guarantee.py` runs the same searches on 10,000 sets and with the real reader.
-"""
+"""Searches that try to break every guarantee, and examples of why the other methods have none."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from defenses.breaking import breaks
 from unpoison import Guard, Radar, Vote
 from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.base import Defense
@@ -25,9 +21,6 @@ from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.text.answer_forms import form
 from unpoison.types import Answer, Reply
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.quality.breaking import breaks
 
 QUESTION = "who won the race"
 HONEST = [

@@ -41,7 +41,7 @@ class ExtractiveReader:
     place, a date, a number, yes or no) which several passages support, and replies with that sentence or with the
     bare answer. It does not infer, compare, count, translate, or combine two passages, and it knows nothing of the
     world: expect it to be right in little more than half of the cases where the passages hold the answer, as
-    `benchmarks answers` measures. Results that were obtained with it must say so; they show what a defense does to
+    `benchmarks grid answers` measures. Results that were obtained with it must say so; they show what a defense does to
     the passages, not how a language model would have answered.
 
     As a victim it is fooled by what fools retrieval and word-matching readers: a passage that repeats the question's
