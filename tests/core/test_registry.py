@@ -41,7 +41,7 @@ def test_booleans_and_objects() -> None:
         ("guard:damage=x", OptionError, "guard:damage must be a number, got 'x'"),
         ("grada:start=warm", OptionError, "grada:start must be uniform or query, got 'warm'"),
         ("trustrag-ablation:clustering=maybe", OptionError, "trustrag-ablation:clustering must be true or false"),
-        ("grada:keep", OptionError, "'keep' in 'grada:keep' is no option"),
+        ("grada:keep", OptionError, "'keep' in 'grada:keep' is not an option"),
         ("grada:keep=1,keep=2", OptionError, "keep is given twice"),
         ("perplexity", OptionError, "perplexity needs threshold"),
     ],

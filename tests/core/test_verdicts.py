@@ -65,7 +65,7 @@ def test_overlaps_are_united() -> None:
     "spans", [(Span(3, 5, 0.1, ""), Span(0, 2, 0.1, "")), (Span(0, 3, 0.1, ""), Span(2, 5, 0.1, ""))]
 )
 def test_a_verdict_has_them_rising_and_apart(spans: tuple[Span, ...]) -> None:
-    with pytest.raises(ValueError, match="rise and not overlap"):
+    with pytest.raises(ValueError, match="without overlaps"):
         Verdict(0, True, 1.0, 0, "", spans)
 
 

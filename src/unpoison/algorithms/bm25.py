@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 __all__ = ["bm25"]
 
 DENSE_CELLS = 50_000
-"""Up to this many cells, term counts are multiplied as dense arrays; above, as sparse ones."""
+"""Maximum cells for dense multiplication of term counts; larger ones are sparse."""
 
 BLOCK_CELLS = 4_000_000
-"""Cells of the result that a sparse product may hold at once."""
+"""Maximum cells of the result that a sparse product computes at once."""
 
 
 def bm25(
@@ -30,16 +30,16 @@ def bm25(
     """BM25 score of each document for each query.
 
     For each of its occurrences in the query, a token that occurs tf times in a document of length l adds
-    idf * tf / (tf + k1 * (1 - b + b * l / mean(l))); tokens that the document lacks add 0.
+    idf * tf / (tf + k1 * (1 - b + b * l / mean(l))); missing tokens add 0.
 
     With "candidates", idf = ln(1 + (n - df + 0.5) / (df + 0.5)) and the mean length are taken over `documents`. With
-    "single", each document is an index of its own, which is how GRADA's published code calls bm25s: then every idf is
+    "single", each document is an index of its own, as in GRADA's published calls of bm25s: then every idf is
     ln(1 + 0.5 / 1.5) and every document has the mean length, so `b` has no effect.
 
     Args:
         queries: q token lists.
         documents: d token lists. Pass the same object twice to score documents against each other at half the work.
-        statistics: Where document frequencies and the mean length come from.
+        statistics: The source of document frequencies and the mean length.
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
 
@@ -75,11 +75,11 @@ def bm25(
 
 
 Counts = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
-"""Row, column and value of every cell that is not 0, ordered by row, then column."""
+"""Row, column and value of every nonzero cell, ordered by row, then column."""
 
 
 def _counts(terms: NDArray[np.intp], lengths: NDArray[np.intp], size: int) -> Counts:
-    """How often each row holds each term; `terms` are the rows' tokens, one row after the other."""
+    """The count of each term in each row; `terms` are the concatenated tokens of the rows."""
     keys = np.repeat(np.arange(len(lengths)), lengths) * size + terms
     if len(lengths) * size <= DENSE_CELLS:
         dense = np.bincount(keys, minlength=len(lengths) * size)

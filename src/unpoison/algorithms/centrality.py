@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["eigenvector_centrality", "pagerank", "power_iteration"]
 
 ROUNDING = 1e-12
-"""A spread below this is what rounding makes of equal values; divided by itself it would decide who is central."""
+"""A smaller spread is rounding noise of equal values; normalised, it would decide which node is central."""
 
 
 def eigenvector_centrality(
@@ -16,14 +16,13 @@ def eigenvector_centrality(
 ) -> NDArray[np.float64]:
     """Consensus scores, rescaled so that the least central node has 0 (RADAR, Appendix F, Eqs. 32-36).
 
-    Where all nodes are equally central the rescaling gives 0 to every one of them; `power_iteration` returns the
-    values before it.
+    If all nodes are equally central, all get 0; `power_iteration` returns the values before rescaling.
 
     Args:
         similarity: Shape (k, k), non-negative, symmetric.
         self_loop: Added to the diagonal (Eq. 32).
         steps: Power iterations (Eq. 35).
-        delta: Keeps both divisions from dividing by 0.
+        delta: Avoids division by 0.
 
     Returns:
         Shape (k,), in [0, 1).
@@ -46,7 +45,7 @@ def power_iteration(
     Args:
         similarity: Shape (k, k), non-negative, symmetric.
         self_loop: Added to the diagonal.
-        steps: How many times the uniform vector is multiplied and normalised.
+        steps: The number of multiplications and normalisations of the uniform vector.
         delta: Added to the norm.
 
     Returns:
@@ -68,17 +67,17 @@ def power_iteration(
 
 
 DECIMALS = 12
-"""Scores are rounded here, well above the solver's error, so that equal nodes get equal scores."""
+"""Decimals of scores, well above the solver's error, so that equal nodes get equal scores."""
 
 ERROR = 1e-14
-"""How far from the fixpoint an iteration may end, summed over all nodes."""
+"""Maximum distance of the iteration from the fixpoint, summed over all nodes."""
 
 STEP = 10
-"""A step of the iteration takes as long, for each node, as this many nodes of a direct solution."""
+"""The cost of one iteration step per node, relative to a node of the direct solution."""
 
 
 def pagerank(weights: ArrayLike, damping: float = 0.85, teleport: ArrayLike | None = None) -> NDArray[np.float64]:
-    """The fixpoint of the damped score propagation (GRADA, Section 3, Eq. 1), to all decimals it is rounded to.
+    """The fixpoint of the damped score propagation (GRADA, Section 3, Eq. 1).
 
     s_i = damping * sum_j (w_ji / sum_k w_jk) s_j + (1 - damping) * teleport_i
 
@@ -86,10 +85,10 @@ def pagerank(weights: ArrayLike, damping: float = 0.85, teleport: ArrayLike | No
     networkx spreads such mass evenly; with a uniform teleport vector its scores are these divided by their sum.
 
     Args:
-        weights: Shape (k, k), non-negative; row j holds the edges that leave node j.
+        weights: Shape (k, k), non-negative; row j has the outgoing edges of node j.
         damping: In [0, 1).
-        teleport: Shape (k,), non-negative with sum 1; uniform when None. The fixpoint depends on no start vector, so
-            a query-dependent start has its effect here.
+        teleport: Shape (k,), non-negative with sum 1; uniform if None. The fixpoint does not depend on the start
+            vector, so a query-dependent start is expressed here.
 
     Returns:
         Shape (k,), non-negative, rounded to 12 decimals.
@@ -118,10 +117,10 @@ def pagerank(weights: ArrayLike, damping: float = 0.85, teleport: ArrayLike | No
     leaving = edges.sum(axis=1, keepdims=True)
     transitions = edges / np.where(leaving > 0, leaving, 1.0)
     jump = (1 - damping) * base
-    # The distance to the fixpoint is at most 1 at the start and shrinks by the damping factor in every step.
+    # The distance to the fixpoint is at most 1 at the start and shrinks by the damping factor at every step.
     steps = int(np.ceil(np.log(ERROR) / np.log(damping))) if damping > 0 else 1
     if size <= STEP * steps:
-        # Columns of I - d P' are strictly diagonally dominant for d < 1: the system always has exactly one solution.
+        # The columns of I - d P' are strictly diagonally dominant for d < 1: the system has exactly one solution.
         return np.round(np.linalg.solve(np.eye(size) - damping * transitions.T, jump), DECIMALS)
     scores = jump
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Two clusters of points: hierarchical, 2-means, and scikit-learn's K-means and DBSCAN as released codes call them."""
+"""Two clusters of points: hierarchical, 2-means, and scikit-learn's K-means and DBSCAN as in the released code."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from unpoison.utils.extras import require
 __all__ = ["agglomerative", "dbscan", "kmeans", "two_means"]
 
 STARTS = 300
-"""At most this many starts: every pair of 25 points."""
+"""Maximum number of starts: every pair of 25 points."""
 
 START_CELLS = 100_000_000
-"""Starts times points squared, at most: bounds the time of one iteration."""
+"""Maximum of starts times points squared, which bounds the time of one iteration."""
 
 MIN_STARTS = 10
-"""However many points there are."""
+"""Minimum number of starts, for any number of points."""
 
 STEPS = 100
-"""Iterations, at most; a start that still moves then counts as it stands."""
+"""Maximum iterations; a start that has not converged then counts as it is."""
 
 TOLERANCE = 1e-12
-"""Relative to the total inertia: starts that differ by less are equally good, and the first of them wins; a point whose
-distances to both means differ by less belongs to the first."""
+"""Relative to the total inertia: of starts that differ by less the first wins, and a point whose distances to both
+means differ by less belongs to the first."""
 
 
 def agglomerative(
@@ -38,11 +38,11 @@ def agglomerative(
 
     Args:
         points: Shape (k, d).
-        linkage: How the distance of two clusters is measured.
+        linkage: The distance of two clusters.
         split_equal: Split equal points too, the last of them from the rest, as scikit-learn does.
 
     Returns:
-        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 where there are no two different points.
+        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 if all points are equal.
 
     Raises:
         ValueError: The shape is wrong or the linkage unknown.
@@ -67,21 +67,21 @@ def agglomerative(
 
 
 def two_means(points: ArrayLike) -> NDArray[np.intp]:
-    """Two clusters of least inertia by Lloyd's iteration (K-means with K = 2), without randomness.
+    """Two clusters of minimum inertia by Lloyd's iteration (K-means with K = 2), deterministic.
 
-    The iteration starts from every pair of points while there are few, else from pairs spread evenly over all pairs;
-    all starts advance together through inner products only. The best wins, among equals the first.
+    The iteration starts from every pair of points if there are few, else from pairs spread evenly over all pairs; all
+    starts are computed together from inner products only. The best wins, among equals the first.
 
     Args:
         points: Shape (k, d).
 
     Returns:
-        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 where there are no two different points.
+        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 if all points are equal.
 
     Raises:
         ValueError: The shape is wrong.
 
-    Complexity: O(k^2 d + steps * starts * k^2) time, starts * k^2 being bounded; O(k * (k + starts)) memory.
+    Complexity: O(k^2 d + steps * starts * k^2) time, with starts * k^2 bounded; O(k * (k + starts)) memory.
     """
     vectors = _check_points(points)
     size = len(vectors)
@@ -102,7 +102,7 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
         count = inner.sum(axis=1)
         sums = inner @ gram
         square = (inner * sums).sum(axis=1)
-        # The points are centred, so the two cluster sums are opposite and one inner product serves both distances.
+        # The points are centred, so the two cluster sums are opposite and one inner product gives both distances.
         both = np.maximum(count * (size - count), 1)
         between[open_starts] = square * size / both
         bar = square * (size - 2 * count) / (2 * both)
@@ -117,7 +117,7 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
 
 
 def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The pairs of points to start from: all in lexicographic order, or as many as allowed, evenly spread."""
+    """The pairs of points to start from, in lexicographic order: all, or the allowed number, evenly spread."""
     total = size * (size - 1) // 2
     allowed = max(MIN_STARTS, min(STARTS, START_CELLS // size**2))
     if total <= allowed:
@@ -146,10 +146,10 @@ def kmeans(points: ArrayLike, *, steps: int = 300) -> NDArray[np.intp]:
 
     Args:
         points: Shape (k, d).
-        steps: The most iterations of a start.
+        steps: Maximum iterations of a start.
 
     Returns:
-        Shape (k,), labels 0 and 1; fewer than 2 different points are all 0.
+        Shape (k,), labels 0 and 1; all 0 for fewer than 2 different points.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -167,11 +167,11 @@ def dbscan(points: ArrayLike, eps: float = 0.5, min_samples: int = 5) -> NDArray
 
     Args:
         points: Shape (k, d).
-        eps: How near two points must be to be neighbours, Euclidean.
-        min_samples: Neighbours, itself included, that make a point a core point.
+        eps: Maximum Euclidean distance of neighbours.
+        min_samples: Minimum neighbours of a core point, including itself.
 
     Returns:
-        Shape (k,), labels from 0 upwards; -1 for points in no cluster.
+        Shape (k,), labels from 0; -1 for points in no cluster.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.

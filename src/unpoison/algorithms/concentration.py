@@ -1,4 +1,4 @@
-"""How concentrated each passage lies, its most similar pairs, and the heaviest terms (RAGDefender, Section 4)."""
+"""Concentration of passages, the most similar pairs, and the heaviest TF-IDF terms (RAGDefender, Section 4)."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Concentration", "concentration", "tfidf", "top_pair_frequency", "top_terms"]
 
 TOLERANCE = 1e-6
-"""Differences below this are rounding of float32 embeddings, and rounding must not decide."""
+"""Smaller differences are rounding errors of float32 embeddings, which must decide nothing."""
 
 
 class Concentration(NamedTuple):
-    """What `concentration` found.
+    """The result of `concentration`.
 
     Attributes:
         mean: Shape (k,), mean similarity of each passage to the others.
         median: Shape (k,), median similarity of each passage to the others.
-        flagged: Shape (k,), which passages stand out by the rule.
+        flagged: Shape (k,), which passages the rule flags.
         count: The estimated number of adversarial passages, N_adv.
-        flipped: Whether `count` is the number of passages that do not stand out.
+        flipped: Whether `count` is the number of passages that are not flagged.
     """
 
     mean: NDArray[np.float64]
     median: NDArray[np.float64]
     flagged: NDArray[np.bool_]
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed here
     flipped: bool
 
 
 def concentration(similarity: ArrayLike, rule: Literal["paper", "reference"]) -> Concentration:
     """Concentration factors and the estimate of N_adv (RAGDefender, Section 4.1, Eq. 3).
 
-    "paper" counts passages whose mean similarity to the others is above the mean of these means and whose median is
+    "paper" flags passages whose mean similarity to the others is above the mean of these means and whose median is
     above the median of the medians. At most half of the passages can be above a median, so no majority is ever flagged.
 
-    "reference" is what the published code computes: factors include the passage itself, the median of an even number
-    is the lower of the middle two, a passage stands out if its mean is above the mean of means or its median above the
-    average of the two global bars, and unless some stand out and the mean of means is below the median of medians, the
-    number of those that do not stand out is taken instead.
+    "reference" follows the published code: factors include the passage itself, the median of an even number is the
+    lower of the middle two, and a passage is flagged if its mean is above the mean of means or its median above the
+    average of the two global thresholds. If none is flagged, or the mean of means is not below the median of medians,
+    the count is that of the passages that are not flagged.
 
     Args:
         similarity: Shape (k, k), symmetric, each passage's similarity to itself on the diagonal.
-        rule: Which of the two.
+        rule: One of the two.
 
     Raises:
         ValueError: The shape or the rule is wrong.
@@ -75,13 +75,13 @@ def concentration(similarity: ArrayLike, rule: Literal["paper", "reference"]) ->
 
 
 def _lower_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The median along the last axis, the lower of the middle two for an even number, as `torch.median` has it."""
+    """The median along the last axis, for an even number the lower of the middle two, as in `torch.median`."""
     middle = (values.shape[-1] - 1) // 2
     return np.asarray(np.partition(values, middle, axis=-1)[..., middle])
 
 
 DECIMALS = 12
-"""Similarities, scores and sums are rounded here, so that equal ones tie and the lower index or letter decides."""
+"""Decimals of similarities, scores and sums, so that equal ones tie and the lower index or letter decides."""
 
 
 def top_pair_frequency(
@@ -97,8 +97,8 @@ def top_pair_frequency(
         exponent: The weighting exponent of Eq. 6.
 
     Returns:
-        Frequency scores of shape (k,), and the pairs of shape (p, 2), lower index first in each, the most similar pair
-        first, ties by index. p is at most k * (k - 1) / 2.
+        Frequency scores of shape (k,), and the pairs of shape (p, 2), each with the lower index first, the most similar
+        pair first, ties by index. p is at most k * (k - 1) / 2.
 
     Raises:
         ValueError: The shape is wrong or `count` is negative.
@@ -127,7 +127,7 @@ def top_pair_frequency(
 
 
 def tfidf(documents: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.float64]]:
-    """TF-IDF weights of all terms in all documents, as scikit-learn's `TfidfVectorizer` has them by default.
+    """TF-IDF weights of all terms in all documents, as in scikit-learn's `TfidfVectorizer` with its defaults.
 
     Counts times idf = ln((1 + n) / (1 + df)) + 1, each row then scaled to Euclidean length 1.
 
@@ -153,8 +153,8 @@ def top_terms(documents: Sequence[Sequence[str]], count: int) -> list[str]:
     """The terms of the highest TF-IDF weight, summed over all documents (RAGDefender, Section 4.1).
 
     Args:
-        documents: k token lists, stop words already left out.
-        count: How many terms, at most.
+        documents: k token lists without stop words.
+        count: Maximum number of terms.
 
     Returns:
         Up to `count` terms, the heaviest first, ties in alphabetical order.
@@ -172,7 +172,7 @@ def top_terms(documents: Sequence[Sequence[str]], count: int) -> list[str]:
 def _weights(
     documents: Sequence[Sequence[str]],
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    """Terms in order of appearance, then row, column and weight of every cell that is not 0."""
+    """Terms in order of appearance, then row, column and weight of every nonzero cell."""
     vocabulary: dict[str, int] = {}
     number = vocabulary.setdefault
     tokens = np.array([number(token, len(vocabulary)) for document in documents for token in document], np.intp)

@@ -8,25 +8,25 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["cosine", "inner_products"]
 
 DECIMALS = 12
-"""A sum of floats hangs on the order of its terms, and each processor has its own; to here all agree."""
+"""Decimals on which all processors agree: the order of summation, and thus the rounding error, differs."""
 
 SEARCH_DECIMALS = 6
-"""What a search compares is of single precision, and of an encoder whose batches need not agree further."""
+"""Decimals for searches, whose vectors have single precision and may differ between batches."""
 
 
 def cosine(left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float64]:
     """Cosine similarity of every row of `left` with every row of `right`.
 
-    Rows are divided by their largest component first, so no length overflows or underflows. A zero row has
-    similarity 0 to everything, itself included. Rounded to 12 decimals, so that copies are equally similar to all.
+    Rows are first divided by their largest component, so that no length overflows or underflows. A zero row has
+    similarity 0 to every row, including itself. Rounded to 12 decimals, so that copies have equal similarities.
 
     Args:
         left: Shape (n, d), any real type.
-        right: Shape (m, d); `left` itself when None.
+        right: Shape (m, d); `left` itself if None.
 
     Returns:
-        Shape (n, m), in [-1, 1]. With `right` None it is exactly symmetric, and its diagonal is
-        exactly 1 (0 for zero rows).
+        Shape (n, m), in [-1, 1]. With `right` None it is exactly symmetric, and its diagonal is exactly 1 (0 for zero
+        rows).
 
     Raises:
         ValueError: An array is not two-dimensional or not finite, or the widths differ.
@@ -44,13 +44,12 @@ def cosine(left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float6
 
 
 def inner_products(rows: ArrayLike, vector: ArrayLike) -> NDArray[np.float64]:
-    """The inner product of every row with a vector, rounded to 6 decimals: what a search may compare and rank by.
+    """The inner product of every row with a vector, rounded to 6 decimals, for comparison in searches.
 
-    A search that follows the last bits of a similarity takes another way on another processor; after rounding, what is
-    equal compares as equal.
+    Without rounding, the last bits of a similarity would make a search differ between processors.
 
     Args:
-        rows: Shape (n, d); what is rounded away is nothing beside lengths of about 1.
+        rows: Shape (n, d), of lengths of about 1.
         vector: Shape (d,).
 
     Returns:

@@ -12,11 +12,11 @@ __all__ = ["IndependentSet", "maximum_independent_set"]
 
 
 class IndependentSet(NamedTuple):
-    """What the search found.
+    """The result of the search.
 
     Attributes:
         members: Vertices without an edge between them, ascending, shape (m,).
-        exact: Whether no larger set exists, nor an equally large one that comes before it.
+        exact: Whether it is proved that no larger set exists, nor an equally large one that precedes it.
     """
 
     members: NDArray[np.intp]
@@ -26,23 +26,23 @@ class IndependentSet(NamedTuple):
 def maximum_independent_set(edges: ArrayLike, *, work: int = 3_000_000) -> IndependentSet:
     """The largest independent set; among equally large ones the lexicographically smallest sorted tuple of vertices.
 
-    Branch and bound that visits sets in lexicographic order, so the first of the largest size is the one wanted and
-    only a strictly larger one replaces it. What is left can add no more than one vertex of each clique of a greedy
-    clique cover. Vertices with the same neighbours are all in or all out, and are searched as one.
+    Branch and bound that visits sets in lexicographic order, so that only a strictly larger set replaces the best one.
+    The bound adds at most one vertex of each clique of a greedy clique cover. Vertices with the same neighbours are all
+    in or all out, and are searched as one.
 
     Args:
-        edges: Shape (k, k), true where two vertices exclude each other; symmetric, the diagonal is ignored.
-        work: Vertices that the bounds may visit, about 2 million a second. When they are used up, the result is the
-            largest set found so far, never smaller than the greedy one that goes by position.
+        edges: Shape (k, k), true if two vertices exclude each other; symmetric, the diagonal is ignored.
+        work: Maximum number of vertices that the bounds visit, about 2 million a second. After that, the result is the
+            largest set found so far, never smaller than the greedy one by position.
 
     Returns:
-        The set, and whether it is proved to be the one wanted.
+        The set, and whether it is proved to be the largest.
 
     Raises:
         ValueError: The shape is wrong or the matrix is not symmetric.
 
-    Complexity: exponential in the worst case; milliseconds for k = 20, and for larger k where the graph is dense or
-    falls into groups. O(k^2) memory.
+    Complexity: exponential in the worst case; milliseconds for k = 20, and for larger k if the graph is dense or
+    consists of groups. O(k^2) memory.
     """
     matrix = np.asarray(edges, dtype=bool)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or (matrix != matrix.T).any():
@@ -53,7 +53,7 @@ def maximum_independent_set(edges: ArrayLike, *, work: int = 3_000_000) -> Indep
     neighbours = [_mask(np.flatnonzero(row)) for row in matrix[np.ix_(first, first)] & ~np.eye(len(first), dtype=bool)]
 
     best, largest, spent = 0, -1, 0
-    waiting = [(0, 0, (1 << len(groups)) - 1)]  # chosen, how many vertices those are, what may still be chosen
+    waiting = [(0, 0, (1 << len(groups)) - 1)]  # chosen vertices, their number, available vertices
     while waiting and (spent <= work or largest < 0):
         chosen, size, available = waiting.pop()
         spent += available.bit_count() + 1
@@ -73,7 +73,7 @@ def maximum_independent_set(edges: ArrayLike, *, work: int = 3_000_000) -> Indep
 
 
 def _twins(matrix: NDArray[np.bool_]) -> list[list[int]]:
-    """Vertices with the same neighbours (hence without an edge between them) together, by their first vertex."""
+    """Groups of vertices with the same neighbours (hence without an edge between them), by their first vertex."""
     groups: dict[bytes, list[int]] = {}
     for vertex, row in enumerate(matrix):
         groups.setdefault(row.tobytes(), []).append(vertex)
@@ -85,7 +85,7 @@ def _mask(vertices: NDArray[np.intp]) -> int:
 
 
 def _bound(available: int, neighbours: Sequence[int], sizes: Sequence[int]) -> int:
-    """At most this many vertices can be added: the largest of each clique of a greedy clique cover."""
+    """An upper bound of vertices that can be added: the largest of each clique of a greedy clique cover."""
     total = 0
     while available:
         lowest = available & -available

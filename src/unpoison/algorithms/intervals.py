@@ -1,11 +1,11 @@
-"""How sure a measured share or mean is, and whether two defenses differ.
+"""Confidence intervals of shares and means, and tests whether two defenses differ.
 
 Every interval is two-sided. Undefined values are nan, never 0. Randomness comes from the given seed only. The interval
-and the p-value of a difference are one computation: the interval leaves out 0 exactly where p is below 1 - level (for
-levels up to 0.999).
+and the p-value of a difference are consistent: the interval excludes 0 exactly if p is below 1 - level (for levels up
+to 0.999).
 
-Tests compare all of it with `scipy.stats`, which takes a second to import, wants whole counts for Wilson's interval,
-and keeps resamples that have no denominator.
+The tests compare all of this with `scipy.stats`, which takes a second to import, requires whole counts for Wilson's
+interval, and keeps resamples without a denominator.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 RESAMPLES = 2000
-"""Bootstrap samples of an interval."""
+"""Number of bootstrap resamples."""
 _BLOCK = 2_000_000
-"""Indices drawn at once, so that a bootstrap over any number of questions stays within some 50 MB."""
+"""Indices per batch, so that a bootstrap over any number of questions needs at most about 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Estimate:
     """A value with its interval.
 
     Attributes:
-        value: The point estimate, nan where it is undefined.
-        low, high: The ends of the interval, nan where it is undefined.
-        count: How many questions (or trials) stand behind it.
+        value: The point estimate, nan if undefined.
+        low, high: The ends of the interval, nan if undefined.
+        count: The number of questions (or trials).
     """
 
     value: float
@@ -58,23 +58,23 @@ class Estimate:
 
     @property
     def hits(self) -> int:
-        """How many said yes, where the value is a share of the count; 0 where it is undefined."""
+        """The number of successes, if the value is a share of the count; 0 if undefined."""
         return round(self.value * self.count) if self.defined else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; None stands for what is undefined."""
+        """JSON-ready values; None if undefined."""
         return _finite_row(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much better the second of two paired series is.
+    """The difference of two paired series.
 
     Attributes:
         value: Mean of second minus first.
-        low, high: The ends of the interval, nan where the pairs say nothing of how sure the value is.
-        probability: The two-sided p-value of no difference, by the test that the function names; nan likewise.
-        count: Pairs in which both values are defined.
+        low, high: The ends of the interval, nan if the pairs do not determine it.
+        probability: The two-sided p-value of no difference, by the test of the function; nan likewise.
+        count: Pairs with two defined values.
     """
 
     value: float
@@ -93,7 +93,7 @@ def _finite_row(figure: Estimate | Difference) -> dict[str, Any]:
 
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
-    """Wilson's score interval for a share (Wilson 1927); stays within [0, 1] and is sound for few trials.
+    """Wilson's score interval for a share (Wilson 1927); it stays within [0, 1] and is valid for few trials.
 
     Raises:
         OptionError: A level outside (0, 1), or more successes than trials.
@@ -115,20 +115,20 @@ def bootstrap_ratio(
 ) -> Estimate:
     """A pooled share, sum of numerators by sum of denominators, resampled by question.
 
-    Passages of one question stand or fall together, so resampling passages would understate the uncertainty.
+    The passages of one question are correlated, so resampling passages would understate the uncertainty.
 
     Args:
         numerators: One value per question, shape (n,).
         denominators: The same questions, shape (n,).
-        shares: Each numerator is a part of its denominator. Then questions that all say yes or no, or that all have
-            the same share, get Wilson's interval over questions: resampling equal values would call them certain.
+        shares: Each numerator is a part of its denominator. Then binary outcomes, or equal shares, get Wilson's
+            interval over questions: resampling equal values would give an interval of length 0.
         level: Confidence level.
         resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
 
     Returns:
-        nan where the denominators sum to 0; `count` is the number of questions with a denominator above 0. Ratios that
-        are no shares and all equal have a value without an interval: resampling them would call it certain.
+        nan if the denominators sum to 0; `count` is the number of questions with a denominator above 0. Equal ratios
+        that are no shares have a value without an interval.
     """
     _check(0, 0, level)
     above, below = np.asarray(numerators, float), np.asarray(denominators, float)
@@ -165,8 +165,8 @@ def paired_bootstrap(
     Args:
         first: One value per question, shape (n,).
         second: The same questions in the same order; pairs with a nan are left out.
-        shares: The values lie in [0, 1]. Then gains that are all equal get interval and p-value of `paired_shares`;
-            others that are all equal get none, for resampling equal values would call them certain.
+        shares: The values are in [0, 1]. Then equal gains get the interval and p-value of `paired_shares`; otherwise
+            equal gains get none, because resampling equal values would give an interval of length 0.
         level: Confidence level.
         resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
@@ -193,9 +193,9 @@ def paired_bootstrap(
 def paired_shares(first: Sequence[bool], second: Sequence[bool], *, level: float = 0.95) -> Difference:
     """Compare two defenses on paired yes/no outcomes: the difference of the shares, second minus first.
 
-    The p-value is McNemar's exact one. The interval holds every difference that is not excluded: 0 by that test, any
-    other by Agresti and Min's (2005), which is Wald's after half a pair is added to each of the four cells, so that
-    outcomes that never differ are not called certain to be equal. It excludes 0 wherever the exact test does.
+    The p-value is McNemar's exact one. The interval is Agresti and Min's (2005), which is Wald's after adding half a
+    pair to each of the four cells, so that outcomes without differences get an interval of positive length. It is
+    widened to contain 0 if the exact test does not exclude 0.
 
     Raises:
         OptionError: Series of different lengths, or a level outside (0, 1).
@@ -209,10 +209,10 @@ def paired_shares(first: Sequence[bool], second: Sequence[bool], *, level: float
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """p-values of one family of tests, corrected so that one false alarm in all stays as likely as in one (Holm 1979).
+    """p-values of one family of tests, corrected for the family-wise error rate (Holm 1979).
 
     Returns:
-        In the order given; nan stays nan and is not counted.
+        In the given order; nan stays nan and is not counted.
     """
     values = np.asarray(probabilities, float)
     order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
@@ -222,14 +222,14 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def _exact(gained: int, lost: int) -> float:
-    """The two-sided exact p-value of as many gains as losses."""
+    """The two-sided exact p-value of equally likely gains and losses."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
 
 
 def _share_difference(gains: NDArray[np.float64], level: float) -> Difference:
-    """Gains in [-1, 1] that are equal but for their sign, or 0: see `paired_shares`."""
+    """Gains in [-1, 1] of equal magnitude, or 0: see `paired_shares`."""
     probability = _exact(int((gains > 0).sum()), int((gains < 0).sum()))
     size = gains.size + 2
     centre = gains.sum() / size
@@ -241,7 +241,7 @@ def _share_difference(gains: NDArray[np.float64], level: float) -> Difference:
 
 
 def _wilson(share: float, trials: int, level: float) -> Estimate:
-    """Wilson's interval; the share may be a mean over trials that are no yes or no, for which it is too long."""
+    """Wilson's interval; for a mean over trials that are not binary it is conservative."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale

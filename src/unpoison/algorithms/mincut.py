@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["min_cut"]
 
 SCALE = 2**30 - 1
-"""What the integer solver may carry: an edge used against its direction holds twice this, just below 2**31."""
+"""Maximum flow of the integer solver: a reversed edge holds twice this, just below 2**31."""
 
 ROUNDS = 8
-"""Refinements, at most; each multiplies the precision by several thousands, so three would decide any graph."""
+"""Maximum number of refinements; each multiplies the precision by several thousand, so three suffice for any graph."""
 
 TOLERANCE = 1e-10
-"""Relative to the largest capacity: what is left of a capacity below this is rounding, and such a difference a tie."""
+"""Relative to the largest capacity: smaller residuals are rounding errors, and smaller differences are ties."""
 
 SYMMETRY = 1e-6
-"""Relative to the largest weight: how far the two directions of an edge may differ."""
+"""Relative to the largest weight: maximum difference between the two directions of an edge."""
 
 LISTED = 11
-"""Up to this many nodes (ten passages and a memory) all labels are compared, which is quicker than any flow."""
+"""Maximum nodes (ten passages and a memory) for which all labelings are compared, which is faster than a flow."""
 
 
 def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[np.intp]:
@@ -30,13 +30,13 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
 
     E(y) = sum_i (1 - y_i) S_i + y_i F_i + sum_{i<j} M_ij |y_i - y_j|
 
-    The energy of the labels exceeds the minimum by at most 2e-10 (k + 1) times the largest capacity, the rounding of
-    floats; energies that differ by less count as equal. Several labelings may be minimal. The one with the most nodes
-    on the source side is returned: it is unique, contains the source side of every other one, and so drops a passage
-    only where keeping it costs more.
+    The energy of the labels exceeds the minimum by at most 2e-10 (k + 1) times the largest capacity (float rounding);
+    smaller differences count as equal. Of several minimal labelings the one with the most nodes on the source side is
+    returned: it is unique, contains the source side of every other one, and so drops a passage only if keeping it costs
+    more.
 
-    A few nodes are decided by comparing all labels. More are decided by a maximum flow: scipy's integer solver is
-    repeated on what is left undecided, at a finer scale each time, until flow and cut agree; once is mostly enough.
+    For few nodes all labelings are compared. For more, scipy's integer maximum flow is repeated on the undecided rest,
+    at a finer scale each time, until flow and cut agree; once is usually enough.
 
     Args:
         source: Shape (k,), S, the cost of label 0; finite, non-negative.
@@ -48,13 +48,13 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
 
     Raises:
         ValueError: A shape, a sign or the symmetry is wrong.
-        ArithmeticError: Rounding grew beyond the tolerance, which no known input does.
+        ArithmeticError: Rounding errors exceeded the tolerance; no known input causes this.
 
     Complexity: O(k^4) time in the worst case, about O(k^2) on dense graphs of NLI scores; O(k^2) memory.
     """
     keep, drop, edges = _check_capacities(source, sink, pairwise)
     size = len(keep)
-    # What source and sink both pull on one node flows straight through and decides nothing.
+    # The common part of a node's source and sink capacity flows straight through and decides nothing.
     pull = keep - drop
     if not (pull < 0).any():
         return np.ones(size, np.intp)
@@ -88,9 +88,9 @@ def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
     for _ in range(ROUNDS):
         if left > TOLERANCE:
             left = _push(residual, left)
-        # The flow that is left cannot part a node from the sink, or from the source, where more capacity than that
-        # leads there: such nodes are decided and join it, and the rest is a graph of few nodes, mostly of none. What
-        # is left may be all on one edge; the tolerance keeps rounding from calling that edge wider than it is.
+        # The remaining flow cannot separate a node from the sink, or source, if more capacity than that leads there:
+        # such nodes are decided and merged with it, and the rest is a graph of few nodes, usually none. The tolerance
+        # prevents rounding errors from overestimating a single edge that carries all of the remaining flow.
         with_sink = _closure(residual, -1, left + TOLERANCE)
         with_source = _closure(residual.T, -2, left + TOLERANCE)
         if (with_sink & with_source).any():
@@ -109,7 +109,7 @@ def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
 
 
 def _closure(capacity: NDArray[np.float64], node: int, least: float) -> NDArray[np.bool_]:
-    """The node and, again and again, whatever has more capacity than `least` into those already found."""
+    """The closure of a node: repeatedly add nodes with more capacity than `least` into the nodes already found."""
     bound = np.zeros(len(capacity), bool)
     joining = bound.copy()
     joining[node] = True
@@ -122,12 +122,12 @@ def _closure(capacity: NDArray[np.float64], node: int, least: float) -> NDArray[
 
 
 def _push(residual: NDArray[np.float64], most: float) -> float:
-    """Push what an integer flow can carry through the residual graph, in place.
+    """Push an integer flow through the residual graph, in place.
 
-    `most` bounds the flow that is left, so capacities above it are cut to it before they are scaled to integers.
+    `most` bounds the remaining flow, so larger capacities are clipped to it before scaling to integers.
 
     Returns:
-        A bound on the flow that is left now: what the saturated cut still carries, or what `most` still allows.
+        A bound on the flow that remains now.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
@@ -148,7 +148,7 @@ def _push(residual: NDArray[np.float64], most: float) -> float:
 
 
 def _sink_ancestors(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which nodes have a path to the last one."""
+    """The nodes with a path to the last one, as flags."""
     into = np.ascontiguousarray(edges.T)
     reaching = np.zeros(len(edges), bool)
     frontier = reaching.copy()

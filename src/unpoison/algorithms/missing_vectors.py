@@ -1,4 +1,4 @@
-"""Vectors for texts that have none, beside texts that have: by how alike their words are to the others' words."""
+"""Estimates vectors of texts without embeddings from their word similarity to texts with embeddings."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from unpoison.algorithms.cosine import cosine
 __all__ = ["complete_vectors"]
 
 RIDGE = 0.05
-"""Holds the slope between the two similarities down where there are few pairs to learn it from."""
+"""Ridge penalty of the regression between the two similarities, for few pairs."""
 
 SMALLEST = 0.1
-"""Directions of the given vectors with a smaller share of the largest singular value are noise, as of near-copies."""
+"""Minimum share of the largest singular value; smaller directions of the given vectors are noise, as of near-copies."""
 
 
 def complete_vectors(
     given: NDArray[np.float32], known: NDArray[np.bool_], words: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """Rows for the unknown texts, such that they stand to the known ones as their words say.
+    """Add rows for the unknown texts, with similarities that follow from their words.
 
-    How similar vectors are where words are so similar is learned from the pairs of known texts, by a line. The part of
-    a new row that this determines lies in the span of the given ones; the rest, orthogonal to all of them, stands in
-    columns of its own. So whatever the unknown texts say, no similarity between known ones moves.
+    A linear regression over the pairs of known texts predicts vector similarity from word similarity. The determined
+    part of a new row is in the span of the given ones; the rest, orthogonal to all of them, is in additional columns.
+    So unknown texts cannot change a similarity between known ones.
 
     Args:
-        given: The known texts' vectors, shape (m, d), m of 2 or more.
-        known: Which of the n texts these are, shape (n,).
-        words: Similarity of all texts by their words, shape (n, n).
+        given: The vectors of the known texts, shape (m, d), m of 2 or more.
+        known: Which of the n texts are known, shape (n,).
+        words: Word similarity of all texts, shape (n, n).
 
     Returns:
-        Shape (n, d + u) for u unknown texts: the known rows as given, the others as long as these are on average.
+        Shape (n, d + u) for u unknown texts: the known rows unchanged, the others of the same average length.
 
     Complexity: O(m d min(m, d) + n^2 + u^3) time.
     """
@@ -55,7 +55,7 @@ def complete_vectors(
 def _from_words(
     vectors: NDArray[np.float64], words: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The similarity of vectors that goes with a similarity of words, by the pairs of which both are known."""
+    """Predict vector similarity from word similarity, by the pairs with both."""
     pairs = np.triu_indices(len(vectors), 1)
     x, y = words[pairs], vectors[pairs]
     slope = max(0.0, float((x - x.mean()) @ (y - y.mean()) / ((x - x.mean()) @ (x - x.mean()) + RIDGE)))

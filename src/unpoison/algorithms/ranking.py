@@ -1,4 +1,4 @@
-"""Orders in which ties are decided on purpose."""
+"""Ranking with defined ties."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ __all__ = ["best_first"]
 
 
 def best_first(scores: ArrayLike, count: int | None = None) -> NDArray[np.intp]:
-    """Positions by falling score; equal scores keep their order, so that ties go to the better retrieval rank.
+    """Positions by descending score; equal scores keep their order, so that ties go to the better retrieval rank.
 
-    Scores are compared after rounding to 12 decimals: what differs by less is noise of the arithmetic, and noise must
-    not decide.
+    Scores are rounded to 12 decimals before comparison, so that floating-point noise decides nothing.
 
     Args:
         scores: Shape (k,).
-        count: Only the first so many; all by default.
+        count: The number of positions to return; all by default.
 
     Returns:
-        Shape (k,) or (count,). O(k log k); O(k + count log count) where few are asked for and few are tied.
+        Shape (k,) or (count,). O(k log k); O(k + count log count) for few positions and few ties.
     """
     falling = -np.round(np.asarray(scores, dtype=float), 12)
     if count is None or not 0 < count < falling.size:

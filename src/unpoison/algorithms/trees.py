@@ -11,17 +11,17 @@ __all__ = ["Trees", "evaluate"]
 
 
 BLOCK = 2048
-"""Rows that are looked at together: what a text of a million characters has at once would fill the memory."""
+"""Rows per batch, which bounds memory: a text of a million characters has very many."""
 
 
 class Trees(NamedTuple):
     """T full binary trees of one depth D, stored breadth first.
 
     Attributes:
-        features: The column that a node looks at, shape (T, 2^D - 1).
-        thresholds: A row goes right where its value is above, shape (T, 2^D - 1).
-        leaves: What each leaf adds, shape (T, 2^D).
-        base: What is added once.
+        features: The column that each node tests, shape (T, 2^D - 1).
+        thresholds: A row goes right if its value is above, shape (T, 2^D - 1).
+        leaves: The value of each leaf, shape (T, 2^D).
+        base: A constant, added once.
     """
 
     features: NDArray[np.int64]
@@ -54,6 +54,6 @@ def _sums(trees: Trees, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     tree = np.arange(count)
     for _ in range(int(inner).bit_length()):
         cell = node + inner * tree
-        # `take` on flat arrays: indexing by rows and columns takes twice as long.
+        # `take` on flat arrays is twice as fast as indexing by rows and columns.
         node += node + 1 + (values.take(begin + features.take(cell)) > thresholds.take(cell))
     return np.asarray(leaves.take(node + (inner + 1) * tree - inner).sum(axis=1))

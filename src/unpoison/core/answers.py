@@ -1,4 +1,4 @@
-"""What `answer` returns, the model calls behind it, and what RADAR remembers of it until the next time step."""
+"""The result of `answer`, the model calls behind it, and the belief that RADAR stores for the next time step."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 ]
 
 SPARSE = ("details", "belief", "proof", "status")
-"""Fields that are not in an answer's row where they hold nothing."""
+"""Fields that are omitted from an answer's row if empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a generator returns for one prompt.
+    """The reply of a generator to one prompt.
 
     Attributes:
-        text: The reply, whole.
-        prompt_tokens, completion_tokens: None where the model does not say.
+        text: The whole reply.
+        prompt_tokens, completion_tokens: None if the model does not report them.
         finish: Why it ended: "stop", "length", "refusal", or the provider's word.
         cached: Whether it came from the response cache.
     """
@@ -49,15 +49,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call(JsonRecord):
-    """The account of one model call.
+    """The record of one model call.
 
     Attributes:
         kind: "encode", "generate", "judge", "read", "relate", "compare", "likelihood", "next token" or
             "retrieve".
         model: The model's name.
-        purpose: What the defense wanted, such as "atomic answer".
-        seconds: Wall time, retries included.
-        items: How many texts, prompts or pairs it carried.
+        purpose: The purpose in the defense, such as "atomic answer".
+        seconds: Wall time, including retries.
+        items: The number of texts, prompts or pairs.
         attempts: 1 unless it was retried.
         prompt_tokens, completion_tokens: None where unknown.
         cached: Whether the reply came from the cache.
@@ -76,24 +76,23 @@ class Call(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What `answer` returns.
+    """The result of `answer`.
 
     Attributes:
         text: The answer.
-        screening: Which passages stood behind it.
-        calls: Every model call, in the order of their start.
-        abstained: True when there was nothing trustworthy to answer from.
-        screened: False only where the caller asked to answer unscreened after a failure.
+        screening: The verdicts on the passages behind it.
+        calls: Every model call, by start time.
+        abstained: Whether there was nothing trustworthy to answer from.
+        screened: False only if the caller asked to answer unscreened after a failure.
         details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
-        belief: What RADAR's memory did, where it has one.
-        guarantee: An m such that no change to any m of these passages changes the answer: whatever others stand in
-            their place, whether they are gone or more than these came in, and wherever they stand; a passage that
-            fails (a model error, a deadline) is no answer. The largest m that the method can prove; 0 where one passage
-            may change it, None where the method has no proof. It says nothing on whether the answer is true.
-        proof: The rule that proves it, in a sentence.
-        guarantee_unit: What the guarantee counts: `passages`, or `sources` with all that they ever say.
-        status: Whether the sources agree, where claims were read: `agreed` (two or more say so), `disputed` (they
-            contradict each other), `single` (one says so), `none` (no passage says so by itself).
+        belief: The effect of RADAR's memory, if it has one.
+        guarantee: The largest m for which the method proves that no change to any m of these passages changes the
+            answer: replaced, removed, added or reordered; a failing passage (a model error, a deadline) gives no
+            answer. 0 if one passage may change it, None if the method has no proof. It does not concern truth.
+        proof: The rule that proves it, in one sentence.
+        guarantee_unit: The unit of the guarantee: `passages`, or `sources` with all their passages.
+        status: Whether the sources agree, if claims were read: `agreed` (two or more), `disputed` (they contradict each
+            other), `single` (one), `none` (no single passage answers).
     """
 
     text: str
@@ -110,12 +109,12 @@ class Answer:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What its passages say in answer to the question, the heaviest first: the screening's."""
+        """The claims of the screening, the heaviest first."""
         return self.screening.claims
 
     @property
     def contested(self) -> tuple[Contest, ...]:
-        """What its sources disagree on: the screening's."""
+        """The contests of the screening."""
         return self.screening.contested
 
     def _repr_html_(self) -> str:
@@ -134,7 +133,7 @@ class Answer:
 
     @classmethod
     def abstention(cls, screening: Screening, details: Mapping[str, Any] | None = None) -> Self:
-        """The answer when there is nothing trustworthy to answer from; no model is asked."""
+        """The answer if there is nothing trustworthy to answer from; no model is called."""
         return cls("I don't know.", screening, abstained=True, details=dict(details or {}))
 
     def with_notes(self, *notes: str) -> Self:
@@ -143,14 +142,14 @@ class Answer:
         return replace(self, screening=replace(self.screening, evidence=evidence))
 
     def to_dict(self) -> dict[str, Any]:
-        """What output rows carry beside the screening; of the details what JSON has."""
+        """JSON-ready values for output rows, without the screening; details only as far as JSON allows."""
         out = ("screening",) if self.guarantee is not None else ("screening", "guarantee_unit")
         fields = to_row(replace(self, details=json_entries(self.details)), leave_out=out, sparse=SPARSE)
         return fields if self.guarantee is None else {**fields, "promise": self.promise}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], screening: Screening) -> Self:
-        """Read what `to_dict` wrote, and put the screening behind it.
+        """Read the output of `to_dict`, with this screening.
 
         Raises:
             InputError: A field is missing or malformed.
@@ -169,23 +168,23 @@ def guarantee_sentence(guarantee: int | None, count: int, unit: Literal["passage
     if unit == "sources":
         return (
             f"This answer holds even if {some} of the sources that count {verb} in somebody else's hands, and whatever "
-            "those that do not count say. It may still be wrong: sources that agree can err together."
+            "other sources say. It may still be wrong: sources that agree can err together."
         )
     return f"This answer holds even if {some} of the {count} passages {verb} planted."
 
 
 MAX_ANSWER = 400
-"""Bytes of an answer that are remembered, in UTF-8; a belief with its key and times stays below 1 KB in every store."""
+"""Maximum UTF-8 bytes of a stored answer; a belief with its key and times stays below 1 KB in every store."""
 
 MAX_QUERY = 120
-"""Bytes of a question that are remembered, so that a person can tell beliefs apart."""
+"""Maximum bytes of a stored question, which lets a person distinguish beliefs."""
 
 CUT = "\u2026"
-"""Stands at the end of what was cut."""
+"""Ends a truncated text."""
 
 
 class Weights(NamedTuple):
-    """How far an answer is supported and how far it is contradicted, each in [0, 1]; they need not add up to 1."""
+    """The support and the contradiction of an answer, each in [0, 1]; they need not sum to 1."""
 
     support: float
     conflict: float
@@ -193,19 +192,19 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """About half a kilobyte: the last answer to a query and its two priors for the next step (RADAR, Eq. 11 and 12).
+    """The last answer to a query and its two priors for the next step (RADAR, Eq. 11 and 12); about 500 bytes.
 
     Attributes:
-        answer: Cut to `MAX_ANSWER` bytes, control characters and white space as single spaces. What was cut ends
-            with an ellipsis; the weights belong to the whole answer.
-        support: Mean agreement of the answer with the passages it came from, in [0, 1].
+        answer: Truncated to `MAX_ANSWER` bytes, with control characters and white space as single spaces. A truncated
+            answer ends with an ellipsis; the weights belong to the whole answer.
+        support: Mean agreement of the answer with its passages, in [0, 1].
         conflict: Mean contradiction, in [0, 1].
-        query: The question, cut to `MAX_QUERY` bytes; for people only.
-        version: What the store calls this state; no two writes share one, "" has never been stored.
-        created, updated: Unix seconds, set by the store; None where unknown.
+        query: The question, truncated to `MAX_QUERY` bytes; for display only.
+        version: The store's identifier of this state, unique per write; "" if never stored.
+        created, updated: Unix seconds, set by the store; None if unknown.
 
     Raises:
-        InputError: The answer is no text, or a weight is no number in [0, 1].
+        InputError: The answer is not a string, or a weight is not a number in [0, 1].
     """
 
     answer: str
@@ -233,18 +232,18 @@ class Belief:
 
     @property
     def cut(self) -> bool:
-        """Whether the answer was longer than what is remembered of it."""
+        """Whether the answer was truncated."""
         return self.answer.endswith(CUT)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values, without the version; `from_dict` reads them back."""
+        """JSON-ready values without the version, for `from_dict`."""
         fields = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
         names = ("query", "created", "updated")
         return fields | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises:
             InputError: A field is missing or malformed.
@@ -264,17 +263,17 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class BeliefUpdate:
-    """What memory did in one answer.
+    """The effect of the memory on one answer.
 
     Attributes:
-        previous: The answer of the step before; None at the first step, as are the four fields that follow.
-        prior: What was remembered with it (the paper's pi).
-        likelihood: What this step's passages say of it (Eq. 13 and 15).
-        posterior: Both together, the capacities of the memory node (Eq. 14 and 16).
+        previous: The previous answer; None at the first step, like the next four fields.
+        prior: Its stored weights (the paper's pi).
+        likelihood: The evidence of this step's passages (Eq. 13 and 15).
+        posterior: The combination, which gives the capacities of the memory node (Eq. 14 and 16).
         kept: Whether the previous answer stayed trusted.
-        reason: Why, in a sentence.
-        belief: What is remembered from now on; None while there is nothing to remember.
-        saved: Whether the store has it.
+        reason: Why, in one sentence.
+        belief: The new belief; None if there is nothing to store.
+        saved: Whether it was stored.
     """
 
     previous: str | None
@@ -287,13 +286,13 @@ class BeliefUpdate:
     saved: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; what is remembered from now on stands as `now`, without its version and its question."""
+        """JSON-ready values; the new belief is `now`, without its version and question."""
         now = None if self.belief is None else {"answer": self.belief.answer, **self.belief.weights._asdict()}
         return {**to_row(self, leave_out=("belief",)), "now": now}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises:
             InputError: A field is missing or malformed.
@@ -303,7 +302,7 @@ class BeliefUpdate:
 
 
 def _shorten(text: str, limit: int) -> str:
-    """One line of at most `limit` bytes that every store can hold; where something was cut it ends with `CUT`."""
+    """One line of at most `limit` bytes that every store accepts; a truncated one ends with `CUT`."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * limit]).split())
     whole = line.encode("utf-8", "replace")
     if len(whole) <= limit and not text[2 * limit :].strip():

@@ -1,8 +1,8 @@
-"""Results as rows and back: the one place that says how a value stands in a file, a log or a reply of the service.
+"""The one codec for results as rows: in files, logs and replies of the service.
 
-A row holds the fields of a frozen dataclass by name, as values that JSON has. A field that is added to a dataclass with
-a default is in its rows from then on: older rows are read without it, and fields of newer versions are ignored.
-What comes in is checked by the dataclass's own types, for rows come from files and from other machines.
+A row has the fields of a frozen dataclass by name, as JSON values. A new field with a default value is compatible:
+older rows are read without it, and unknown fields of newer versions are ignored. Input is checked against the types of
+the dataclass, because rows come from files and other machines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 class JsonRecord:
-    """A dataclass that is written as its fields, and read back from them."""
+    """A dataclass that is written and read as its fields."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class JsonRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         return from_row(cls, data)
 
 
@@ -45,12 +45,12 @@ def to_row(value: Any, *, leave_out: Collection[str] = (), sparse: Collection[st
     """The fields of a dataclass as JSON-ready values, in their order.
 
     Args:
-        value: An instance; members that have a `to_dict` of their own are written by it.
-        leave_out: Fields that stand elsewhere.
-        sparse: Fields that are left out where they hold nothing (None, "" or an empty collection).
+        value: An instance; members with a `to_dict` are written by it.
+        leave_out: Fields to omit, because they are stored elsewhere.
+        sparse: Fields to omit if they are empty (None, "" or an empty collection).
 
     Raises:
-        TypeError: A field holds what JSON has not.
+        TypeError: A field has no JSON equivalent.
     """
     row: dict[str, Any] = {}
     for name in (field.name for field in fields(value) if field.init and field.name not in leave_out):
@@ -62,10 +62,10 @@ def to_row(value: Any, *, leave_out: Collection[str] = (), sparse: Collection[st
 
 
 def json_value(value: Any) -> Any:
-    """The same as a value that JSON has.
+    """A value as its JSON equivalent.
 
     Raises:
-        TypeError: There is none.
+        TypeError: It has none.
     """
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -83,11 +83,11 @@ def json_value(value: Any) -> Any:
         return {str(key): json_value(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_value(member) for member in value]
-    raise TypeError(f"no value of JSON: {clip(value)} ({type(value).__name__})")
+    raise TypeError(f"not a JSON value: {clip(value)} ({type(value).__name__})")
 
 
 def json_entries(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those entries of a mapping that JSON has; what a defense of somebody else's put there may be anything."""
+    """The entries of a mapping with JSON equivalents; custom defenses may store arbitrary objects."""
     row = {}
     for name, value in values.items():
         try:
@@ -103,11 +103,11 @@ def from_row(kind: type[T], row: object, **given: Any) -> T:
     Args:
         kind: The dataclass.
         row: A mapping.
-        given: Fields that do not stand in the row.
+        given: Fields that are not in the row.
 
     Raises:
         InputError: A field is missing or of another type; the message names it.
-        ValueError: The dataclass refuses the values together.
+        ValueError: The dataclass rejects the combination of values.
     """
     noun = kind.__name__.lower()
     if not isinstance(row, Mapping):
@@ -134,7 +134,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
-    """A value as a type hint has it; a reason takes its code and parameters from beside it in the row."""
+    """Read a value by its type hint; the code and parameters of a reason are fields of the same row."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         if value is None and NoneType in choices:
@@ -169,14 +169,14 @@ def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
 
 
 def array_row(array: NDArray[Any]) -> dict[str, Any]:
-    """An array with its type, so that it comes back as it was."""
+    """An array with its dtype, for an exact round trip."""
     return {"dtype": str(array.dtype), "values": array.tolist()}
 
 
 def read_array(row: Mapping[str, Any]) -> NDArray[Any]:
-    """Read what `array_row` wrote.
+    """Read the output of `array_row`.
 
     Raises:
-        KeyError, TypeError, ValueError: Something else.
+        KeyError, TypeError, ValueError: The row is malformed.
     """
     return np.array(row["values"], dtype=row["dtype"])

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.errors import InputError, clip
 from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
 
-if TYPE_CHECKING:  # how a text is read is imported when the first one is
+if TYPE_CHECKING:  # canonicalisation is imported when the first text is read
     from unpoison.text.alignment import Region, Regions
     from unpoison.text.canonical import Canonical, Hidden
 
@@ -24,20 +24,20 @@ Vector = NDArray[np.float32]
 """One embedding, shape (d,)."""
 
 MAX_PASSAGES = 5000
-"""Defenses compare every pair of passages; above this the pairs no longer fit in memory."""
+"""Maximum passages of a query: defenses compare every pair, and more pairs would not fit in memory."""
 
 TEXT_FIELDS = ("text", "content", "page_content")
-"""Where dicts and objects keep a passage's text, first match wins."""
+"""Fields of dicts and objects with the passage's text; the first match wins."""
 
 FIELDS = ("id", "title", "source", "score")
-"""What a passage may bring besides its text and its vector; the rows of screenings and requests have it too."""
+"""Optional fields of a passage besides its text and embedding; rows of screenings and requests have them too."""
 
 NESTED = ("data", "resource")
-"""Where Cohere's documents and embedded resources of MCP keep all that, where it is not in the mapping itself."""
+"""Fields with nested passages: Cohere's documents, and embedded resources of MCP."""
 
 
 def _vector(value: ArrayLike, owner: str) -> Vector:
-    """Check one embedding and freeze it as float32."""
+    """Validate one embedding and freeze it as float32."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -45,7 +45,7 @@ def _vector(value: ArrayLike, owner: str) -> Vector:
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise InputError(
             f"{owner}.embedding must be one vector of numbers, shape (d,), got {clip(value)}; "
-            "pass the vector that your encoder or vector store made"
+            "pass the vector of your encoder or vector store"
         )
     with np.errstate(over="ignore"):
         vector = array.astype(np.float32)
@@ -65,7 +65,7 @@ def _text(value: object, owner: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The user's question, with its embedding where the retriever already made one.
+    """The user's question, with its embedding if the retriever has one.
 
     A plain string is accepted wherever a `Query` is. `verbatim` as for a `Passage`.
     """
@@ -86,12 +86,12 @@ class Query:
 
     @property
     def reading(self) -> str:
-        """The canonical reading of the question; its markup is kept, since the question may be about it."""
+        """The canonical reading of the question; markup is kept, because the question may be about it."""
         return self.text if self.verbatim else self._canonical_text().text
 
     @property
     def hidden(self) -> Hidden:
-        """What was hidden in it."""
+        """The hidden content."""
         return self._canonical_text().hidden
 
     def _canonical_text(self) -> Canonical:
@@ -108,17 +108,16 @@ class Passage:
     """One retrieved text.
 
     Attributes:
-        text: As the caller has it.
+        text: The caller's text.
         id: The caller's identifier.
-        title: Shown to the model above the text, and read with it by every defense.
-        source: Where it came from (a URL, a collection).
+        title: Shown to the model above the text, and screened with it.
+        source: Its origin (a URL, a collection).
         score: The retriever's score, any scale.
-        embedding: The vector that the store already has, shape (d,), any float type on the way in, float32 here.
-        original: The caller's own object, untouched; `Passage.of` fills it.
-        verbatim: Whether `reading` is the raw text instead of the canonical one, as the papers' released codes have it.
-        cuts: Stretches of `raw` that are not read, rising; see `without`.
-        metadata: Texts and numbers that came with it (author, date, url, ...), read only: at most 32, texts of at most
-            1,000 characters.
+        embedding: The vector from the store, shape (d,); any float type is accepted, stored as float32.
+        original: The caller's own object, unchanged; set by `Passage.of`.
+        verbatim: Whether `reading` is the raw text instead of the canonical one, as in the papers' released code.
+        cuts: Regions of `raw` that are not read, ascending; see `without`.
+        metadata: Texts and numbers (author, date, url, ...), read-only: at most 32, texts of at most 1,000 characters.
     """
 
     text: str
@@ -154,27 +153,27 @@ class Passage:
 
     @property
     def origin(self) -> str:
-        """The party behind it: the registrable domain, user, folder or collection of its source; "" for unknown.
+        """The party behind it: the registrable domain, user, folder or collection of its source; "" if unknown.
 
-        Derived from where the passage was found, never read from its text or from a field of that name. `Sources` may
-        have another rule.
+        Derived from the address of the passage, never from its text or a field of that name. `Sources` may have another
+        rule.
         """
-        from unpoison.sources.origins import origin_of, source_of  # most passages are never asked
+        from unpoison.sources.origins import origin_of, source_of  # imported lazily: rarely needed
 
         return origin_of(source_of(self.source, self.metadata))
 
     @property
     def raw(self) -> str:
-        """The title, where there is one that the text does not begin with, and the text, as the caller has them."""
+        """The title, unless the text begins with it, and the text, both unchanged."""
         if not self.title or self.text.startswith(self.title):
             return self.text
         return f"{self.title}\n{self.text}"
 
     @property
     def reading(self) -> str:
-        """The canonical reading of title and text, without the cut parts.
+        """The canonical reading of title and text, without the cut parts; computed once, on first use.
 
-        Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
+        Characters after the first 1,000,000 are neither read nor shown.
         """
         if not self.verbatim:
             return self._canonical_text().text
@@ -184,7 +183,7 @@ class Passage:
 
     @property
     def body(self) -> str:
-        """The reading without its title; all of it where there is none, or where the two cannot be told apart."""
+        """The reading without its title; the whole reading if there is no title, or it cannot be separated."""
         from unpoison.text.analysis import analysis
         from unpoison.text.canonical import canonical
 
@@ -194,7 +193,7 @@ class Passage:
 
     @property
     def shown(self) -> str:
-        """What a model is shown: the reading, with "[removed]" where something is cut."""
+        """The text for a model: the reading, with "[removed]" in place of cuts."""
         if not self.cuts:
             return self.reading
         from unpoison.text.canonical import MARK, redact_text
@@ -202,16 +201,13 @@ class Passage:
         return redact_text(self.raw, self.cuts, MARK).text
 
     def without(self, cuts: Sequence[Region]) -> Self:
-        """The same passage, its reading without these stretches of `raw` as well, and without its embedding.
-
-        An embedding of the whole text is not one of the rest.
-        """
+        """The same passage without these regions of `raw`, and without its embedding, which covers the whole text."""
         from unpoison.text.alignment import merge_regions
 
         return replace(self, cuts=merge_regions([*self.cuts, *cuts]), embedding=None)
 
     def regions(self, windows: Sequence[tuple[Any, ...]]) -> list[Regions]:
-        """For each window, a start and an end in the reading, the stretches of `raw` that it was made of, rising."""
+        """For each window (start, end) of the reading, the regions of `raw` that it came from, ascending."""
         if not windows:
             return []
         if self.verbatim:
@@ -222,7 +218,7 @@ class Passage:
         return [trace.regions(start, end) for start, end, *_ in windows]
 
     def messages(self) -> Regions:
-        """Where in the reading messages stand that no reader of the raw text sees."""
+        """The regions of the reading with messages that no reader of the raw text sees."""
         if self.verbatim or not self.hidden.messages:
             return ()
         from unpoison.text.canonical import redact_with_trace
@@ -231,7 +227,7 @@ class Passage:
 
     @property
     def hidden(self) -> Hidden:
-        """What was hidden in title and text; all zero for an honest passage."""
+        """The hidden content of title and text; all zero for an honest passage."""
         return self._canonical_text().hidden
 
     def _canonical_text(self) -> Canonical:
@@ -245,18 +241,18 @@ class Passage:
         return self._canonical
 
     def to_dict(self) -> dict[str, Any]:
-        """The text and what the passage says of itself, JSON-ready; without its vector and the caller's object."""
+        """The text and other fields, JSON-ready; without the embedding and the caller's object."""
         fields = {name: value for name in FIELDS if (value := getattr(self, name)) is not None}
         return {"text": self.text, **fields, **({"metadata": dict(self.metadata)} if self.metadata else {})}
 
     @classmethod
     def of(cls, value: object, position: int | None = None) -> Self:
-        """Make a passage of a string, a mapping, or an object that carries its text.
+        """Convert a string, a mapping, or an object with a text to a passage.
 
-        Mappings and objects may name the text `text`, `content` or `page_content` and may carry `id`, `title`,
-        `source`, `score` and `embedding`; a LlamaIndex `NodeWithScore` is read through its `node`. Without a `source`,
-        it is read from `url`, `uri`, `link` or `file_path`, or from these names in `metadata` or `meta`. What else they
-        hold in texts and numbers is in `metadata`, and all of it in `original`.
+        Mappings and objects may name the text `text`, `content` or `page_content` and may have `id`, `title`, `source`,
+        `score` and `embedding`; a LlamaIndex `NodeWithScore` is read through its `node`. Without a `source`, it is
+        taken from `url`, `uri`, `link` or `file_path`, or from these names in `metadata` or `meta`. Other texts and
+        numbers go to `metadata`, and the whole object to `original`.
 
         Raises:
             InputError: No text, or a field of the wrong type; the message names `passages[position]`.
@@ -307,8 +303,8 @@ def _score(value: object, owner: str) -> float:
         score = float(value)
     except OverflowError:
         score = inf
-    if not isfinite(score):  # it would order nothing, and JSON cannot hold it
-        raise InputError(f"{owner}.score is no finite number; pass the retriever's score or leave it out")
+    if not isfinite(score):  # it cannot be ordered, and JSON has no such value
+        raise InputError(f"{owner}.score is not a finite number; pass the retriever's score or leave it out")
     return score
 
 
@@ -331,15 +327,15 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def as_query(query: object) -> Query:
-    """A `Query` of a string or a `Query`; anything else is refused."""
+    """Convert a string to a `Query`; other types are rejected."""
     return query if isinstance(query, Query) else Query(query)  # type: ignore[arg-type]
 
 
 def as_passages(passages: object) -> tuple[Passage, ...]:
-    """The passages of one query, validated together: strings, dicts, objects or `Passage`, in retrieval order.
+    """Validate the passages of one query: strings, dicts, objects or `Passage`, in retrieval order.
 
     Raises:
-        InputError: Not a sequence, too many, an unusable member, or embeddings of different dimensions.
+        InputError: Not a sequence, too many, an unusable passage, or embeddings of different dimensions.
     """
     if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, (Sequence, Iterator, np.ndarray)):
         raise InputError(

@@ -1,9 +1,9 @@
-"""Names and option strings to objects: `grada:alpha=0.3,keep=5` to `Grada(alpha=0.3, keep=5)`.
+"""Creates objects from names and option strings: `grada:alpha=0.3,keep=5` becomes `Grada(alpha=0.3, keep=5)`.
 
-What ships with the project is listed here as text, so that listing it imports nothing. Third parties add theirs with
-an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`,
-`unpoison.generators`, `unpoison.nli` or `unpoison.cross_encoders`. A class that is no package's is named where it
-stands: `my_module:MyDefense`, `my_module:MyDefense:option=value`.
+Built-in classes are listed here as strings, so that listing them imports nothing. Other packages register theirs with
+an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`, `unpoison.generators`,
+`unpoison.nli` or `unpoison.cross_encoders`. Any other class is named by its module: `my_module:MyDefense`,
+`my_module:MyDefense:option=value`.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ BASES = {
     "defenses": "unpoison.defenses.base:Defense",
     "attacks": "unpoison.bench.attacks.base:Attack",
 }
-"""What a class that is named by its module must derive from."""
+"""The required base class of a class that is named by its module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One constructor argument that can be set from a string."""
+    """A constructor argument that can be set from a string."""
 
     name: str
     type: Any
@@ -147,7 +147,7 @@ def find(kind: str, name: str) -> Any:
 
 
 def entry_point(kind: str, name: str) -> Any:
-    """What another package offers under this name ("encoders", "generators", "nli", ...), None where none does."""
+    """The object that another package registers under this name and kind ("encoders", "nli", ...), or None."""
     point = _third_party(kind).get(name)
     return None if point is None else point.load()
 
@@ -158,13 +158,13 @@ def _attribute(target: str) -> Any:
 
 
 def _own(kind: str, name: str) -> Any:
-    """The class behind `my_module:MyDefense`; nothing else in a module can be named.
+    """The class behind `my_module:MyDefense`; only subclasses of the required base can be named.
 
     Raises:
-        OptionError: No such module or class, or one that cannot be used; the message says what is missing.
+        OptionError: No such module or class, or an unusable one; the message says what is missing.
     """
     if kind not in BASES:
-        raise OptionError(f"{clip(name)} names a class, which goes for {', '.join(BASES)} only")
+        raise OptionError(f"{clip(name)} names a class, which is possible for {', '.join(BASES)} only")
     module, _, attribute = name.partition(":")
     try:
         home = import_module(module)
@@ -181,7 +181,7 @@ def _own(kind: str, name: str) -> Any:
     if not isinstance(named, type) or not issubclass(named, base):
         classes = [key for key, value in vars(home).items() if isinstance(value, type) and issubclass(value, base)]
         offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__) or "none"
-        raise OptionError(f"{name} is no class derived from {base.__name__}; {module} has: {offered}")
+        raise OptionError(f"{name} is not a subclass of {base.__name__}; {module} has: {offered}")
     if not isinstance(getattr(named, "name", None), str):
         raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
     if missing := sorted(getattr(named, "__abstractmethods__", ())):
@@ -190,7 +190,7 @@ def _own(kind: str, name: str) -> Any:
 
 
 def own_code(spec: str) -> str:
-    """A hash of the module behind `my_module:MyDefense`, "" for what has a name here: code that may change."""
+    """A hash of the module behind `my_module:MyDefense`, whose code may change; "" for registered names."""
     name, _ = parse(spec)
     return _code_of(name.partition(":")[0]) if ":" in name else ""
 
@@ -221,10 +221,10 @@ def _has_name_here(name: str) -> bool:
 
 
 def parameters(target: Any) -> dict[str, inspect.Parameter]:
-    """The arguments of a class or function by name, their annotations resolved.
+    """The arguments of a class or function by name, with resolved annotations.
 
-    What a class takes as `**rest` it passes on to the class that it derives from: of that class's arguments those that
-    `Unpack[TypedDict]` names, or else all.
+    `**rest` of a class is assumed to be passed on to its base class: either the arguments named by `Unpack[TypedDict]`,
+    or all arguments of the base class.
     """
     hints = _hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
     own: dict[str, inspect.Parameter] = {}
@@ -239,14 +239,14 @@ def parameters(target: Any) -> dict[str, inspect.Parameter]:
 
 
 class _Names(dict[str, Any]):
-    """The names that annotations are made of; one that only type checkers import is an `object`, no simple type."""
+    """Names in annotations; a name that is imported for type checking only resolves to `object`."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, object)
 
 
 def _hints(target: Any) -> dict[str, Any]:
-    """The annotations of a function or class, resolved."""
+    """The resolved annotations of a function or class."""
     target = inspect.unwrap(target)
     names = getattr(target, "__globals__", None) or vars(sys.modules[target.__module__])
     return get_type_hints(target, localns=_Names(names))
@@ -255,7 +255,7 @@ def _hints(target: Any) -> dict[str, Any]:
 def options(target: Any) -> list[Option]:
     """The options of a class or function that a string can set: its arguments of simple types.
 
-    Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
+    API keys are excluded, because option strings appear in shell histories and manifests; use the environment.
     """
     return list(_options(target))
 
@@ -270,9 +270,9 @@ def _options(target: Any) -> tuple[Option, ...]:
 
 
 def create(kind: str, spec: str, **given: Any) -> Any:
-    """Make the object that an option string names; `given` adds objects that no string can say.
+    """Create the object that an option string names; `given` adds arguments that a string cannot express.
 
-    A `given` value of None, or one that the class does not take, is left out.
+    A `given` value of None, or one that the class does not accept, is ignored.
 
     Raises:
         UnknownNameError: No such name.
@@ -295,7 +295,7 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     """Constructor arguments of `target` from their texts.
 
     Raises:
-        OptionError: An option that `target` does not have, or a value of the wrong type.
+        OptionError: An unknown option, or a value of the wrong type.
     """
     existing = {option.name: option for option in options(target)}
     for key in texts:
@@ -315,7 +315,7 @@ def split_options(text: str, owner: str) -> dict[str, str]:
     for part in filter(None, text.split(",")):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
-            raise OptionError(f"{clip(part)} in {clip(owner)} is no option; write name:option=value,option=value")
+            raise OptionError(f"{clip(part)} in {clip(owner)} is not an option; write name:option=value,option=value")
         if option.strip() in chosen:
             raise OptionError(f"{option.strip()} is given twice in {clip(owner)}; give it once")
         chosen[option.strip()] = value.strip()
@@ -323,15 +323,15 @@ def split_options(text: str, owner: str) -> dict[str, str]:
 
 
 def split_specs(text: str, *, models: bool = False) -> list[str]:
-    """Option strings with commas between them: `grada:alpha=0.3,keep=5,ragdefender` are two.
+    """Split a list of option strings: `grada:alpha=0.3,keep=5,ragdefender` has two.
 
-    A comma ends an option string unless `option=value` follows, without a colon before the equals sign. This is the
-    one parser of such lists: on command lines, in YAML files and in Python.
+    A comma ends an option string unless `option=value` follows, without a colon before the equals sign. Command lines,
+    YAML files and Python all use this parser.
 
     Args:
         text: Such as `openai:m,base_url=http://127.0.0.1:1/v1,reader`.
-        models: Whether they name models, whose options all follow a comma: `reader,threshold=0.9`. Those of defenses
-            and attacks follow a colon: `grada,alpha=0.3` becomes `grada:alpha=0.3`.
+        models: Whether they name models, whose options follow a comma: `reader,threshold=0.9`. Options of defenses and
+            attacks follow a colon: `grada,alpha=0.3` becomes `grada:alpha=0.3`.
 
     Raises:
         OptionError: It begins with an option.
@@ -349,16 +349,16 @@ def split_specs(text: str, *, models: bool = False) -> list[str]:
 
 
 def format_spec(name: str, options: Mapping[str, Any], *, models: bool = False) -> str:
-    """The option string of a name, which may have options already, and further options."""
+    """The option string of a name, which may already have options, with further options."""
     pairs = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()]
     return split_specs(",".join([name, *pairs]), models=models)[0]
 
 
 _TEXTS = Sequence[str]
-"""Several texts, with + between them: `guard:allow=faq-12+docs.example`."""
+"""Several texts, separated by +: `guard:allow=faq-12+docs.example`."""
 
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
-"""What option strings may hold, in words."""
+"""The types of option values, in words."""
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -374,7 +374,7 @@ def _simple(hint: Any) -> bool:
 
 
 def _value_of(text: str, hint: Any, owner: str) -> Any:
-    """A value of the first member type that the text fits."""
+    """Convert a text to the first matching member type."""
     members, choices = _members(hint), _choices(hint)
     if text.lower() == "none" and NoneType in members:
         return None

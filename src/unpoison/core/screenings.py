@@ -1,4 +1,4 @@
-"""What `screen` returns, on the command line, over HTTP and in Python."""
+"""The result of `screen`, on the command line, over HTTP and in Python."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["DRAWING", "Screening"]
 T = TypeVar("T")
 
 DRAWING = "unpoison.report.rendering"
-"""The module that draws a screening, loaded when one is drawn, so that nothing here depends on how it looks."""
+"""The module that renders a screening, imported on demand, so that this module does not depend on it."""
 
 SUMMARY = ("threshold", "probability", "calibration")
-"""Evidence that a summary has too: what was dropped is what is above the threshold, and by which coefficients."""
+"""Evidence that is also in a summary: the threshold above which passages were dropped, and the coefficients used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What `screen` returns: a verdict on every passage, the kept ones best first, and the evidence.
+    """The result of `screen`: a verdict on every passage, the kept ones best first, and the evidence.
 
-    Kept plus dropped is exactly the input, by position; making one that is not raises `ValueError`.
+    Kept plus dropped is exactly the input, by position; otherwise the constructor raises `ValueError`.
 
     Attributes:
         defense: The defense's name.
@@ -40,8 +40,8 @@ class Screening:
         passages: The input, in its order.
         verdicts: One per passage, in input order.
         evidence: The arrays behind the verdicts.
-        contested: What the passages disagree on where no side has a clear majority; nothing is dropped because of it.
-        claims: What the passages answer, each read alone, the heaviest first; empty where none was read.
+        contested: Contradictions between passages without a clear majority; they drop nothing.
+        claims: The answers of the passages, each read alone, the heaviest first; empty if none was read.
     """
 
     defense: str
@@ -85,9 +85,9 @@ class Screening:
         claims: Sequence[Claim] = (),
         spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
-        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position.
+        """Build a screening from a decision: `kept` best first; `scores`, `reasons` and `spans` by position.
 
-        A reason is a `Reason`, or a string, which is shown as it is.
+        A reason is a `Reason`, or a string, which is shown unchanged.
         """
         rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
@@ -121,27 +121,27 @@ class Screening:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The kept passages as a model should read them, best first: canonical, the title in front, spans cut.
+        """The kept passages for a model, best first: canonical, with title, without suspicious spans.
 
-        "[removed]" stands where something visible was cut. Give a model these, not the passages: what a model reads is
-        then what was screened.
+        "[removed]" replaces visible cuts. Give a model these texts, not the passages, so that it reads what was
+        screened.
         """
         return tuple(passage.shown for passage in self.read)
 
     @property
     def read(self) -> tuple[Passage, ...]:
-        """The kept passages, best first, their reading without their spans; the very objects where there are none."""
+        """The kept passages without their spans, best first; the same objects if there are no spans."""
         return tuple(without(self.passages[i], self.verdicts[i].cuts) for i in self.kept_indices)
 
     @property
     def redacted_indices(self) -> tuple[int, ...]:
-        """Input positions of the kept passages that are read without their spans, best first."""
+        """Input positions of the kept passages with removed spans, best first."""
         return tuple(i for i in self.kept_indices if self.verdicts[i].cuts)
 
     def select(self, items: Sequence[T]) -> list[T]:
-        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`.
+        """The caller's own objects at the kept positions, best first: `docs = screening.select(docs)`.
 
-        They are whole, whatever is cut in `texts`.
+        The objects are unchanged; only `texts` has the cuts.
         """
         if len(items) != len(self.passages):
             raise InputError(
@@ -150,11 +150,11 @@ class Screening:
         return [items[i] for i in self.kept_indices]
 
     def rethreshold(self, threshold: float) -> Self:
-        """The same evidence with another threshold: dropped is what has a higher probability of being poison.
+        """The same evidence with another threshold: passages with a higher probability are dropped.
 
-        The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
-        stays what it was. What was kept without spans still is, or goes; of the others' spans those stay that have a
-        higher probability than the threshold, and what goes only now has none.
+        Nothing is computed again; kept passages are in input order, and contests stay. A redacted passage stays
+        redacted, or is dropped; spans of other passages stay if their probability is above the threshold; a passage
+        that is dropped only now has no spans.
 
         Args:
             threshold: In [0, 1]; 1 keeps everything.
@@ -204,7 +204,7 @@ class Screening:
         return html
 
     def summary(self) -> dict[str, Any]:
-        """What output rows carry: defense, kept positions and texts, verdicts; what else there is of `SUMMARY`."""
+        """The fields of output rows: defense, kept positions and texts, verdicts, notes, and `SUMMARY`."""
         fields: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
@@ -220,7 +220,7 @@ class Screening:
         return fields | {name: self.evidence[name].tolist() for name in SUMMARY if name in self.evidence}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON-ready values; `from_dict` reads it back (embeddings and the caller's objects stay out)."""
+        """All fields as JSON-ready values for `from_dict`, without embeddings and the caller's objects."""
         return {
             **self.summary(),
             "query": self.query,
@@ -230,7 +230,7 @@ class Screening:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote, or what `summary` wrote with `query` and `passages` beside it.
+        """Read the output of `to_dict`, or of `summary` with `query` and `passages` added.
 
         Raises:
             InputError: A field is missing or malformed.
@@ -246,5 +246,5 @@ class Screening:
             return from_row(cls, fields, passages=as_passages(data["passages"]), evidence=evidence)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"not a saved screening: {type(error).__name__}: {error}; pass what Screening.to_dict() wrote"
+                f"not a saved screening: {type(error).__name__}: {error}; pass the output of Screening.to_dict()"
             ) from error

@@ -1,7 +1,6 @@
-"""What a defense says of each passage, of which spans of it, and the evidence for it; and what the passages claim.
+"""Verdicts on passages and their spans, the evidence for them, claims and contests.
 
-Claims are what passages say in answer to the question, each with the sources behind it; a contest is what they come to
-where sources contradict each other.
+A claim is an answer that passages give, with the sources behind it; a contest is a contradiction between passages.
 """
 
 from __future__ import annotations
@@ -44,27 +43,27 @@ __all__ = [
 ]
 
 Action = Literal["drop", "redact", "flag", "keep"]
-"""Drop the passage; keep it without what was found; keep it and say so; or do not look."""
+"""Drop the passage; keep it without the finding; keep it and report the finding; or skip the check."""
 
 ACTIONS = ("drop", "redact", "flag", "keep")
 
 MAX_REASON_CHARS = 400
-"""Characters of the reason of a span that stands for several."""
+"""Maximum characters of the reason of a merged span."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span(JsonRecord):
-    """A part of a passage, why it is suspicious, and how much.
+    """A suspicious part of a passage.
 
     Attributes:
-        start, end: Positions in the caller's text, counted in characters (code points); `end` is behind the last one.
+        start, end: Positions in the caller's text, in characters (code points), `end` exclusive.
         probability: Of being poison, or a prompt injection, in [0, 1].
         reason: One sentence.
-        field: Whether the positions are those of the passage's `text` or of its `title`.
-        flagged: Whether it is only pointed out: a passage that is kept is read with it.
+        field: Whether the positions refer to the passage's `text` or `title`.
+        flagged: Whether it is only reported: a kept passage is read with it.
 
     Raises:
-        ValueError: Positions that hold no character, or a probability out of range.
+        ValueError: An empty range, or a probability out of range.
     """
 
     start: int
@@ -81,17 +80,17 @@ class Span(JsonRecord):
         if isinstance(number, bool) or not (isinstance(number, (int, float)) and isfinite(number) and 0 <= number <= 1):
             raise ValueError(f"a span needs a probability between 0 and 1, got {clip(number)}")
         if not isinstance(self.reason, str):
-            raise ValueError(f"a span needs a reason in words, got {clip(self.reason)}")
+            raise ValueError(f"a span needs a reason as a string, got {clip(self.reason)}")
         if self.field not in ("text", "title"):
             raise ValueError(f"a span is in the text or the title, got {clip(self.field)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields; `flagged` where it is."""
+        """Its fields; `flagged` only if true."""
         return to_row(self, leave_out=() if self.flagged else ("flagged",))
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same parts without overlaps, the title's first; what overlaps is one span with the highest probability."""
+    """Merge overlapping spans, with the highest probability; title spans come first."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.field == "text", s.start, s.end)):
         last = merged[-1] if merged else None
@@ -112,20 +111,20 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _parts(passage: Passage) -> list[tuple[Literal["title", "text"], int, int]]:
-    """Where title and text stand in what is read: (field, start, end)."""
+    """The regions of title and text in `Passage.raw`: (field, start, end)."""
     begin = len(passage.raw) - len(passage.text)
     title: list[tuple[Literal["title", "text"], int, int]] = [("title", 0, begin - 1)] if begin else []
     return [*title, ("text", begin, len(passage.raw))]
 
 
 def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -> Iterator[Span]:
-    """Windows of a passage's reading as spans of the caller's text: one for each part that a window was made of.
+    """Windows of a passage's reading as spans of the caller's text: one for each region behind a window.
 
     Args:
         passage: The passage.
         windows: Start and end in its `reading`, probability, reason.
 
-    Complexity: as reading it, O(n log n) time for n characters, whatever the number of windows, and theirs.
+    Complexity: O(n log n) time for n characters, plus the size of the windows.
     """
     for (_, _, probability, reason), regions in zip(windows, passage.regions(windows), strict=True):
         for first, last in regions:
@@ -133,14 +132,14 @@ def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -
 
 
 def spans_at(passage: Passage, start: int, end: int, probability: float, reason: str) -> Iterator[Span]:
-    """A stretch of `Passage.raw` as spans: one in the title, one in the text, or both."""
+    """A region of `Passage.raw` as spans: one in the title, one in the text, or both."""
     for part, begin, close in _parts(passage):
         if max(start, begin) < min(end, close):
             yield Span(max(start, begin) - begin, min(end, close) - begin, probability, reason, part)
 
 
 def cuts_of(passage: Passage, spans: Sequence[Span]) -> Regions:
-    """The spans as positions in `Passage.raw`; a title that is not read has none."""
+    """The spans as regions of `Passage.raw`; spans of an unread title are skipped."""
     begins = {part: begin for part, begin, _ in _parts(passage)}
     return tuple(_shift(span, begins[span.field]) for span in spans if span.field in begins)
 
@@ -150,26 +149,26 @@ def _shift(span: Span, begin: int) -> Region:
 
 
 def without(passage: Passage, spans: Sequence[Span]) -> Passage:
-    """The passage, its reading without these spans; the same object where there are none."""
+    """The passage without these spans; the same object if there are none."""
     return passage.without(cuts_of(passage, spans)) if spans else passage
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(JsonRecord):
-    """What a defense says of one passage.
+    """The verdict on one passage.
 
     Attributes:
         index: Its position in the input.
         kept: Whether the model may read it.
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
-        rank: 0 for the best of the kept, None when dropped.
-        reason: Sentence, code and parameters, naming the neighbours that incriminate or support it; a string becomes a
+        rank: 0 for the best kept passage, None if dropped.
+        reason: Sentence, code and parameters, with the neighbours that incriminate or support it; a string becomes a
             reason without a code.
-        spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
-            without these, but for those that are only flagged.
+        spans: Suspicious parts, the title's first, ascending and without overlaps; a kept passage is read without
+            these, except flagged ones.
 
     Raises:
-        ValueError: Spans that overlap or do not rise, or a reason that is neither a reason nor a string.
+        ValueError: Spans that overlap or are not ascending, or a reason that is neither a `Reason` nor a string.
     """
 
     index: int
@@ -182,22 +181,24 @@ class Verdict(JsonRecord):
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", as_reason(self.reason))
         if self.spans and merge_spans(self.spans) != tuple(self.spans):
-            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {clip(self.spans)}")
+            raise ValueError(
+                f"the spans of passage {self.index} must be ascending without overlaps, got {clip(self.spans)}"
+            )
 
     @property
     def cuts(self) -> tuple[Span, ...]:
-        """What a kept passage is read without; of a dropped one nothing is read."""
+        """The spans that are removed from a kept passage."""
         return tuple(span for span in self.spans if not span.flagged) if self.kept else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence(Mapping[str, NDArray[Any]]):
-    """The named arrays that a decision rests on, read-only, plus notes on anything unusual.
+    """The named arrays behind a decision, read-only, and notes on unusual events.
 
     Attributes:
         arrays: For example `similarity` (k, k), `clusters` (k,), `centrality` (k,).
         notes: Sentences such as "fewer than 3 passages: nothing to compare".
-        graph: Which (k, k) array the picture draws as edges.
+        graph: The (k, k) array that is drawn as edges.
     """
 
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -216,12 +217,12 @@ class Evidence(Mapping[str, NDArray[Any]]):
         return type(self), (dict(self.arrays), self.notes, self.graph)
 
     def to_dict(self) -> dict[str, Any]:
-        """Arrays and graph; the notes stand in the row of the screening."""
+        """Arrays and graph; the notes are in the row of the screening."""
         return {"arrays": {name: array_row(array) for name, array in self.items()}, "graph": self.graph}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], notes: Iterable[str] = ()) -> Self:
-        """Read what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         return cls({name: read_array(row) for name, row in data["arrays"].items()}, tuple(notes), data["graph"])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -239,9 +240,9 @@ class Rival(JsonRecord):
     """One of several answers that cannot all be right.
 
     Attributes:
-        answer: Its words, from a passage; hostile.
+        answer: Its words, from a passage; untrusted.
         passages: Positions of the passages that give it, ascending; at least one.
-        voices: How many of them are independent, 1 to all: near-copies have one voice together.
+        voices: The number of independent ones, 1 to all: near-copies share one voice.
 
     Raises:
         ValueError: An empty answer, positions that are not ascending, or voices out of range.
@@ -267,10 +268,10 @@ def _is_ascending(positions: Sequence[object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Contest(JsonRecord):
-    """What the passages disagree on, with nobody clearly in the right; as text, a sentence for the user.
+    """A contradiction between passages without a clear majority; as a string, a sentence for the user.
 
     Attributes:
-        rivals: Two or more, those with the most voices first; no passage is behind two of them.
+        rivals: Two or more, those with the most voices first; no passage supports two of them.
 
     Raises:
         ValueError: Fewer than two rivals, or a passage behind two of them.
@@ -282,7 +283,7 @@ class Contest(JsonRecord):
         if len(self.rivals) < 2:
             raise ValueError(f"a contest needs two or more rivals, got {len(self.rivals)}")
         if len(self.passages) < sum(len(rival.passages) for rival in self.rivals):
-            raise ValueError("a passage stands behind two rivals of one contest; give it to one of them")
+            raise ValueError("a passage supports two rivals of one contest; assign it to one of them")
 
     @property
     def passages(self) -> tuple[int, ...]:
@@ -290,7 +291,7 @@ class Contest(JsonRecord):
         return tuple(sorted({i for rival in self.rivals for i in rival.passages}))
 
     def __str__(self) -> str:
-        """Such as "sources disagree: 30 days (2 passages), 14 days (1)"; copies are said to be copies."""
+        """Such as "sources disagree: 30 days (2 passages), 14 days (1)", with the number of independent ones."""
         sides = []
         for number, rival in enumerate(self.rivals):
             count = len(rival.passages)
@@ -305,27 +306,27 @@ class Contest(JsonRecord):
 
 
 def unmistakable(answer: str, marks: str = '(),:;"') -> str:
-    """An answer as a sentence can hold it: in quotation marks if it could be taken for the counts around it."""
+    """An answer inside a sentence: in quotation marks if it could be mistaken for the surrounding counts."""
     return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in marks) else answer
 
 
 Status = Literal["agreed", "disputed", "single", "none"]
-"""Two or more sources say so; sources contradict each other; one says so; none does."""
+"""Two or more sources agree; sources contradict each other; one source answers; none does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(JsonRecord):
-    """One answer that passages give, in all the wordings that mean the same.
+    """One answer that passages give, in all equivalent wordings.
 
     Attributes:
-        text: Its words, from a passage; hostile.
-        weight: What its sources weigh together: for each its trust times how surely it says so, 0 or more.
-        origins: Who says so, in alphabetical order; a passage without a source has none.
-        passages: Positions of the passages that say so, ascending; at least one.
-        quotes: Sentences that say so, the surest first, one for a source, three at most; hostile.
+        text: Its words, from a passage; untrusted.
+        weight: The sum over its sources of trust times certainty, 0 or more.
+        origins: Its sources, in alphabetical order; a passage without a source has none.
+        passages: Positions of the passages that give it, ascending; at least one.
+        quotes: At most three sentences that contain it, the surest first; untrusted.
 
     Raises:
-        ValueError: An empty text, a weight out of range, or positions that do not ascend.
+        ValueError: An empty text, a weight out of range, or positions that are not ascending.
     """
 
     text: str
@@ -346,7 +347,7 @@ class Claim(JsonRecord):
 def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:
     """A sentence for the user: "Sources disagree: 14 days (handbook.example); 30 days (wiki.example, intranet)".
 
-    A source that stands on both sides is shown by its pages, with author and date where they are known.
+    A source on both sides is shown by its pages, with author and date if known.
     """
     shared = [origin for claim in claims for origin in claim.origins]
     sides = []
@@ -361,27 +362,27 @@ def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:
 
 
 DISAGREE = "Sources disagree: "
-"""How an answer begins that shows both sides; a measurement counts it as neither right nor wrong."""
+"""The beginning of an answer with both sides; evaluations count it as neither right nor wrong."""
 
 MAX_NAMED = 3
-"""Sources of a side that are named."""
+"""Maximum number of sources named for each side."""
 
 
 def is_disagreement(answer: str) -> bool:
-    """Whether an answer shows what sources disagree on, as `disagreement` words it."""
+    """Whether an answer was worded by `disagreement`."""
     return answer.startswith(DISAGREE)
 
 
 def _page(passage: Passage) -> str:
-    """Which page it is: its address or title, who wrote it, when."""
+    """The page of a passage: address or title, author, date."""
     details = [str(passage.metadata[name]) for name in ("author", "date", "published") if name in passage.metadata]
     page = passage.source or passage.title or ""
     return ", ".join([_one_line(page), *map(_one_line, details)]) if page else ""
 
 
 def _one_line(text: str) -> str:
-    """At most 80 characters of a text on one line, in quotation marks if it could be taken for the sentence."""
-    from unpoison.sources.addresses import visible  # most passages are never cited
+    """At most 80 characters of a text on one line, in quotation marks if it could be mistaken for the sentence."""
+    from unpoison.sources.addresses import visible  # imported lazily: rarely needed
 
     line = visible(" ".join(text.split()))
     line = line if len(line) <= 80 else f"{line[:79]}…"
