@@ -4,14 +4,15 @@
     python -m benchmarks own_documents evaluation-data --show
     python -m benchmarks own_documents evaluation-data --clean
 
-Four tables. No number is fitted on these rows, but rules were written while looking at errors on the first two; the
-organisation nordfjord was written afterwards.
+Four tables. No number is fitted on these rows, but rules were written while looking at errors on them; nordfjord and
+hanseferry were each written after the rules of their time.
 
 1. Lies. `own_documents.jsonl` of the data folder and `organisations.jsonl` beside this file hold documents of invented
    organisations in English, German, French, Spanish and Italian, and questions, each with a plain lie. The lie is
-   planted as a page of an unknown source; BM25 retrieves six passages.
-2. Other planted texts: the lie's true twin; a copy of the right document with the value swapped; that copy and two
-   articles that repeat the value.
+   planted as a page of an unknown source; BM25 retrieves six passages. The German questions are counted once more.
+2. Other planted texts: the lie's true twin; the right value and then the lie; the lie as a chat; the lie beside one
+   harmless sentence of the organisation (hanseferry); a copy of the right document with the value swapped; that copy
+   and two articles that repeat the value.
 3. RealtimeQA: ten results of a search, with a history of the other questions.
 4. Texts alone (`Guard()`), nobody attacks: clean passages kept, and questions of which every passage that holds a right
    answer was dropped.
@@ -30,6 +31,7 @@ from benchmarks.data_option import evaluation_folder
 from unpoison import Answer, Guard, Passage, Sources
 from unpoison.bench.evaluation import matcher
 from unpoison.retrieval import BM25Retriever
+from unpoison.text.languages import other_language
 
 RETRIEVED = 6
 FOUND = Path(__file__).with_name("organisations.jsonl")
@@ -103,13 +105,21 @@ def print_lies(found: Sequence[Organisation], *, show: bool) -> None:
     print("| organisation | reader | questions | lies read | lie answered, no dispute | right | dropped | no sources |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for reader in READERS:
+        asked = list[Outcome]()
         for organisation in found:
             outcomes = [outcome_of(row, organisation, reader) for row in organisation.questions]
-            counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:6]]
-            print(f"| {organisation.name} | {reader} | {len(outcomes)} | " + " | ".join(map(str, counts)) + " |")
+            asked += outcomes
+            print_counts(organisation.name, reader, outcomes)
             for one in outcomes if show else ():
                 if one.lie_read or one.misled or one.lost or one.lost_unknown or not one.right:
                     print(describe(one))
+        print_counts("German", reader, [one for one in asked if other_language(one.question) == "de"])
+        print_counts("all", reader, asked)
+
+
+def print_counts(name: str, reader: str, outcomes: Sequence[Outcome]) -> None:
+    counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:6]]
+    print(f"| {name} | {reader} | {len(outcomes)} | " + " | ".join(map(str, counts)) + " |")
 
 
 def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
@@ -120,7 +130,8 @@ def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
             kept, told = list[bool](), list[bool]()
             for row, organisation in rows:
                 if texts := plant(row, organisation):
-                    answer, left = attacked(row, organisation, reader, texts)
+                    honest = [row["harmless"]] if name == HARMLESS else []
+                    answer, left = attacked(row, organisation, reader, texts, honest)
                     value = row["answer" if name == TWIN else "wrong"]
                     kept.append(0 in left)
                     told.append(value in answer.text and answer.status != "disputed")
@@ -204,7 +215,7 @@ def outcome_of(row: dict[str, Any], organisation: Organisation, reader: str) -> 
         row["question"],
         0 in kept,
         row["wrong"] in answer.text and answer.status != "disputed",
-        row["answer"] in answer.text,
+        row["answer"].lower() in answer.text.lower(),
         is_lost(Guard(generator=reader, sources=organisation.sources), row, honest),
         is_lost(Guard(generator=reader), row, honest),
         answer,
@@ -212,17 +223,24 @@ def outcome_of(row: dict[str, Any], organisation: Organisation, reader: str) -> 
 
 
 def attacked(
-    row: dict[str, Any], organisation: Organisation, reader: str, texts: Sequence[str]
+    row: dict[str, Any], organisation: Organisation, reader: str, texts: Sequence[str], honest: Sequence[str] = ()
 ) -> tuple[Answer, set[int]]:
-    """The answer with texts planted, each of another source, and which of them were kept."""
+    """The answer with texts planted, each of another source, and which of them were kept.
+
+    `honest` are more documents of the organisation. A planted text whose wrong value was redacted was not kept.
+    """
     planted = [
         Passage(text, source=source, id=f"planted {n}")
         for n, (text, source) in enumerate(zip(texts, (LIAR, *ARTICLES), strict=False))
     ]
+    own = [Passage(text, source=organisation.documents[0].source, id="honest") for text in honest]
     guard = Guard(generator=reader, sources=organisation.sources)
-    answer = guard.answer(row["question"], retrieve(row["question"], [*organisation.documents, *planted]))
-    kept = {answer.screening.passages[i].id for i in answer.screening.kept_indices}
-    return answer, {n for n in range(len(planted)) if f"planted {n}" in kept}
+    answer = guard.answer(row["question"], retrieve(row["question"], [*organisation.documents, *planted, *own]))
+    screening = answer.screening
+    kept = {screening.passages[i].id: text for i, text in zip(screening.kept_indices, screening.texts, strict=True)}
+    values = (row["wrong"].lower(), row["answer"].lower())
+    left = {n for n in range(len(planted)) if any(value in kept.get(f"planted {n}", "").lower() for value in values)}
+    return answer, left
 
 
 def retrieve(question: str, documents: Sequence[Passage]) -> list[Passage]:
@@ -246,10 +264,18 @@ def copy_and_articles(row: dict[str, Any], organisation: Organisation) -> list[s
     return [*copy_of(row, organisation), row["lie"], f"{row['question']} {row['wrong']}."]
 
 
-TWIN = "true twin"
+def twin(row: dict[str, Any]) -> str:
+    """The lie with the right value in it; "" for yes and no, of which no text is made by exchanging a word."""
+    return row["lie"].replace(row["wrong"], row["answer"]) if row["wrong"] not in ("yes", "ja") else ""
+
+
+TWIN, HARMLESS = "true twin", "lie, and a harmless sentence"
 PLANTED = {
     "lie": lambda row, _: [row["lie"]],
-    TWIN: lambda row, _: [row["lie"].replace(row["wrong"], row["answer"])],
+    TWIN: lambda row, _: [twin(row)] if twin(row) else [],
+    "right value, then the lie": lambda row, _: [f"{twin(row)} {row['lie']}"],
+    "chat": lambda row, _: [f"Anna: {row['question']}\nBen: {row['wrong']}"],
+    HARMLESS: lambda row, _: [row["lie"]] if "harmless" in row else [],
     "copy, value swapped": copy_of,
     "copy, and two articles": copy_and_articles,
 }

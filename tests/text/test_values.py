@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text.sentences import sentences
-from unpoison.text.values import Wanted, agree, answers_kind, find_value, question_coverage, values, wanted
+from unpoison.text.values import (
+    Wanted,
+    agree,
+    answers_kind,
+    find_value,
+    question_coverage,
+    values,
+    wanted,
+    without_values,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +43,11 @@ from unpoison.text.values import Wanted, agree, answers_kind, find_value, questi
         ("Wie hoch ist ein Geschäftsanteil?", "number", ""),
         ("Wer ist verantwortlich?", "person", ""),
         ("Où se trouve l'entrée ?", "place", ""),
+        ("Welches Achsgewicht ist zulässig?", "number", ""),
+        ("保修期是多久？", "duration", ""),
+        ("会議はいつですか。", "date", ""),
+        ("年费是多少钱？", "money", ""),
+        ("客服电话是多少？", "phone", ""),
     ],
 )
 def test_the_kind_that_a_question_asks_for(question: str, kind: str, unit: str):
@@ -49,6 +63,11 @@ def test_the_kind_that_a_question_asks_for(question: str, kind: str, unit: str):
         ("30 minutes | 99.95 % | 49 EUR", ["duration", "share", "money"]),
         ("+49 40 123456-7", ["phone"]),
         ("at 14:30", ["clock"]),
+        ("bis 11 Uhr, until 5 pm", ["clock", "clock"]),
+        ("2026年3月15日", ["date"]),
+        ("36个月, 三年間", ["duration", "duration"]),
+        ("1,500円", ["money"]),
+        ("9時から17時30分", ["clock", "clock"]),
         ("dans trois mois", ["duration"]),
         ("gardés une semaine", ["duration"]),
         ("within an hour", ["duration"]),
@@ -74,6 +93,13 @@ def test_values_agree_across_languages_and_units():
     assert agree("3.2 % for 2025", "7.5 % for 2025", "number", "How high is the dividend for 2025?") is False
 
 
+def test_values_are_removed_however_they_are_written():
+    assert without_values("It moves on 1 September, not on 1 November.", "1 September 2026") == (
+        "It moves on , not on 1 November."
+    )
+    assert without_values("drei Jahre oder 60 Monate", "36 months") == " oder 60 Monate"
+
+
 def test_an_answer_of_another_kind_is_none():
     assert answers_kind("99.95 % | 24/7", "duration") is False
     assert answers_kind("three", "duration") is True
@@ -97,6 +123,9 @@ def test_the_value_beside_the_question_s_words_is_found():
         ("Wer ist für Hygiene verantwortlich?", "SOP HY-02. Verantwortlich: Dr. Miriam Ahlbeck, Hygiene.",
          "Dr. Miriam Ahlbeck"),
         ("Où se trouve l'entrée ?", "L'entrée du Lindenhof se trouve rue des Tilleuls.", "rue des Tilleuls"),
+        ("Wer gibt Auskunft zur Miete?", "Die Miete ist fällig. Auskunft gibt Helga Brandt.", "Helga Brandt"),
+        ("Wo ist das Büro?", "Das Büro ist am Schwedenkai 4.", "Schwedenkai 4"),
+        ("会議はいつですか。", "次の会議は3月15日に行います。", "3月15日"),
     ],
 )  # fmt: skip
 def test_values_are_found_by_kind_and_by_what_fits(question: str, text: str, value: str):
@@ -131,6 +160,8 @@ def test_ordinals_and_abbreviations_end_no_sentence(text: str):
 
 def test_numbers_end_sentences():
     assert len(sentences("It was 1995. The end. He is 12. They left.")) == 4
+    assert len(sentences("会议于3月15日举行。费用为250元。年会は5月です。")) == 3
+    assert len(sentences("Bewerbung bis\n30. Juni")) == 2
 
 
 @given(st.text(alphabet="٣1.,'-: /²EUR daysSeptember\u202f\ud800%", max_size=60))

@@ -38,17 +38,17 @@ _END = re.compile(
 """Punctuation of European languages, Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca"
+    r"(?<![^\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca"
     r"|bzw|vgl|sog|ggf|evtl|inkl|zzgl|Hr|Fr|Dipl|Std|Mio|Mrd|Sra|Srta|Dra|Uds?|aprox|Mme|Mlle|sig|dott|avv|dhr|mevr|bijv"
     r"|Exmo|ul|np|tzn|godz)\.$"
 )
 """English, German, Spanish, French, Italian, Dutch, Portuguese and Polish."""
 
-_REFERENCE = re.compile(r"(?:^|[\s(])(?:Nr|Abs|Art|art|Kap|Bd|Tel|Tél|núm|pág|p|pp|blz|nr|pkt|poz)\.$")
+_REFERENCE = re.compile(r"(?<![^\s(])(?:Nr|Abs|Art|art|Kap|Bd|Tel|Tél|núm|pág|p|pp|blz|nr|pkt|poz)\.$")
 """Abbreviations before a number: no sentence ends before the number."""
 
 _ORDINAL = re.compile(
-    r"(?:^|\s)(?:[Aa]m|[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Zz]u[mr]|[Vv]om|[Bb]is|[Ss]eit|[Aa]b|[Bb]eim|[Jj]ede[mnrs]?)"
+    r"(?<!\S)(?:[Aa]m|[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Zz]u[mr]|[Vv]om|[Bb]is|[Ss]eit|[Aa]b|[Bb]eim|[Jj]ede[mnrs]?)"
     r"\s\d{1,2}\.$"
 )
 """A German ordinal number after an article or preposition: "am 1. September"."""
@@ -59,7 +59,7 @@ _MONTH = re.compile(
 )
 """What follows an ordinal number in any context: a month, or a lower-case letter."""
 
-_BEFORE_ORDINAL = re.compile(r"(?:^|[^\w.,])\d{1,2}\.$")
+_BEFORE_ORDINAL = re.compile(r"(?<![\w.,])\d{1,2}\.$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Typed values: durations, dates, sums of money, account and phone numbers, names, in eight languages.
+"""Typed values: durations, dates, sums of money, account and phone numbers, names, in ten languages.
 
 A question asks for a kind of value ("how long", "Wann", "IBAN"), and a text contains values of some kinds. Only values
 of one kind can contradict each other. Digits are read in any language; number words and units in English, German,
-Spanish, French, Italian, Dutch, Portuguese and Polish; names only if a question in a language other than English asks
-for a person or a place, because the readers know English names. Rules only, linear time.
+Spanish, French, Italian, Dutch, Portuguese, Polish, Chinese and Japanese; names only if a question in a language other
+than English asks for a person or a place, because the readers know English names. Rules only, linear time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ __all__ = [
     "several",
     "values",
     "wanted",
+    "without_values",
 ]
 
 Kind: TypeAlias = Literal[
@@ -63,7 +64,8 @@ _NAMES = {
     "place": re.compile(
         r"\b(?:rue|avenue|boulevard|place|quai|calle|avenida|plaza|via|viale|piazza|rua|praça|ulica|ul\.)"
         r"\s(?:[\w']{1,4}\s){0,3}[A-ZÀ-Ý][\w'-]{1,30}"
-        r"|\b[A-ZÀ-Ý]\w{0,30}(?:straße|strasse|weg|platz|allee|gasse|straat|laan|plein)\b(?:\s\d{1,4})?"
+        r"|\b[A-ZÀ-Ý]\w{0,30}(?:straße|strasse|weg|platz|allee|gasse|kai|ufer|markt|ring|damm|"
+        r"straat|laan|plein|kade)\b(?:\s\d{1,4})?"
     ),
 }
 """Names of people and streets, for questions in a language other than English."""
@@ -131,8 +133,9 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
          re.IGNORECASE),
         ("share", rf"(?P<n>{_NUMBER})\s?(?:%|percent\b|per cent\b|prozent\b|por ?ciento\b|pour ?cent\b|procent)",
          re.IGNORECASE),
-        ("clock", r"\b(?P<hour>[01]?\d|2[0-4])(?::(?P<minute>[0-5]\d)\b|\.(?=[0-5]\d\s?(?:uhr|h\b|[ap]\.?m)))",
-         re.IGNORECASE),
+        ("clock", r"\b(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))?"
+                  r"\s?(?:uhr\b|o'clock\b|(?P<half>[ap])\.?m\b\.?)", re.IGNORECASE),
+        ("clock", r"\b(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)\b", 0),
         ("duration", rf"(?P<n>{_NUMBER}|{_ONE})[\s-](?:(?:working|business|calendar|full|whole|volle)\s)?"
                      rf"(?P<unit>{'|'.join(_UNITS.values())})(?!\w)", re.IGNORECASE),
         ("phone", r"(?<![\w.])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,2}\d[\d\s/()-]{4,16}\d\b", 0),
@@ -140,6 +143,32 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         ("number", rf"(?<![§\d])(?<!§\s)(?<![A-Za-z]-){_NUMBER}", re.IGNORECASE),
     )
 )  # fmt: skip
+
+
+_HAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_HAN_DIGITS = "零一二三四五六七八九"
+_HAN_UNITS = {
+    "second": "秒钟|秒鐘|秒間?",
+    "minute": "分钟|分鐘|分間?",
+    "hour": "小时|小時|时间|時間",
+    "day": "天|个工作日|工作日|営業日|日間?",
+    "week": "周|星期|週間?",
+    "month": "月間?",
+    "year": "年間?",
+}
+_HAN_UNIT = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _HAN_UNITS.items()))
+_HAN_NUMBER = r"(?:\d[\d,.]{0,20}\d|\d|[一二两三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
+_HAN_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))  # type: ignore[misc]
+    for kind, pattern in (
+        ("date", r"(?:(?P<y>\d{4})\s?年\s?)?(?P<m>\d{1,2})\s?月\s?(?P<d>\d{1,2})\s?[日号號]"),
+        ("date", r"(?P<y>\d{4})\s?年(?:\s?(?P<m>\d{1,2})\s?月)?(?P<d>\b\B)?"),
+        ("money", rf"(?P<n>{_HAN_NUMBER})\s?(?:元|円|圆|圓|日元|美元|欧元|歐元|ユーロ|ドル)"),
+        ("clock", r"(?P<hour>[01]?\d|2[0-4])\s?[点點时時](?!间|間)(?:\s?(?P<minute>[0-5]?\d)\s?分)?"),
+        ("duration", rf"(?P<n>{_HAN_NUMBER})\s?(?P<unit>(?:个|個|ヶ|か|カ|箇)月間?|{'|'.join(_HAN_UNITS.values())})"),
+    )
+)
+"""Chinese and Japanese, which put no space between words."""
 
 
 class Value(NamedTuple):
@@ -175,7 +204,7 @@ def values(text: str) -> tuple[Value, ...]:
 def _values(text: str) -> tuple[Value, ...]:
     found: list[Value] = []
     taken = bytearray(len(text))
-    for kind, pattern in _PATTERNS:
+    for kind, pattern in (*_HAN_PATTERNS, *_PATTERNS) if _HAN.search(text) else _PATTERNS:
         for match in pattern.finditer(text):
             if any(taken[match.start() : match.end()]):
                 continue
@@ -187,11 +216,13 @@ def _values(text: str) -> tuple[Value, ...]:
 def _value(kind: Kind, match: re.Match[str]) -> Value:
     groups, start, end = match.groupdict(), match.start(), match.end()
     if kind == "date":
-        month = groups.get("m") or _month(groups["month"])
+        month = groups.get("m") or (_month(groups["month"]) if groups.get("month") else None)
         key = tuple(None if part is None else int(part) for part in (groups.get("y"), month, groups.get("d")))
         return Value(kind, start, end, key)
     if kind == "clock":
-        return Value(kind, start, end, (int(groups["hour"]), int(groups["minute"] or 0)))
+        hour, half = int(groups["hour"]), (groups.get("half") or "").lower()
+        hour = hour % 12 + 12 * (half == "p") if half else hour
+        return Value(kind, start, end, (hour, int(groups.get("minute") or 0)))
     if kind in ("money", "share", "number"):
         number = groups.get("n") or groups.get("v") or match[0]
         amount = _number(number)
@@ -208,7 +239,7 @@ def _month(word: str) -> int:
 
 
 def _unit(word: str) -> str:
-    match = _UNIT.fullmatch(word)
+    match = _UNIT.fullmatch(word) or _HAN_UNIT.fullmatch(word.lstrip("个個ヶかカ箇"))
     return "" if match is None else match.lastgroup or ""
 
 
@@ -216,6 +247,10 @@ def _number(text: str) -> Fraction:
     """Read a number: `1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
     if text.lower() in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[text.lower()])
+    if _HAN.match(text):
+        tens, ten, ones = text.replace("两", "二").rpartition("十")
+        high = 10 * _HAN_DIGITS.index(tens or "一") if ten else 0
+        return Fraction(high + (_HAN_DIGITS.index(ones) if ones else 0))
     if not any(map(str.isdigit, text)):
         return Fraction(1)  # an article
     plain = re.sub(r"[.,\u202f'](?=\d{3}(?:\D|$))", "", text.strip(".,"))
@@ -241,9 +276,25 @@ _ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
                  r"|costano|prijs|kost|preço|custa|cena|kosztuje",
         "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha",
-        "number": r"limit|maximum|minimum|percentage|capacity|voltage|wie hoch|wie groß|wie schwer",
+        "number": r"limit|maximum|minimum|percentage|capacity|voltage|(?:up|down) to (?:what|which)"
+                  r"|wie (?:hoch|groß|schwer|lang|breit|tief|weit)|welche[mnrs]? \w*(?:gewicht|höhe|länge|breite|tiefe"
+                  r"|geschwindigkeit|temperatur|leistung|spannung|druck|menge|anzahl|größe|kapazität|last|dosis)",
         "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto",
         "place": r"wo|où|dónde|dove|waar|onde|gdzie",
+    }.items()
+)  # fmt: skip
+
+
+_ASKED_HAN: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(words))  # type: ignore[misc]
+    for kind, words in {
+        "iban": "iban",
+        "phone": "电话|電話|热线|熱線|ホットライン",
+        "duration": "多久|多长时间|多長時間|期限|几天|幾天|多少天|几个月|多少个月|几年|几小时|几分钟|保修期"
+                    "|どのくらい|どれくらい|期間|何日間|何[ヶかカ]月|何年間|何時間|何分",
+        "money": "多少钱|多少錢|多少元|价格|價格|费用|費用|いくら|料金|価格|値段",
+        "date": "什么时候|什麼時候|何时|何時|哪天|几点|幾點|日期|いつ|何月|何日",
+        "number": "多少|几|幾|いくつ|何人|何個",
     }.items()
 )  # fmt: skip
 
@@ -259,7 +310,7 @@ def _wanted(question: str) -> Wanted:
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := _unit(counted["unit"])):
         return Wanted("duration", unit)
-    for kind, pattern in _ASKED:
+    for kind, pattern in _ASKED_HAN if _HAN.search(asked) else _ASKED:
         if pattern.search(asked):
             return Wanted(kind)
     expected = read_question(question).kind
@@ -302,10 +353,20 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
 
 
+def without_values(text: str, answer: str) -> str:
+    """A text without the values of an answer, however they are written."""
+    given = values(answer)
+    for value in reversed(values(text)):
+        if any(_same(value, one) for one in given):
+            text = text[: value.start] + text[value.end :]
+    return text
+
+
 def _same(left: Value, right: Value) -> bool:
     first, second = left.key, right.key
     if isinstance(first, Quantity) and isinstance(second, Quantity):
-        return near(first, second)
+        bare = "number" in (left.kind, right.kind)  # "45" repeats "45 minutes"
+        return near(first, second) or (bare and first.value == second.value)
     if left.kind == right.kind == "date" and isinstance(first, tuple) and isinstance(second, tuple):
         return all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)
     return first == second
@@ -359,10 +420,15 @@ def _question_words(question: str) -> frozenset[str]:
     return frozenset(map(_root, asking)) - STOP_WORDS - {"long", "many", "much"}
 
 
+_ARTICLES = frozenset(" ".join(FUNCTION_WORDS.values()).split())
+"""Function words, which begin no name: "Die Ausbildung"."""
+
+
 def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, int, int, str]]:
     """Kind, position and unit of the candidates for a kind."""
     if kind in _NAMES:
-        return [(kind, *match.span(), "") for match in _NAMES[kind].finditer(sentence)]
+        found = _NAMES[kind].finditer(sentence)
+        return [(kind, *match.span(), "") for match in found if match[0].split()[0].lower() not in _ARTICLES]
     return [(value.kind, value.start, value.end, value.unit) for value in values(sentence)]
 
 

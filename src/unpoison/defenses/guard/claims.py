@@ -28,7 +28,7 @@ from unpoison.text.answer_forms import form
 from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
 from unpoison.text.values import agree, answers_kind, question_coverage, several, values, wanted
 
-__all__ = ["LIKELY", "SHARE", "Findings", "claims_of", "compare_answers"]
+__all__ = ["LIKELY", "SHARE", "Findings", "claims_of", "compare_answers", "relation_by_value"]
 
 MAX_CLAIMS = 12
 """Maximum number of classes to compare with each other, the heaviest first."""
@@ -255,11 +255,11 @@ def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow
     pairs = list(combinations(wording, 2))
     worded = [(wording[left], wording[right]) for left, right in pairs]
     compared = yield from compare_answers(question, worded, asks=asks)
-    compared = [_by_value(question, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
+    compared = [relation_by_value(question, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
     return dict(zip(map(frozenset, pairs), compared, strict=True))
 
 
-def _by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
+def relation_by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
     """The relation of two answers by their values: one value among several of the other is no contradiction."""
     kind = wanted(question).kind
     same = agree(left, right, kind, question)

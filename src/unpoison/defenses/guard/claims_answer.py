@@ -14,7 +14,7 @@ from unpoison.defenses.guard.claims import Findings
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.requests import Flow, generate
 from unpoison.sources import Sources
-from unpoison.text.values import answers_kind, wanted
+from unpoison.text.values import agree, answers_kind, wanted
 
 __all__ = ["answer_from_claims", "sort_by_preference"]
 
@@ -79,6 +79,7 @@ def answer_from_claims(
     kind = wanted(query.reading).kind
     usable = reply.finish != "refusal" and informative(reply.text)
     usable = usable and (bool(answers_kind(reply.text, kind)) or not answers_kind(lead.text, kind))
+    usable = usable and agree(reply.text, lead.text, kind, query.reading) is not False
     return replace(base, text=reply.text) if usable else base
 
 

@@ -32,6 +32,7 @@ from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.guaranteed import answer_by_vote
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
+from unpoison.defenses.guard.second_reading import read_again
 from unpoison.defenses.guard.sources import (
     ByContent,
     one_voice,
@@ -255,16 +256,28 @@ class Guard(Defense):
         first = sorted(order[:MAX_READ])
         read = yield from read_statements(case.query, [case.passages[i] for i in first], self.models.generator)
         case.statements = {first[i]: statement for i, statement in read.items()}
-        findings = yield from claims_of(
-            case.query.reading,
-            case.statements,
-            case.voices,
-            asks=self._has("relations"),
-            proof=1.0 if self.on_dispute == "majority" else SHARE,
-            texts=case.texts,
-        )
+        findings = yield from self._find_claims(case)
+        if self._informed and findings.counted:
+            second = yield from read_again(
+                case.query, case.passages, case.statements, findings, case.voices, self.models.generator
+            )
+            if second:
+                case.statements |= second
+                findings = yield from self._find_claims(case)
         whole = self._informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         case.findings = findings if whole else findings._replace(guarantee=None)
+
+    def _find_claims(self, case: _Case) -> Flow[Findings]:
+        return (
+            yield from claims_of(
+                case.query.reading,
+                case.statements,
+                case.voices,
+                asks=self._has("relations"),
+                proof=1.0 if self.on_dispute == "majority" else SHARE,
+                texts=case.texts,
+            )
+        )
 
     def _find_contests(self, case: _Case, frames: Sequence[Frame]) -> Flow[None]:
         """Find contradictions among near-copies and, if claims were read, among the answers of kept passages."""

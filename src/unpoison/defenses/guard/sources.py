@@ -19,7 +19,7 @@ from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.guard.claims import Findings
-from unpoison.defenses.guard.statements import Statement
+from unpoison.defenses.guard.statements import CERTAIN, Statement
 from unpoison.defenses.voices import Voice
 from unpoison.text.near_duplicates import Frame, differ, split_words
 
@@ -27,9 +27,6 @@ __all__ = ["ByContent", "one_voice", "open_contests", "verdicts_by_claims", "ver
 
 FLOOD = 5
 """Minimum number of different texts of one new source, for one question, that is suspicious."""
-
-CERTAIN = 0.2
-"""Maximum P(no answer) at which a statement counts as a conflict: a doubtful one may be a reading error."""
 
 
 class ByContent(NamedTuple):

@@ -20,7 +20,7 @@ from unpoison.text.questions import read_question
 from unpoison.text.sentences import sentence_of
 from unpoison.text.values import Kind, Wanted, answers_kind, find_value, values, wanted
 
-__all__ = ["DOUBT", "MAX_READ", "UNLIKELY", "Statement", "read_statements"]
+__all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements"]
 
 MAX_READ = 50
 """Maximum number of passages to read, those of counting sources first: about half a second on two cores."""
@@ -30,6 +30,12 @@ UNLIKELY = 0.9
 
 DOUBT = 0.03
 """Maximum P(no answer) of a statement that may contradict another: reading errors must not count as disputes."""
+
+CERTAIN = 0.4
+"""Maximum P(no answer) of a statement that drops its passage: the readers' own threshold."""
+
+SHAPED = frozenset(("iban", "phone", "code"))
+"""Kinds of value that are recognised by their shape, even if the reader gives no answer."""
 
 GUESSED = 0.1
 """P(no answer) assumed for the extractive reader, in languages that the reader was not trained on."""
@@ -84,14 +90,17 @@ def read_statements(
             for i, reading in enumerate(readings)
             if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
         }
-        unread = [i for i, reading in enumerate(readings) if reading.language]
-        return _of_kind(question, texts, said, asked) | _find_by_words(question, texts, unread, asked)
+        found = _of_kind(question, texts, said, asked)
+        given = {i for i, statement in found.items() if statement.given}
+        shaped = asked.kind in SHAPED
+        unread = [i for i, reading in enumerate(readings) if reading.language or (shaped and i not in given)]
+        return found | find_by_words(question, texts, unread, asked)
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
     said = _of_kind(question, texts, said, asked)
     if isinstance(generator, ExtractiveReader) and asked.kind:
         typed = {i: statement for i, statement in said.items() if answers_kind(statement.answer, asked.kind)}
-        return said | _find_by_words(question, texts, range(len(texts)), asked) | typed
+        return said | find_by_words(question, texts, range(len(texts)), asked) | typed
     return said
 
 
@@ -115,7 +124,7 @@ def _is_bare(answer: str, kind: Kind) -> bool:
     return kind in ("money", "duration") and bool(found) and all(value.kind == "number" for value in found)
 
 
-def _find_by_words(question: str, texts: Sequence[str], unread: Sequence[int], asked: Wanted) -> dict[int, Statement]:
+def find_by_words(question: str, texts: Sequence[str], unread: Sequence[int], asked: Wanted) -> dict[int, Statement]:
     """Statements without a trained reader: the value nearest to the question's words, else the extractive reader's."""
     found = dict[int, Statement]()
     for i in unread:
