@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import accumulate, chain
+from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 import yaml
@@ -29,6 +29,9 @@ PREFIX = 3
 
 BEFORE = 24
 """Characters before an order that are read to decide whether it begins a clause."""
+
+MAX_PHRASE_CHARS, MAX_WORD_GAP_CHARS = 80, 31
+"""Characters of a phrase of the grammar, and of another word between two of them, at most."""
 
 TURN = 400
 """Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
@@ -57,7 +60,10 @@ _APART = r"[^\w.!?:|\x00]{1,3}+"
 _APART_OR_COLON = r"[^\w.!?|\x00]{1,3}+"
 _BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
 _GOES_ON = r"(?:[^\w\x00]{{1,6}}+[\w']{{1,24}}+){{0,{n}}}?[^\w\x00]{{1,6}}+"
-_LOWER = "".join(map(chr, (*filter(lambda c: chr(c).islower(), range(0x250)), *range(0x430, 0x460))))
+_LOWER = (
+    "a-z\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f"
+    "\u0105\u0107\u010d\u0119\u011b\u0131\u0142\u0144\u0151\u0159\u015b\u015f\u0161\u016f\u017a\u017c\u017e"
+)
 _FIXED = rf"(?:\d|(?<=[\"'\u201c\u201e\u00ab\u2018\u300c])\w|(?<![^\W_])(?-i:(?![{_LOWER}])[^\W\d_]))[\w']{{0,24}}+"
 _END = r"(?=[^.!?\n\x00]{0,40}(?:[.!?\n\x00|]|$))"
 _ADDRESS = r"(?:https?://|[\w.+-]{1,40}@[\w-]{1,40}\.)\w"
@@ -102,6 +108,20 @@ class Rule:
         return frozenset(p for p in self.parts if p[0] not in "./'!" and p[-1] != "?" and p not in _TOKENS)
 
     @cached_property
+    def reaches(self) -> tuple[tuple[str, int], ...]:
+        """Each class behind the first, and within how many characters of the class before it a word of it begins."""
+        found, reach = list[tuple[str, int]](), 0
+        for part in self.parts:
+            if part in self.needed:
+                found.append((part, reach))
+                reach = MAX_PHRASE_CHARS
+            elif part[0] in "./":
+                reach += MAX_WORD_GAP_CHARS * (int(part.lstrip("./") or 3) + 1)
+            elif part[0] != "!":
+                reach += MAX_PHRASE_CHARS
+        return tuple(found[1:])
+
+    @cached_property
     def is_cased(self) -> bool:
         """Whether it distinguishes capitals."""
         return "FIXED" in self.parts
@@ -128,15 +148,14 @@ class Language:
     unspaced: bool
     rules: list[Rule] = field(default_factory=list)
 
-    def classes(self, text: str) -> dict[str, list[list[int]]]:
-        """The classes of a language without spaces of which a text contains a word, and where."""
-        found: dict[str, list[list[int]]] = {}
+    def classes(self, text: str) -> dict[str, list[int]]:
+        """The classes of a language without spaces of which a text contains a word, and where, rising."""
+        found: dict[str, set[int]] = {}
         for name in {name for rule in self.rules for name in rule.needed}:
             for word in map(_plain, self.words.get(name, (name,))):
                 if word in text:
-                    places = [match.start() for match in re.finditer(re.escape(word), text)]
-                    found.setdefault(name, []).append(places)
-        return found
+                    found.setdefault(name, set()).update(m.start() for m in re.finditer(re.escape(word), text))
+        return {name: sorted(places) for name, places in found.items()}
 
     @cached_property
     def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -150,14 +169,16 @@ class Language:
 
 
 class FirstWords(NamedTuple):
-    """The first words of every class of the languages with spaces between words.
+    """How the phrases of every class begin, in languages with spaces between words; a class has its language's number.
 
     Attributes:
-        whole: By word, the classes with a phrase that begins with it, each with the position of its language.
-        stems: By the first letters of a word with a "*": that word and its class.
+        words: By a word, the classes with a phrase of that word alone.
+        pairs: By two words in a row, the classes with a phrase that begins with them.
+        stems: By the first letters of a word with a "*", that word and its class.
     """
 
-    whole: dict[str, list[tuple[int, str]]]
+    words: dict[str, list[tuple[int, str]]]
+    pairs: dict[tuple[str, str], list[tuple[int, str]]]
     stems: dict[str, list[tuple[str, tuple[int, str]]]]
 
 
@@ -204,7 +225,9 @@ def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
             if not places.keys() >= rule.needed:
                 continue
             text = plain if rule.is_cased else lowered
-            for place in chain.from_iterable(places[rule.parts[0]]):
+            for place in places[rule.parts[0]]:
+                if not all(_follow(rule, place, places)):
+                    continue
                 key = rule.begins, place
                 if rule.begins and key not in begun:
                     begun[key] = _begins(*key, lowered)
@@ -216,18 +239,37 @@ def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
                     yield rule.name, *match.span()
 
 
-def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[list[int]]]]]:
-    """Each language, with the classes that a text contains and where words begin that may be one of theirs."""
-    languages, words = load_grammar()[:2]
-    at: dict[str, list[int]] = {}
-    for match in _WORD.finditer(text):
-        at.setdefault(match[0], []).append(match.start())
-    found: dict[int, dict[str, list[list[int]]]] = {}
-    for word, places in at.items():
-        stems = (key for stem, key in words.stems.get(word[:PREFIX], ()) if word.startswith(stem))
-        for number, name in (*words.whole.get(word, ()), *stems):
-            found.setdefault(number, {}).setdefault(name, []).append(places)
-    yield from ((languages[number], own) for number, own in found.items())
+def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iterator[bool]:
+    """For each class of a rule behind its first, whether a word of it stands near enough: this is quicker to see."""
+    farthest = place
+    for name, reach in rule.reaches:
+        own = places[name]
+        last = bisect_right(own, farthest + reach) - 1
+        yield last >= 0 and own[last] > place
+        farthest = own[last]
+
+
+def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[int]]]]:
+    """Each language, with the classes that a text contains and where words begin that may be one of theirs, rising."""
+    languages, first = load_grammar()[:2]
+    words: dict[str, list[int]] = {}
+    pairs: dict[tuple[str, str], list[int]] = {}
+    matches = list(_WORD.finditer(text))
+    for match, following in zip_longest(matches, matches[1:]):
+        word = match[0]
+        words.setdefault(word, []).append(match.start())
+        if following and (pair := (word, following[0])) in first.pairs:
+            pairs.setdefault(pair, []).append(match.start())
+    found: dict[int, dict[str, list[int]]] = {}
+    for word, places in words.items():
+        stems = (key for stem, key in first.stems.get(word[:PREFIX], ()) if word.startswith(stem))
+        for number, name in (*first.words.get(word, ()), *stems):
+            found.setdefault(number, {}).setdefault(name, []).extend(places)
+    for pair, places in pairs.items():
+        for number, name in first.pairs[pair]:
+            found.setdefault(number, {}).setdefault(name, []).extend(places)
+    for number, own in found.items():
+        yield languages[number], {name: sorted(places) for name, places in own.items()}
     if _UNSPACED.search(text):
         for language in languages:
             if language.unspaced:
@@ -290,16 +332,19 @@ def load_grammar() -> Grammar:
 
 
 def _index(languages: Sequence[Language]) -> FirstWords:
-    index = FirstWords({}, {})
+    index = FirstWords({}, {}, {})
     for number, language in enumerate(languages):
         needed = () if language.unspaced else {name for rule in language.rules for name in rule.needed}
         for name in needed:
-            for word in set(language.words.get(name, (name,))):
-                first = _WORD.findall(_plain(word))[0]
-                if word == f"{first}*":
-                    index.stems.setdefault(first[:PREFIX], []).append((first, (number, name)))
-                elif (number, name) not in index.whole.setdefault(first, []):
-                    index.whole[first].append((number, name))
+            key = number, name
+            for phrase in language.words.get(name, (name,)):
+                first, *more = _WORD.findall(_plain(phrase))
+                if more and not (phrase.endswith("*") and len(more) == 1):
+                    index.pairs.setdefault((first, more[0]), []).append(key)
+                elif phrase.endswith("*"):
+                    index.stems.setdefault(first[:PREFIX], []).append((first, key))
+                else:
+                    index.words.setdefault(first, []).append(key)
     return index
 
 
