@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
@@ -149,13 +149,13 @@ class Language:
     rules: list[Rule] = field(default_factory=list)
 
     def classes(self, text: str) -> dict[str, list[int]]:
-        """The classes of a language without spaces of which a text contains a word, and where, rising."""
+        """The classes of a language without spaces of which a text contains a word, and where."""
         found: dict[str, set[int]] = {}
         for name in {name for rule in self.rules for name in rule.needed}:
             for word in map(_plain, self.words.get(name, (name,))):
                 if word in text:
                     found.setdefault(name, set()).update(m.start() for m in re.finditer(re.escape(word), text))
-        return {name: sorted(places) for name, places in found.items()}
+        return {name: list(places) for name, places in found.items()}
 
     @cached_property
     def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -186,7 +186,7 @@ class Grammar(NamedTuple):
     """All languages, and the signs of chat templates, tags and links."""
 
     languages: tuple[Language, ...]
-    words: FirstWords
+    first: FirstWords
     marks: tuple[str, ...]
     signs: tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -225,6 +225,8 @@ def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
             if not places.keys() >= rule.needed:
                 continue
             text = plain if rule.is_cased else lowered
+            for name in rule.needed:
+                places[name].sort()
             for place in places[rule.parts[0]]:
                 if not all(_follow(rule, place, places)):
                     continue
@@ -250,30 +252,33 @@ def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iter
 
 
 def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[int]]]]:
-    """Each language, with the classes that a text contains and where words begin that may be one of theirs, rising."""
+    """Each language, with the classes that a text contains and where words begin that may be one of theirs."""
     languages, first = load_grammar()[:2]
-    words: dict[str, list[int]] = {}
-    pairs: dict[tuple[str, str], list[int]] = {}
+    begun: dict[str | tuple[str, str], list[int]] = {}
     matches = list(_WORD.finditer(text))
     for match, following in zip_longest(matches, matches[1:]):
-        word = match[0]
-        words.setdefault(word, []).append(match.start())
-        if following and (pair := (word, following[0])) in first.pairs:
-            pairs.setdefault(pair, []).append(match.start())
+        begun.setdefault(match[0], []).append(match.start())
+        if following and (pair := (match[0], following[0])) in first.pairs:
+            begun.setdefault(pair, []).append(match.start())
     found: dict[int, dict[str, list[int]]] = {}
-    for word, places in words.items():
-        stems = (key for stem, key in first.stems.get(word[:PREFIX], ()) if word.startswith(stem))
-        for number, name in (*first.words.get(word, ()), *stems):
+    for beginning, places in begun.items():
+        for number, name in _begun_by(beginning):
             found.setdefault(number, {}).setdefault(name, []).extend(places)
-    for pair, places in pairs.items():
-        for number, name in first.pairs[pair]:
-            found.setdefault(number, {}).setdefault(name, []).extend(places)
-    for number, own in found.items():
-        yield languages[number], {name: sorted(places) for name, places in own.items()}
+    yield from ((languages[number], own) for number, own in found.items())
     if _UNSPACED.search(text):
         for language in languages:
             if language.unspaced:
                 yield language, language.classes(text)
+
+
+@lru_cache(maxsize=20_000)
+def _begun_by(beginning: str | tuple[str, str]) -> tuple[tuple[int, str], ...]:
+    """The classes with a phrase that begins with a word, or with two."""
+    words, pairs, stems = load_grammar().first
+    if isinstance(beginning, tuple):
+        return tuple(pairs[beginning])
+    stemmed = (key for stem, key in stems.get(beginning[:PREFIX], ()) if beginning.startswith(stem))
+    return (*words.get(beginning, ()), *stemmed)
 
 
 def _begins(where: str, place: int, text: str) -> bool:
