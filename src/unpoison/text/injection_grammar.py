@@ -65,6 +65,7 @@ _LOWER = (
     "\u0105\u0107\u010d\u0119\u011b\u0131\u0142\u0144\u0151\u0159\u015b\u015f\u0161\u016f\u017a\u017c\u017e"
 )
 _FIXED = rf"(?:\d|(?<=[\"'\u201c\u201e\u00ab\u2018\u300c])\w|(?<![^\W_])(?-i:(?![{_LOWER}])[^\W\d_]))[\w']{{0,24}}+"
+_FIXED_INSIDE = _FIXED.replace(r"(?<![^\W_])", "")
 _END = r"(?=[^.!?\n\x00]{0,40}(?:[.!?\n\x00|]|$))"
 _ADDRESS = r"(?:https?://|[\w.+-]{1,40}@[\w-]{1,40}\.)\w"
 _PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
@@ -411,6 +412,8 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
             yield _END
         else:
             words = _TOKENS[part] if part in _TOKENS else _class(part, language)
+            if part == "FIXED" and language.unspaced:
+                words = _FIXED_INSIDE
             if part == "FIXED" and "number" in language.words:
                 words = f"(?:{words}|{_class('number', language)})"
             yield between + (f"(?P<first>{words})" if first else words)
