@@ -38,6 +38,7 @@ seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the process
 	$(BIN)/python tools/run_seeded.py
 
 check: export UNPOISON_NEEDS = all
+check: export UNPOISON_FUZZ_SECONDS = 60
 check: lint types imports speed test ## everything that has to be green, with every package installed: no test is skipped for one
 
 lint: .venv/dev.stamp ## style
