@@ -115,14 +115,3 @@ def test_the_service_tells_it_and_asks_for_it() -> None:
 def test_the_pages_show_it() -> None:
     assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).to_html()
     assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).explain()
-
-
-@pytest.mark.needs("langchain_core")
-def test_langchain_answers_carry_it() -> None:
-    from langchain_core.documents import Document
-
-    from unpoison.integrations.langchain import answering_runnable
-
-    documents = [Document(page_content=text) for text in PARIS + LYON]
-    output = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
-    assert (output["guarantee"], output["promise"]) == (1, guarantee_sentence(1, 6))

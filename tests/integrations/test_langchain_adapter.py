@@ -16,15 +16,11 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from integrations.frameworks import QUERY, TEXTS, DropsStadium
-from unpoison import Radar
 from unpoison.errors import InputError, OptionError
 from unpoison.integrations.langchain import (
     ScreenedRetriever,
     ScreeningCompressor,
-    answering_runnable,
-    screening_runnable,
 )
-from unpoison.models import FakeNLI, ScriptedGenerator
 
 pytestmark = pytest.mark.needs("langchain_classic")
 
@@ -65,7 +61,7 @@ def test_a_runnable_in_a_chain_keeps_the_question() -> None:
     prompt = ChatPromptTemplate.from_template("{documents}\n{query}")
     chain = (
         {"documents": Fixed(documents=DOCUMENTS), "query": RunnablePassthrough()}
-        | RunnablePassthrough.assign(documents=screening_runnable(DropsStadium()))
+        | RunnablePassthrough.assign(documents=ScreeningCompressor(DropsStadium()).as_runnable())
         | RunnablePassthrough.assign(documents=lambda given: "\n".join(d.page_content for d in given["documents"]))
         | prompt
         | RunnableLambda(lambda messages: messages.to_string())
@@ -80,23 +76,7 @@ def test_a_runnable_in_a_chain_keeps_the_question() -> None:
 @pytest.mark.parametrize("documents", [None, "text", ["text"], [*DOCUMENTS, None]])
 def test_a_runnable_refuses_what_is_no_document(documents: Any) -> None:
     with pytest.raises(InputError, match="documents must be a list of LangChain documents"):
-        screening_runnable(DropsStadium()).invoke({"query": QUERY, "documents": documents})
-
-
-def test_an_answer_with_the_documents_behind_it() -> None:
-    generator = ScriptedGenerator(
-        lambda prompt: "Levi's Stadium" if "Levi's" in "".join(prompt.passages[:1]) else "the SAP Center"
-    )
-    nli = FakeNLI(lambda first, second: "entailment" if first[-6:] == second[-6:] else "contradiction")
-    runnable = answering_runnable(Radar(generator, nli))
-    output = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
-    assert output["answer"] == "the SAP Center"
-    assert not output["abstained"]
-    assert {id(document) for document in output["documents"]} <= {id(document) for document in DOCUMENTS}
-    assert DOCUMENTS[2] not in output["documents"]
-    assert sum(call.kind == "generate" for call in output["calls"]) == len(generator.prompts)
-    again = asyncio.run(runnable.ainvoke({"query": QUERY, "documents": DOCUMENTS}))
-    assert (again["answer"], again["documents"]) == (output["answer"], output["documents"])
+        ScreeningCompressor(DropsStadium()).as_runnable().invoke({"query": QUERY, "documents": documents})
 
 
 def test_a_compressor_can_be_pickled() -> None:

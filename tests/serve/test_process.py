@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 from servers import release
 from servers import serving as model_server
+from unpoison.cli import app
 
 SHARKS = {
     "query": "where do the sharks play",
@@ -212,7 +215,7 @@ def ready(server: Server) -> int:
             return error.code
 
 
-def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die() -> None:
+def test_workers_share_a_socket_and_counts_are_replaced_when_they_die_and_end_with_their_parent() -> None:
     with running("--workers", "2") as server:
         until(lambda: len(worker_ids(server)) == 2, server.process)
         with ThreadPoolExecutor(8) as pool:
@@ -226,10 +229,11 @@ def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die(
         assert any(line["event"].startswith("a worker died") and line["pid"] == victim for line in server.lines)
         assert server.post("/v1/screen", SHARKS)[0] == 200
         until(lambda: re.search(counted, server.get("/metrics"))[1] == "41.0", server.process)  # type: ignore[index]
-        assert server.stop() == 0
-    for worker in worker_ids(server):
-        with pytest.raises(ProcessLookupError):
-            os.kill(worker, 0)
+        server.process.kill()
+        server.process.wait(30)
+        server._reader.join(60)  # to the end of what anybody writes: the workers have the same standard error
+        assert not server._reader.is_alive()
+        assert sum("Finished server" in line["event"] for line in server.lines) == 2
 
 
 def test_eight_clients_of_two_workers_lose_no_request_at_the_end() -> None:
@@ -254,18 +258,11 @@ def test_eight_clients_of_two_workers_lose_no_request_at_the_end() -> None:
             threading.Event().wait(1)
             server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
+    for worker in worker_ids(server):
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
     assert not lost
     assert all(count.result() for count in counts)
-
-
-def test_workers_end_with_their_parent() -> None:
-    with running("--workers", "2") as server:
-        until(lambda: len(worker_ids(server)) == 2, server.process)
-        server.process.kill()
-        server.process.wait(30)
-        server._reader.join(60)  # to the end of what anybody writes: the workers have the same standard error
-        assert not server._reader.is_alive()
-        assert sum("Finished server" in line["event"] for line in server.lines) == 2
 
 
 def test_workers_that_cannot_run_are_not_started_again() -> None:
@@ -286,38 +283,40 @@ def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() ->
         assert (status, len(reply["results"])) == (200, 4)
         assert found.post("/v1/screen", {**SHARKS, "defense": "ragdefender"})[0] == 502
         assert 'unpoison_unscreened_total{reason="ModelError"} 1.0' in found.get("/metrics")
-    command = [sys.executable, "-m", "unpoison", "serve", "--port", "0", *chosen]
-    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=300)
-    assert ended.returncode == 2
-    assert "failed" in ended.stderr
+    refused = CliRunner().invoke(app, ["serve", "--port", "0", *chosen], env=down)
+    assert refused.exit_code == 2
+    assert "failed" in refused.stderr
 
 
-def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
-    from unpoison.serve.client import Client
+def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from unpoison.sources import Sources
 
     history = tmp_path / "history.db"
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"known: [ships.example, museums.example]\nhistory: {history}\n")
-    question = "which city has the museum of the warship Vasa"
-    passages = [
-        {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
-        {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
-        {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
-    ]
-    for learn in ((), ("--learn",)):
-        with running("--sources", str(policy), "-g", "extractive", *learn) as server:
-            _, screened = server.post("/v1/screen", {"query": question, "passages": passages})
-            origins = {claim["text"]: claim["origins"] for claim in screened["screening"]["claims"]}
+    body = {
+        "query": "which city has the museum of the warship Vasa",
+        "passages": [
+            {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
+            {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
+            {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
+        ],
+    }
+
+    def talk(make: Callable[[], Any], listening: socket.socket, **_: Any) -> int:
+        listening.close()
+        with TestClient(make(), base_url="http://localhost") as client:
+            screening = client.post("/v1/screen", json=body).json()["screening"]
+            origins = {claim["text"]: claim["origins"] for claim in screening["claims"]}
             assert origins == {"Stockholm": ["museums.example", "ships.example"], "Gothenburg": ["planted.example"]}
-            _, reply = server.post("/v1/answer", {"query": question, "passages": passages})
-            assert (reply["answer"]["status"], reply["answer"]["guarantee_unit"]) == ("agreed", "sources")
-            assert "Stockholm" in reply["answer"]["text"]
-            with Client(server.url) as client:
-                answer = client.answer(question, passages)
-            assert (answer.status, answer.guarantee_unit) == ("agreed", "sources")
-            assert answer.guarantee == reply["answer"]["guarantee"]
-            assert answer.claims[0].origins == ("museums.example", "ships.example")
-            assert server.stop() == 0
+            answer = client.post("/v1/answer", json=body).json()["answer"]
+            assert (answer["status"], answer["guarantee_unit"]) == ("agreed", "sources")
+            assert "Stockholm" in answer["text"]
+        return 0
+
+    monkeypatch.setattr("unpoison.serve.server.serve", talk)
+    for learn in ([], ["--learn"]):
+        line = ["serve", "--port", "0", "--sources", str(policy), "-g", "extractive", *learn]
+        assert CliRunner().invoke(app, line, catch_exceptions=False).exit_code == 0
         found = {row.origin: row.past.agreed for row in Sources(policy).rows()}
         assert found == ({"museums.example": 1, "ships.example": 1, "planted.example": 0} if learn else {})

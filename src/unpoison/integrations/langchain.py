@@ -1,4 +1,4 @@
-"""LangChain: a document compressor, a retriever and runnables. Needs langchain-core only."""
+"""LangChain: a document compressor and a retriever. Needs langchain-core only."""
 # ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
-from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Answer, Passage
+from unpoison.types import Passage
 
-__all__ = ["ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
+__all__ = ["ScreenedRetriever", "ScreeningCompressor"]
 
 
 class ScreeningCompressor(BaseDocumentCompressor):
@@ -103,7 +102,10 @@ class ScreeningCompressor(BaseDocumentCompressor):
         return await self.as_runnable().ainvoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     def as_runnable(self) -> Runnable[Mapping[str, Any], list[Document]]:
-        """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust."""
+        """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust.
+
+        `RunnablePassthrough.assign(documents=ScreeningCompressor().as_runnable())` keeps what else is in a chain.
+        """
 
         def screen(given: Mapping[str, Any]) -> list[Document]:
             query, documents = _fields(given)
@@ -156,45 +158,6 @@ class ScreenedRetriever(BaseRetriever):
         return list(await self.screening.acompress_documents(documents, query, run_manager.get_child()))
 
 
-def screening_runnable(
-    defense: Defense | str = "guard",
-    *,
-    mode: Mode = "enforce",
-    annotate: bool = False,
-    exempt: Exempt | None = None,
-    audit_log: AuditLog | str | Path | None = None,
-) -> Runnable[Mapping[str, Any], list[Document]]:
-    """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust.
-
-    Keeps what else is in a chain with `RunnablePassthrough.assign(documents=screening_runnable())`. The options are
-    those of `ScreeningCompressor`.
-    """
-    return ScreeningCompressor(defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log).as_runnable()
-
-
-def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], dict[str, Any]]:
-    """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
-
-    For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
-    `{"answer": str, "abstained": bool, "guarantee": what it withstands, or None, "promise": that as
-    a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
-
-    Args:
-        defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".
-    """
-    answerer = load_defense(defense) if isinstance(defense, str) else defense
-
-    def answer(given: Mapping[str, Any]) -> dict[str, Any]:
-        query, documents = _fields(given)
-        return _answer_fields(answerer.answer(query, [_passage(document) for document in documents]), documents)
-
-    async def aanswer(given: Mapping[str, Any]) -> dict[str, Any]:
-        query, documents = _fields(given)
-        return _answer_fields(await answerer.aanswer(query, [_passage(document) for document in documents]), documents)
-
-    return RunnableLambda(answer, aanswer, name="answer")
-
-
 def _fields(given: Mapping[str, Any]) -> tuple[str, list[Document]]:
     if not isinstance(given, Mapping) or "query" not in given or "documents" not in given:
         raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {clip(given)}")
@@ -215,14 +178,3 @@ def _annotate(document: Document, verdict: Mapping[str, Any]) -> Document:
 def _redact(document: Document, text: str) -> Document:
     metadata = {name: value for name, value in (document.metadata or {}).items() if name != "title"}
     return document.model_copy(update={"page_content": text, "metadata": metadata})
-
-
-def _answer_fields(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
-    return {
-        "answer": answer.text,
-        "abstained": answer.abstained,
-        "guarantee": answer.guarantee,
-        "promise": answer.promise,
-        "documents": readable(answer.screening, documents, _redact),
-        "calls": answer.calls,
-    }
