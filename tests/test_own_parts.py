@@ -341,7 +341,7 @@ def test_models_of_other_packages_are_found_by_their_entry_points():
         load_encoder("upper,length=4")
     with pytest.raises(OptionError, match=r"no encoder 'lower'; use lexical, .*upper"):
         load_encoder("lower")
-    with pytest.raises(OptionError, match="cannot be made"):
+    with pytest.raises(OptionError, match="cannot be created"):
         load_nli("judge:MODEL")
 
 

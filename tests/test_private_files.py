@@ -42,7 +42,7 @@ def test_a_cache_with_a_trigger_or_view_is_refused(tmp_path: Path, statement: st
     with sqlite3.connect(path) as connection:
         connection.execute(statement)
     connection.close()
-    with pytest.raises(InputError, match="holds more than a cache of replies"):
+    with pytest.raises(InputError, match="contains more than a cache of replies"):
         CachedGenerator(ScriptedGenerator("x"), path=path)
 
 

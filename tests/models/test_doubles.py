@@ -47,7 +47,7 @@ def test_one_text_answers_everything_and_a_sequence_is_used_up():
     assert turns.generate(PROMPT) == Reply("two", finish="length")
     with pytest.raises(ModelError, match="three"):
         turns.generate(PROMPT)
-    with pytest.raises(ModelError, match="holds 3 replies"):
+    with pytest.raises(ModelError, match="only 3 replies"):
         turns.generate(PROMPT)
     assert turns.prompts == [PROMPT] * 4
 

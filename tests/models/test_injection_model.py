@@ -80,7 +80,7 @@ def test_a_mark_of_the_model_in_a_text_is_text(model):
 def test_files_that_were_changed_are_refused(folder, tmp_path, file):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / file).write_bytes((copy / file).read_bytes() + b" ")
-    with pytest.raises(ModelError, match="cut or changed"):
+    with pytest.raises(ModelError, match="install the package again"):
         InjectionModel(copy)
 
 

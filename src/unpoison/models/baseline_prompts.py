@@ -1,7 +1,7 @@
-"""Prompts of the baselines that take more than their entry in `data/prompts.yaml`.
+"""Prompts of the baselines that need code beside their entry in `data/prompts.yaml`.
 
-As in `prompts.py`, our instructions and demonstrations stand in the system message, and whatever an attacker may
-have written is fenced, unless a style says otherwise. What they ask is in `data/prompts.yaml`.
+As in `prompts.py`, our instructions and demonstrations are in the system message, and untrusted text is fenced, unless
+a style says otherwise. The wording is in `data/prompts.yaml`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = [
     "rationale_prompt",
 ]
 
-# Two literals: a pattern with both and whatever stands between them tries every way to share out the white space.
+# Two literals instead of one pattern, which would backtrack over the white space between them.
 _OPENING, _CLOSING = re.compile("<ANSWER>", re.IGNORECASE), re.compile("</ANSWER>", re.IGNORECASE)
 
 
 def extract_tagged(reply: str) -> str | None:
-    """What stands between the first pair of answer tags; None without one. O(length)."""
+    """The text between the first pair of answer tags; None if there is none. O(length)."""
     opening = _OPENING.search(reply)
     closing = opening and _CLOSING.search(reply, opening.end())
     return reply[opening.end() : closing.start()].strip() if opening and closing else None
@@ -38,10 +38,10 @@ def extract_tagged(reply: str) -> str | None:
 def rationale_prompt(
     question: str, passages: Sequence[str], *, tags: bool, demonstrations: Iterable[tuple[str, str]] | None = None
 ) -> Prompt:
-    """InstructRAG-ICL: analyse the documents, say how they lead to the answer, or fall back on own knowledge.
+    """InstructRAG-ICL: analyse the documents, explain how they lead to the answer, or fall back on own knowledge.
 
-    The passages come in the order in which they are shown, the worst first; `tags` has the answer marked at the end.
-    `demonstrations` are questions with their rationales, in place of the built-in ones.
+    The passages are in display order, the worst first; `tags` asks for a marked answer at the end. `demonstrations` are
+    questions with rationales, instead of the built-in ones.
     """
     prompt = fill_prompt("rationale", question, passages, {} if tags else {"tags": ""})
     shown = prompt.examples
@@ -51,7 +51,7 @@ def rationale_prompt(
 
 
 def extraction_prompt(question: str, reply: str) -> Prompt:
-    """The judge of ReliabilityRAG's and RADAR's harness: the final answer that a longer reply arrives at."""
+    """The judge of ReliabilityRAG's and RADAR's harness: extract the final answer of a longer reply."""
     return fill_prompt("extraction", question, notes={"Reply": reply})
 
 
@@ -61,7 +61,7 @@ def extraction_prompt(question: str, reply: str) -> Prompt:
 def discern_prompt(question: str, passages: Sequence[str], perturbed: Iterable[int] | None = None) -> Prompt:
     """Find and ignore perturbed passages, then answer.
 
-    `perturbed` are the numbers, from 1, of those that a discriminator found; None lets the model find them.
+    `perturbed` has the numbers, from 1, of the passages that a discriminator found; None lets the model find them.
     """
     closing = "perturbed:"
     if perturbed is not None:
@@ -83,7 +83,7 @@ def _join_numbers(numbers: Iterable[int]) -> str:
 
 
 def agent_prompt(question: str, passage: str, others: Sequence[str] = ()) -> Prompt:
-    """One agent: answers from its passage alone, from the second round on aware of what the others said."""
+    """One agent: answer from its passage alone; from the second round on, it sees the others' answers."""
     basis = "and from the other agents' previous answers, which are in the notes" if others else "only"
     notes = {f"Another agent, {number}": text for number, text in enumerate(others, 1)}
     return fill_prompt("agent", question, [passage], {"basis": basis}, notes=notes)

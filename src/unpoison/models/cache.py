@@ -1,6 +1,7 @@
-"""Caches around a model: the same text is encoded once, the same prompt is asked once. In memory, or in a SQLite file.
+"""Caches of embeddings and replies, in memory or in a SQLite file.
 
-A file may be shared by threads and processes, survives a killed process, and holds float32 bytes and JSON, never code.
+A file may be shared by threads and processes, survives a killed process, and contains float32 bytes and JSON, never
+code.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class CachedEncoder(Remade):
 
     Args:
         encoder: Any encoder whose vectors do not depend on the other texts of a call.
-        path: A SQLite file, made where there is none; None keeps the vectors in memory.
-        limit: Vectors held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
-            those written first.
+        path: A SQLite file, created if missing; None keeps the vectors in memory.
+        limit: Maximum number of vectors, in memory also 256 MiB. In memory the least recently used are evicted, in a
+            file the oldest.
 
     Raises:
         OptionError: The encoder sets `per_set`, or the limit is not positive.
@@ -55,8 +56,8 @@ class CachedEncoder(Remade):
     def __init__(self, encoder: Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
         if getattr(encoder, "per_set", False):
             raise OptionError(
-                f"the encoder {clip(encoder.name)} makes vectors that depend on the other texts of a call, so they "
-                "cannot be cached; use it without a cache"
+                f"the vectors of the encoder {clip(encoder.name)} depend on the other texts of a call and cannot be "
+                "cached; use it without a cache"
             )
         self.name = encoder.name
         self.remote = getattr(encoder, "remote", False)
@@ -64,14 +65,14 @@ class CachedEncoder(Remade):
         self.similarity = getattr(encoder, "similarity", "cosine")
         self._encoder = encoder
         self._store = _store("vectors", path, limit)
-        if isinstance(encoder, TwoTowers):  # on the instance, so that the cache has two towers exactly where there are
+        if isinstance(encoder, TwoTowers):  # on the instance, so that the cache has two towers only if the encoder has
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), what the wrapped encoder returns.
+        """Shape (n, d), as returned by the wrapped encoder.
 
         Raises:
-            InputError: The cache file is damaged, or holds vectors of another size.
+            InputError: The cache file is damaged, or has vectors of another size.
         """
         return self._encode(texts, self._encoder.encode, self.name)
 
@@ -98,7 +99,7 @@ class CachedEncoder(Remade):
     def _find(self, keys: set[bytes]) -> dict[bytes, NDArray[np.float32]]:
         stored = self._store.get(keys)
         if any(len(value) % 4 or not value for value in stored.values()):
-            raise self._unusable("vectors that are cut off")
+            raise self._unusable("truncated vectors")
         rows = {key: np.frombuffer(value, np.float32) for key, value in stored.items()}
         if not all(np.isfinite(row).all() for row in rows.values()):
             raise self._unusable("vectors that are not finite")
@@ -106,7 +107,7 @@ class CachedEncoder(Remade):
 
     def _unusable(self, content: str) -> InputError:
         return InputError(
-            f"the cache {self._store} holds {content} under the name {clip(self.name)}; delete it or give another path"
+            f"the cache {self._store} has {content} under the name {clip(self.name)}; delete it or give another path"
         )
 
     def __repr__(self) -> str:
@@ -114,17 +115,17 @@ class CachedEncoder(Remade):
 
 
 class CachedGenerator(Remade):
-    """A generator that is asked each prompt once. Failures are never kept.
+    """A generator with a cache of replies by prompt. Failures are not cached.
 
-    It offers `agenerate`, `generate_batch` and `next_token` exactly where the wrapped generator does. The model's name,
-    the rendered prompt and its `max_tokens` together are the key; give a file of its own to each server that uses the
-    same name for another model.
+    It has `agenerate`, `generate_batch` and `next_token` if the wrapped generator has. The key consists of the model's
+    name, the rendered prompt and its `max_tokens`; use a separate file for each server that uses the same name for
+    another model.
 
     Args:
         generator: Any generator.
-        path: A SQLite file, made where there is none; None keeps the replies in memory.
-        limit: Replies held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
-            those written first.
+        path: A SQLite file, created if missing; None keeps the replies in memory.
+        limit: Maximum number of replies, in memory also 256 MiB. In memory the least recently used are evicted, in a
+            file the oldest.
 
     Raises:
         OptionError: The limit is not positive.
@@ -139,7 +140,7 @@ class CachedGenerator(Remade):
         self.name = generator.name
         self._generator: Any = generator
         self._store = _store("replies", path, limit)
-        # On the instance, so that isinstance(..., AsyncGenerator) is as true of the cache as of what it wraps.
+        # On the instance, so that isinstance(..., AsyncGenerator) is the same for the cache and the wrapped generator.
         if isinstance(generator, AsyncGenerator):
             self.agenerate = self._agenerate
         if isinstance(generator, StreamingGenerator):
@@ -147,9 +148,9 @@ class CachedGenerator(Remade):
         if isinstance(generator, BatchGenerator):
             self.generate_batch = self._generate_batch
             self.isolated = bool(getattr(generator, "isolated", False))
-        if hasattr(generator, "read") and hasattr(generator, "relations"):  # a reader, which remembers by itself
+        if hasattr(generator, "read") and hasattr(generator, "relations"):  # a reader, which has its own cache
             self.read, self.relations = generator.read, generator.relations
-        if isinstance(generator, TokenByToken):  # distributions are too large to keep
+        if isinstance(generator, TokenByToken):  # distributions are too large to cache
             self.ends, self.tokens, self.text = generator.ends, generator.tokens, generator.text
             self.next_token = generator.next_token
             if hasattr(generator, "token_id"):
@@ -173,7 +174,7 @@ class CachedGenerator(Remade):
         return stored[key]
 
     async def _astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
-        """What is kept comes in one piece; what comes is kept when it is whole."""
+        """A cached reply is one piece; a streamed reply is cached when complete."""
         key = self._key(prompt)
         stored = await on_thread(lambda: self._find([key]))
         if stored:
@@ -204,7 +205,7 @@ class CachedGenerator(Remade):
         try:
             return {key: _reply(value) for key, value in stored.items()}
         except (ValueError, TypeError) as error:
-            raise InputError(f"the cache {self._store} holds a reply that cannot be read; delete it") from error
+            raise InputError(f"the cache {self._store} has an unreadable reply; delete it") from error
 
     def _keep(self, replies: Mapping[bytes, Reply]) -> None:
         self._store.put({key: _bytes(reply) for key, reply in replies.items()})
@@ -229,7 +230,7 @@ def _reply(value: bytes) -> Reply:
 
 
 class _Store(Protocol):
-    """Bytes by key, bounded, safe for threads."""
+    """A bounded, thread-safe map from keys to bytes."""
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]: ...
     def put(self, values: Mapping[bytes, bytes]) -> None: ...
@@ -243,7 +244,7 @@ def _store(holds: str, path: str | Path | None, limit: int) -> _Store:
 
 class _Memory:
     BYTES = 256 * 2**20
-    """As much as 100,000 vectors of 600 dimensions; replies have no length of their own."""
+    """Enough for 100,000 vectors of 600 dimensions; the length of replies is not bounded."""
 
     def __init__(self, limit: int) -> None:
         self._values: LRUCache[bytes, bytes] = LRUCache(
@@ -262,19 +263,19 @@ class _Memory:
 
 
 class _File:
-    """One table of a SQLite file; every operation has a connection of its own, which no thread or fork can share."""
+    """One table of a SQLite file; every operation opens its own connection, so that threads and forks share none."""
 
     APPLICATIONS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
-    """SQLite's own mark of which application a file belongs to."""
+    """SQLite's application ids of the files."""
 
     BUSY = 30.0  # seconds to wait for another process
 
     def __init__(self, holds: str, path: Path, limit: int) -> None:
         self._holds, self._path, self._limit = holds, path, limit
         with self._open() as connection:
-            # Triggers and views of somebody else's file would run with every reply that is kept.
+            # Triggers and views of a foreign file would run on every write.
             if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
-                raise InputError(f"{self} holds more than a cache of {holds}; delete it or give another path")
+                raise InputError(f"{self} contains more than a cache of {holds}; delete it or give another path")
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         with self._open() as connection:
@@ -286,7 +287,7 @@ class _File:
     def put(self, values: Mapping[bytes, bytes]) -> None:
         with self._open() as connection, transaction(connection):
             connection.executemany("INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)", values.items())
-            # Ids only grow, so the newest `limit` ids are the newest entries, and the bound needs no counting.
+            # Ids are increasing, so the newest `limit` ids are the newest entries, without counting.
             connection.execute("DELETE FROM entries WHERE id <= (SELECT max(id) FROM entries) - ?", (self._limit,))
 
     @contextmanager

@@ -1,6 +1,6 @@
-"""What the adapters to local checkpoints share: loading quietly, labels by name, texts that a tokenizer can take.
+"""Shared by the adapters to local checkpoints: loading without progress bars, batches, valid texts for tokenizers.
 
-The model hub is asked in seconds whether it is there: its own client waits for minutes, file by file.
+Whether the model hub is reachable is checked within seconds, because its own client waits for minutes, file by file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class NamedModel(Remade):
-    """A model whose name is the form by which it was asked for: a kind, a colon, a checkpoint, options."""
+    """A model named by its option string: a kind, a colon, a checkpoint, options."""
 
     name: str
 
@@ -50,7 +50,7 @@ class NamedModel(Remade):
 
 
 class CheckpointEncoder(NamedModel, ABC):
-    """What encoders of checkpoints share: a name that tells vectors apart, one tower or two, texts to rows."""
+    """Base of checkpoint encoders: a name that identifies the vectors, one or two towers."""
 
     encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -61,14 +61,14 @@ class CheckpointEncoder(NamedModel, ABC):
         self.name = model_name(name, pooling=pooling, similarity=similarity, query_encoder=query_encoder)
         self._passages: Any = None
         self._questions: Any = None
-        if query_encoder is not None:  # on the instance, so that there are two towers exactly where two were given
+        if query_encoder is not None:  # on the instance, so that it has two towers only if two were given
             self.encode_queries = lambda texts: self._encode(self._questions, texts)
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1, with `dot` as the model makes them. Texts longer than its window are cut.
+        """Shape (n, d), rows of length 1, with `dot` unnormalised. Texts longer than the model's window are truncated.
 
         Raises:
-            ModelError: The model made a value that is not finite.
+            ModelError: The model returned a value that is not finite.
         """
         return self._encode(self._passages, texts)
 
@@ -77,12 +77,12 @@ class CheckpointEncoder(NamedModel, ABC):
 
     @abstractmethod
     def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The rows of at least one text."""
+        """The vectors of one or more texts."""
 
 
 @contextmanager
 def checkpoint_errors(name: str) -> Iterator[None]:
-    """Load a checkpoint of the transformers library without its progress bars; a failure names the checkpoint.
+    """Load a checkpoint of the transformers library without progress bars; errors name the checkpoint.
 
     Raises:
         ModelError: The checkpoint is missing, incomplete or of another kind.
@@ -100,7 +100,7 @@ def checkpoint_errors(name: str) -> Iterator[None]:
         reason = " ".join(str(error).split())
         raise ModelError(
             f"cannot load the checkpoint {clip(name, 200)} ({type(error).__name__}: {clip(reason, 200)}); "
-            "give a folder that save_pretrained wrote, or a name that the model hub knows"
+            "give a folder written by save_pretrained, or a name on the model hub"
         ) from error
     finally:
         if shows_progress:
@@ -110,17 +110,17 @@ def checkpoint_errors(name: str) -> Iterator[None]:
 def load_pretrained(
     kind: str, path: str, purpose: str, device: str | None = None, **options: Any
 ) -> tuple[Any, Any, list[str]]:
-    """A checkpoint of the transformers library. Code that comes with it is never run.
+    """Load a checkpoint of the transformers library. Code in a checkpoint is never run.
 
     Args:
-        kind: What the library calls it, such as "CausalLM".
-        path: A folder, or a name that the model hub knows.
-        purpose: For the error where an extra is missing.
+        kind: The library's name of the model class, such as "CausalLM".
+        path: A folder, or a name on the model hub.
+        purpose: For the error if an extra is missing.
         device: "cpu", "cuda", ...; None for a GPU if there is one.
         options: For the model's `from_pretrained`.
 
     Returns:
-        The tokenizer, the model ready to be asked, and the weights that the checkpoint lacks.
+        The tokenizer, the model in evaluation mode, and the names of missing weights.
 
     Raises:
         MissingExtraError: The extra `torch` is not installed.
@@ -137,10 +137,10 @@ def load_pretrained(
 
 
 def check_published(file: Path, expected: str, name: str) -> None:
-    """See that a file is the one that a package of weights was published with; 90 MB take some 0.3 s.
+    """Verify the SHA-256 of a file in a package of weights; about 0.3 s for 90 MB.
 
     Raises:
-        ModelError: It is missing, was cut or was changed.
+        ModelError: It is missing, truncated or changed.
     """
     try:
         with file.open("rb") as stream:
@@ -149,13 +149,13 @@ def check_published(file: Path, expected: str, name: str) -> None:
         raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
     if actual != expected:
         raise ModelError(
-            f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
-            f"{expected[:12]}…); it was cut or changed: install the package again"
+            f"{name} has a {file.name} that differs from the published one (SHA-256 {actual[:12]}…, expected "
+            f"{expected[:12]}…); install the package again"
         )
 
 
 def model_name(name: str, **options: object) -> str:
-    """A model's name with the options that change its vectors, so that no cache takes one for the other."""
+    """A model's name with the options that change its vectors, so that caches keep them apart."""
     settings = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
     return ",".join([name, *settings])
 
@@ -168,7 +168,7 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logits to probabilities, each by itself."""
+    """Logits to probabilities, element by element."""
     return 0.5 * (1 + np.tanh(logits / 2))
 
 
@@ -178,7 +178,7 @@ def in_batches(
     run: Callable[[list[str] | list[tuple[str, str]]], NDArray[np.floating]],
     name: str,
 ) -> NDArray[np.float64]:
-    """Run a model over texts or pairs, those of like length together so that little is padded; input order out.
+    """Run a model over texts or pairs, sorted by length to reduce padding; results are in input order.
 
     Raises:
         ModelError: A value is not finite.
@@ -189,38 +189,38 @@ def in_batches(
     parts = [run([clean[i] for i in order[at : at + batch_size]]) for at in range(0, len(order), batch_size)]
     rows = np.concatenate(parts).astype(np.float64)
     if not np.isfinite(rows).all():
-        raise ModelError(f"{name} made a value that is not finite; load it in float32 or use another model")
+        raise ModelError(f"{name} returned a value that is not finite; load it in float32 or use another model")
     result = np.empty_like(rows)
     result[order] = rows
     return result
 
 
 def token_windows(offsets: Iterable[Sequence[tuple[int, int]]]) -> list[Region]:
-    """Where windows of tokens stand in a text, by the places of the tokens; empty ones are left out."""
+    """The regions of token windows in a text, from the offsets of the tokens; empty ones are skipped."""
     ends = [(min(start for start, _ in part), max(end for _, end in part)) for part in offsets if part]
     return [(start, end) for start, end in ends if start < end]
 
 
 def encodable(text: str) -> str:
-    """The text, with lone surrogates (legal in Python and JSON, not in UTF-8) replaced by question marks."""
+    """The text with lone surrogates (valid in Python and JSON, not in UTF-8) replaced by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 SECONDS = 5.0
-"""How long the hub has to answer a first request; a name server, a proxy or a firewall may stay silent for longer."""
+"""Timeout of the first request to the hub; a name server, a proxy or a firewall may not answer for longer."""
 
 
 def from_disk(name_or_path: str) -> bool:
-    """Whether a checkpoint is to be read from disk alone: a folder, or a download of before while the hub is away.
+    """Whether to read a checkpoint from disk only: it is a folder, or it was downloaded and the hub is unreachable.
 
     Raises:
-        ModelError: It is neither, and the hub does not answer.
+        ModelError: Neither, and the hub does not answer.
     """
     if Path(name_or_path).is_dir():
         return True
     library = require("huggingface_hub", "loading a checkpoint by its name")
     if library.constants.HF_HUB_OFFLINE:
-        return False  # the library itself then reads what was downloaded, and says so where nothing was
+        return False  # the library then reads the download, or reports that there is none
     try:
         need_hub(f"there is no folder {clip(name_or_path, 200)}")
     except ModelError:
@@ -231,13 +231,13 @@ def from_disk(name_or_path: str) -> bool:
 
 
 def need_hub(why: str) -> None:
-    """See that the model hub answers, whatever it says, within five seconds.
+    """Check that the model hub answers within five seconds.
 
     Args:
-        why: The begin of the sentence, such as "there is no folder 'x'".
+        why: The beginning of the error, such as "there is no folder 'x'".
 
     Raises:
-        ModelError: It does not.
+        ModelError: The hub does not answer.
     """
     library = require("huggingface_hub", "the model hub")
     endpoint = library.constants.ENDPOINT
@@ -246,16 +246,16 @@ def need_hub(why: str) -> None:
     def ask() -> None:
         try:
             library.utils.get_session().head(endpoint, timeout=SECONDS)
-        except Exception as error:  # of the client's library, which differs between versions
+        except Exception as error:  # its type differs between versions of the client's library
             problem[:] = [" ".join(str(error).split()) or type(error).__name__]
         else:
             problem.clear()
 
-    asking = Thread(target=ask, daemon=True, name="unpoison-hub")  # looking up a name has no timeout of its own
+    asking = Thread(target=ask, daemon=True, name="unpoison-hub")  # a DNS lookup has no timeout
     asking.start()
     asking.join(SECONDS)
     if problem:
         raise ModelError(
             f"{why}, and the model hub at {endpoint} cannot be reached ({clip(problem[0], 120)}); give a folder, or "
-            "download it where there is a network and set HF_HUB_OFFLINE=1"
+            "download it on a machine with network access and set HF_HUB_OFFLINE=1"
         )

@@ -1,9 +1,9 @@
 """Classifiers of texts and of pairs of texts: NLI judges, scorers, detectors of prompt injections.
 
 Each is a checkpoint of the transformers library, or a folder with an ONNX graph (`runtime="onnx"`: `model.onnx` or
-`onnx/model.onnx`, `tokenizer.json` and `config.json`). Outputs are read by the names in `id2label`, never by position.
-A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is
-set. Code that comes with a checkpoint is never run.
+`onnx/model.onnx`, `tokenizer.json` and `config.json`). Outputs are identified by the names in `id2label`, never by
+position. A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set.
+Code in a checkpoint is never run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Runtime = Literal["torch", "onnx"]
 INJECTED = frozenset(
     ("attack", "hijack", "injected", "injection", "jailbreak", "jailbreaking", "malicious", "poisoned", "unsafe")
 )
-"""Words in the names of the outputs that mean an injection, unless a negation stands beside them."""
+"""Words in the names of outputs that mean an injection, unless negated."""
 
 NEGATED = frozenset(["benign", "legit", "no", "non", "none", "not", "safe"])
 
@@ -65,19 +65,19 @@ class Classifier(Protocol):
         """Shape (n, labels)."""
 
     def windows(self, text: str) -> list[Region]:
-        """Where the windows stand in which a whole text can be read."""
+        """The windows that cover a whole text within the model's limit."""
 
 
 class CheckpointModel(NamedModel):
-    """What the three models share: a classifier, by either runtime.
+    """Base of the three models: a classifier with either runtime.
 
     Args:
         name_or_path: The checkpoint, or the folder with the graph.
-        kind: What the model's name begins with, for a checkpoint.
-        runtime: Which library runs it.
-        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one, for a graph the processor.
-        batch_size: Texts or pairs at once.
-        max_length: Tokens of a text or pair, at most what the model has positions for; the longer text is cut first.
+        kind: The prefix of the model's name, for a checkpoint.
+        runtime: The library that runs it.
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one, and the CPU for a graph.
+        batch_size: Texts or pairs per forward pass.
+        max_length: Maximum tokens of a text or pair, at most the model's own limit; the longer text is truncated first.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class CrossEncoderNLI(CheckpointModel):
     Args:
         name_or_path: The default is the model of RADAR (Section 5.1).
         runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
-        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one.
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
         batch_size: Pairs per forward pass.
-        max_length: Tokens of a pair; the longer text is cut first.
+        max_length: Maximum tokens of a pair; the longer text is truncated first.
 
     Raises:
         MissingExtraError: The extra `torch` or `onnx` is not installed.
@@ -157,21 +157,21 @@ class CrossEncoderScorer(CheckpointModel):
 
 
 class CheckpointInjectionClassifier(CheckpointModel):
-    """A detector of prompt injections: any sequence classifier whose labels say which output is an injection.
+    """A detector of prompt injections: any sequence classifier with a label that means an injection.
 
-    A text with more tokens than the model reads is judged in windows, of which the worst counts.
+    A text longer than the model's limit is judged in windows, of which the worst counts.
 
     Args:
         name_or_path: The checkpoint, or the folder with the graph.
         runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
-        label: The output that means an injection, where the names in `id2label` do not say it.
-        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one.
+        label: The output that means an injection, if the names in `id2label` are ambiguous.
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
         batch_size: Windows per forward pass.
-        max_length: Tokens of a window.
+        max_length: Maximum tokens of a window.
 
     Raises:
         MissingExtraError: The extra `torch` or `onnx` is not installed.
-        ModelError: The checkpoint cannot be loaded, or its labels do not say which output is an injection.
+        ModelError: The checkpoint cannot be loaded, or its labels are ambiguous.
     """
 
     def __init__(
@@ -188,10 +188,10 @@ class CheckpointInjectionClassifier(CheckpointModel):
         self._columns = injection_columns(self._classifier.labels, self.name, label)
 
     def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without a token.
+        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without tokens.
 
         Raises:
-            ModelError: The model made a value that is not finite, or not one for each label.
+            ModelError: The model returned a value that is not finite, or not one for each label.
         """
         clean = [encodable(text) for text in texts]
         owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self._classifier.windows(text)]
@@ -246,9 +246,9 @@ class TorchClassifier:
             return in_batches(pairs, self._batch_size, self._logits, self._name)
 
     def windows(self, text: str) -> list[Region]:
-        """Where the windows stand in which the model can read a whole text; they overlap."""
+        """The overlapping windows that cover a whole text within the model's limit."""
         if not self._tokenizer.is_fast:
-            raise ModelError(f"{self._name} has no fast tokenizer, which says where tokens stand; save it with one")
+            raise ModelError(f"{self._name} has no fast tokenizer, needed for token positions; save it with one")
         with self._lock:
             features = self._tokenizer(
                 text,
@@ -265,7 +265,7 @@ class TorchClassifier:
         )
 
     def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """What the last layer makes of the first token, shape (n, width)."""
+        """The last hidden state of the first token, shape (n, width)."""
         if not pairs:
             return np.zeros((0, self._model.config.hidden_size))
         with self._lock:
@@ -288,10 +288,10 @@ class TorchClassifier:
 
 
 def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
-    """Which outputs of an NLI model are entailment, neutral and contradiction, by what its config calls them.
+    """The outputs of an NLI model for entailment, neutral and contradiction, by their labels.
 
     Raises:
-        ModelError: The names do not say, or there are not three.
+        ModelError: The labels are ambiguous, or there are not three.
     """
     labelled = ", ".join(str(labels[i]) for i in sorted(labels))
     if len(labels) != 3:
@@ -312,17 +312,17 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
 
 
 def injection_columns(labels: Mapping[int, str], name: str, label: str | None = None) -> list[int]:
-    """Which outputs of a classifier mean an injection, by what its config calls them.
+    """The outputs of a classifier that mean an injection, by their labels.
 
-    A model of one output is taken for what says so; of two that are called LABEL_0 and LABEL_1 the second is.
+    Of two outputs named LABEL_0 and LABEL_1, it is the second.
 
     Args:
         labels: Its `id2label`.
-        name: What messages call it.
-        label: The one that means an injection, where the user knows.
+        name: Its name in error messages.
+        label: The label that means an injection, if given by the user.
 
     Raises:
-        ModelError: The names do not say, or there is no such label.
+        ModelError: The labels are ambiguous, or there is no such label.
     """
     known = {index: str(text).strip().lower() for index, text in labels.items()}
     listed = ", ".join(str(labels[index]) for index in sorted(labels))
@@ -345,7 +345,7 @@ def injection_columns(labels: Mapping[int, str], name: str, label: str | None = 
 
 
 def probability(logits: NDArray[np.float64], columns: Sequence[int]) -> NDArray[np.float64]:
-    """Logits of shape (n, labels) to the probability of the chosen outputs, shape (n,); of one output its sigmoid."""
+    """Logits of shape (n, labels) to the probability of the chosen outputs, shape (n,); sigmoid for one output."""
     if logits.shape[1] == 1:
         return sigmoid(logits[:, 0])
     summed: NDArray[np.float64] = softmax(logits)[:, list(columns)].sum(axis=1)

@@ -5,7 +5,7 @@ from unpoison.models import FakeNLI, ScriptedGenerator
 
 generator = ScriptedGenerator({"on the Seine": "Paris", "on the Rhône": "Lyon"})
 answer = Radar(generator=generator, nli=FakeNLI()).answer("What is the capital of France?", passages)
-generator.prompts          # what it was asked, in order of arrival
+generator.prompts          # the prompts it received, in order of arrival
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ Judgement: TypeAlias = str | Sequence[float]
 """A label ("entailment", "neutral", "contradiction") or the three probabilities in that order."""
 
 Scripted: TypeAlias = str | Reply | ModelError
-"""A reply, or an error that is raised instead."""
+"""A reply, or an error to raise instead."""
 
 _LABELS = ("entailment", "neutral", "contradiction")
 
 
 class FakeEncoder:
-    """Unit vectors from a mapping, or from a hash of the text: equal texts equal vectors, others nearly orthogonal.
+    """Unit vectors from a mapping, or from a hash of the text: equal texts get equal vectors, others nearly orthogonal.
 
     Args:
-        vectors: Text to vector, all of one length; they are scaled to length 1. A text that is missing raises
-            `ModelError`, so that a spelling mistake in a test is not silently encoded. None hashes every text.
-        dimensions: The length of hashed vectors.
+        vectors: Text to vector, all of one dimension; they are scaled to length 1. A missing text raises `ModelError`,
+            so that a typo in a test is not silently encoded. None hashes every text.
+        dimensions: The dimension of hashed vectors.
 
     Attributes:
         calls: The texts of each call so far.
@@ -61,7 +61,7 @@ class FakeEncoder:
         self._dimensions = next((v.size for v in self._given.values()), 1) if self._given is not None else dimensions
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1; the row of an empty text is 0 unless it was given one."""
+        """Shape (n, d), rows of length 1; the row of an empty text is 0 unless the mapping has it."""
         self.calls.append(tuple(texts))
         rows = [self._row(text) for text in texts]
         return np.array(rows, np.float32).reshape(len(rows), self._dimensions)
@@ -82,8 +82,8 @@ class FakeNLI:
 
     Args:
         judgements: `f(premise, hypothesis)` or `{(premise, hypothesis): ...}`; each result is a label or three
-            probabilities. None calls equal texts entailment.
-        otherwise: The judgement of pairs that the mapping does not hold.
+            probabilities. None judges equal texts as entailment.
+        otherwise: The judgement of pairs that are not in the mapping.
 
     Attributes:
         calls: The pairs of each call so far.
@@ -117,14 +117,14 @@ class ScriptedGenerator:
     """Replies from a script.
 
     Args:
-        replies: One text, for every prompt; a sequence, used up in order of arrival (with calls in flight at the same
-            time the order is not fixed: use one of the others); a mapping, where the first key that occurs in the
-            rendered prompt decides; or a function of the prompt. A `ModelError` among them is raised.
-        seconds: Every reply takes this long, as a network call would.
+        replies: One text for every prompt; a sequence, consumed in order of arrival (which is undefined for concurrent
+            calls); a mapping, where the first key in the rendered prompt decides; or a function of the prompt. A
+            `ModelError` among them is raised.
+        seconds: The latency of every reply, to simulate a network call.
 
     Attributes:
-        prompts: What it was asked, in order of arrival.
-        most_in_flight: The largest number of calls that ran at the same time.
+        prompts: The prompts received, in order of arrival.
+        most_in_flight: The maximum number of concurrent calls.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class ScriptedGenerator:
         """The next reply.
 
         Raises:
-            ModelError: The script says so, has no reply for this prompt, or takes longer than `timeout`.
+            ModelError: A scripted error, no reply for this prompt, or a latency above `timeout`.
         """
         with self._call(prompt) as scripted:
             time.sleep(self._wait(timeout))
@@ -159,7 +159,7 @@ class ScriptedGenerator:
 
     @contextmanager
     def _call(self, prompt: Prompt) -> Iterator[Scripted]:
-        """Note the prompt and choose the reply, both in order of arrival."""
+        """Record the prompt and choose the reply, both in order of arrival."""
         with self._lock:
             position = len(self.prompts)
             self.prompts.append(prompt)
@@ -180,10 +180,10 @@ class ScriptedGenerator:
             for key, reply in replies.items():
                 if key in text:
                     return reply
-            raise ModelError(f"no key of the script occurs in the prompt {clip(text)}; add one that does")
+            raise ModelError(f"no key of the script is in the prompt {clip(text)}; add one")
         if isinstance(replies, Sequence):
             if position >= len(replies):
-                raise ModelError(f"the script holds {len(replies)} replies and was asked for one more; add replies")
+                raise ModelError(f"the script has only {len(replies)} replies; add replies")
             return replies[position]
         return replies(prompt)
 

@@ -1,4 +1,4 @@
-"""The extractive reader: answers without any model, for demonstrations, tests and offline evaluation."""
+"""The extractive reader: answers without a model, for demonstrations, tests and offline evaluation."""
 
 from __future__ import annotations
 
@@ -20,59 +20,58 @@ __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 ABSTENTION = "I don't know"
 
 RELEVANT = 1 / 3
-"""A passage that holds no larger share of the question's words has nothing to say about it."""
+"""A passage with at most this share of the question's words is irrelevant."""
 
 TOKENS_PER_WORD = 2
-"""How a prompt's bound in tokens becomes one in words, on the safe side for English."""
+"""Conversion of a prompt's token limit to words, conservative for English."""
 
 CONSOLIDATED = 8
-"""Sentences that a consolidation keeps at most."""
+"""Maximum sentences of a consolidation."""
 
 
 def has_injection(text: str) -> bool:
-    """Whether a text tells a system what to answer."""
+    """Whether a text contains a prompt injection."""
     return analysis(text).part(injection).probability >= THRESHOLD
 
 
 class ExtractiveReader:
-    """A deterministic reader that copies the best supported sentence of the passages. It is no language model.
+    """A deterministic reader that copies the best supported sentence of the passages. It is not a language model.
 
-    It finds the sentence that covers most of the question's words and holds an answer of the expected type (a name, a
-    place, a date, a number, yes or no) which several passages support, and replies with that sentence or with the
-    bare answer. It does not infer, compare, count, translate, or combine two passages, and it knows nothing of the
-    world: expect it to be right in little more than half of the cases where the passages hold the answer, as
-    `benchmarks grid answers` measures. Results that were obtained with it must say so; they show what a defense does to
-    the passages, not how a language model would have answered.
+    It finds the sentence that covers most of the question's words and contains an answer of the expected type (a name,
+    a place, a date, a number, yes or no) that several passages support, and replies with that sentence or with the
+    bare answer. It does not infer, compare, count, translate, or combine passages, and has no world knowledge: it is
+    right in a little more than half of the cases in which the passages contain the answer (`benchmarks grid answers`).
+    Results with it must say so; they show the effect of a defense on the passages, not the answers of a language model.
 
-    As a victim it is fooled by what fools retrieval and word-matching readers: a passage that repeats the question's
-    words around a wrong answer, more so at a good rank or in several passages. Orders hidden in passages are not
-    understood, hence neither obeyed nor refused: an order that quotes the question and names an answer is a sentence
-    that covers the question well, and is usually chosen. Only when asked to consolidate does it leave out texts that
-    give orders, as the prompt demands. A passage that occurs twice word for word counts once; paraphrases count each.
+    As a victim it is fooled like retrieval and other word-matching readers: by a passage that repeats the question's
+    words around a wrong answer, especially at a good rank or in several passages. It does not understand prompt
+    injections, so it neither follows nor refuses them: an injection that quotes the question and an answer covers the
+    question well, and is usually chosen. Only "consolidate" leaves out texts with injections, as the prompt demands.
+    Identical passages count once; paraphrases count separately.
 
     The tasks of a prompt:
 
-    - "answer", "decide": the best supported sentence, cut to the length asked for; "Yes" or "No" to such questions.
-    - "atomic": the bare answer where it fits the expected type well, so that passages that agree give equal texts; else
-      the sentence. Abstains where the passage shares no more than a third of the question's words, or has no date or
-      number to offer where one is asked for.
-    - "consolidate": the best supported sentence and those of other passages that hold the same answer.
+    - "answer", "decide": the best supported sentence, cut to the requested length; "Yes" or "No" to such questions.
+    - "atomic": the bare answer if it fits the expected type well, so that passages that agree give equal texts; else
+      the sentence. Abstains if the passage has at most a third of the question's words, or no date or number although
+      one is asked for.
+    - "consolidate": the best supported sentence and those of other passages with the same answer.
     - "synthesize": the answer that most others equal, contain or are contained in; if all differ, as "answer".
     - "free": the first sentence that shares a word with the question.
     - "answer-alone", "knowledge": always abstains.
 
-    Questions and passages may be in any language, but types are recognised in English only; elsewhere words (single
-    characters in Chinese and Japanese) decide. Time is linear in the passages' length. May be shared between threads.
+    Questions and passages may be in any language, but types are recognised in English only; otherwise words decide
+    (single characters in Chinese and Japanese). Linear time. Thread-safe.
     """
 
     name = "extractive"
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """Reply from the prompt's fields; what cannot be answered is answered with "I don't know".
+        """Reply from the prompt's fields, or with "I don't know".
 
         Args:
-            prompt: Its `system` and `closing` are not read.
-            timeout: Not needed; a reply takes milliseconds.
+            prompt: Its `system` and `closing` are ignored.
+            timeout: Ignored; a reply takes milliseconds.
         """
         return Reply(_TASKS[prompt.task](prompt) or ABSTENTION)
 
@@ -123,7 +122,7 @@ def _synthesize(prompt: Prompt) -> str | None:
 
 
 def _key(answer: str) -> str:
-    """An answer's stems, spaced so that containment respects words; what follows the first sentences is let go."""
+    """The stems of an answer's first sentences, with spaces so that containment respects word boundaries."""
     return f" {' '.join(stem for sentence in split(answer)[:3] for stem in sentence.stems)} "
 
 
@@ -134,7 +133,7 @@ def _free(prompt: Prompt) -> str | None:
 
 
 def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
-    """The sentence of an answer, cut around it to the length asked for; a yes or no stays bare."""
+    """The sentence of an answer, cut around it to the requested length; yes and no stay bare."""
     sentence, longest = finding.sentence, max(1, prompt.max_tokens // TOKENS_PER_WORD)
     if finding.answer in ("Yes", "No"):
         return finding.answer
@@ -157,19 +156,19 @@ _TASKS: dict[Task, Callable[[Prompt], str | None]] = {
 
 
 CONTEXT = 0.5
-"""What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
+"""The weight of a question word elsewhere in the passage: titles and earlier sentences set the topic."""
 
 HALF_NEAR = 8
-"""At this distance, in words, from a word of the question a candidate is half as near as beside it."""
+"""The distance in words from a question word at which the nearness of a candidate is halved."""
 
 SURE = 0.7
-"""A span that fits the expected type less well needs its sentence to be understood."""
+"""Minimum fit of a span that is understandable without its sentence."""
 
 SENTENCES_PER_PASSAGE = 4
-"""Only a passage's best sentences are searched for candidates."""
+"""Number of a passage's best sentences that are searched for candidates."""
 
 MAX_CANDIDATES = 48
-"""Only the best candidates are compared with each other, pair by pair."""
+"""Number of best candidates that are compared in pairs."""
 
 _COPULAS = frozenset(("is", "was", "are", "were"))
 _NEGATIONS = frozenset(
@@ -185,9 +184,9 @@ class Scored:
     Attributes:
         sentence: The sentence.
         passage: The position of its passage.
-        score: How well it covers the question, in [0, 1].
-        own: The question's words that it holds itself.
-        relevance: The share of the question's words that its passage holds, in [0, 1].
+        score: Its coverage of the question, in [0, 1].
+        own: The question's words in it.
+        relevance: The share of the question's words in its passage, in [0, 1].
     """
 
     sentence: Sentence
@@ -199,17 +198,17 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """An answer and the sentence that it was found in.
+    """An answer and its sentence.
 
     Attributes:
-        answer: The words of the expected type; "Yes" or "No"; or the whole sentence where it holds no such words.
+        answer: The words of the expected type; "Yes" or "No"; or the whole sentence if it has no such words.
         sentence: The sentence.
         start, end: The answer's words in the sentence, `end` exclusive.
         passage: The position of its passage.
-        relevance: The share of the question's words that its passage holds, in [0, 1].
-        fit: How well the words fit the expected type, in (0, 1]; 0 where they were not looked for or not found.
-        sure: Whether the answer can stand alone, without its sentence.
-        score: The sentence's score, fit and place in the sentence together; comparable within one question.
+        relevance: The share of the question's words in its passage, in [0, 1].
+        fit: The fit of the words to the expected type, in (0, 1]; 0 if not sought or not found.
+        sure: Whether the answer is understandable without its sentence.
+        score: Combines the sentence's score, fit and position in the sentence; comparable within one question.
     """
 
     answer: str
@@ -224,11 +223,10 @@ class SpanAnswer:
 
 
 def score_sentences(question: ParsedQuestion, passages: Sequence[str]) -> list[list[Scored]]:
-    """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
+    """For each passage, its sentences that can contain an answer, best first; a repeated passage is read once.
 
-    A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
-    sentences; words that stand elsewhere in its passage count half. Questions, and sentences that only restate the one
-    asked, can hold no answer.
+    The score of a sentence is its coverage of the question's words, weighted by their rarity among all sentences; words
+    elsewhere in its passage count half. Questions, and sentences that only restate the question, contain no answer.
     """
     seen: set[str] = set()
     read: list[tuple[Sentence, ...]] = []
@@ -247,7 +245,7 @@ def score_sentences(question: ParsedQuestion, passages: Sequence[str]) -> list[l
 
 
 def _split_question(text: str, question: str) -> str:
-    """Put a question that begins the passage on a line of its own, whatever glues it to the text."""
+    """Put a question at the beginning of a passage on a line of its own."""
     stripped = text.lstrip()
     if question and stripped[: len(question)].lower() == question.lower() and len(stripped) > len(question):
         return f"{question}\n{stripped[len(question) :].lstrip(' .?!:')}"
@@ -261,7 +259,7 @@ def _score_passage(
     owned: Sequence[frozenset[str]],
     weights: Mapping[str, float],
 ) -> list[Scored]:
-    """One passage's sentences that can hold an answer, best first."""
+    """The sentences of one passage that can contain an answer, best first."""
     present = frozenset[str]().union(*owned)
     whole = sum(weights.values())
     mentioned = sum(weight for word, weight in weights.items() if word in present)
@@ -276,7 +274,7 @@ def _score_passage(
 
 
 def restates(sentence: Sentence, question: ParsedQuestion) -> bool:
-    """Whether a sentence only repeats the question's words, or asks itself."""
+    """Whether a sentence only repeats the question's words, or is a question itself."""
     if sentence.text.rstrip("\"'\u201d\u2019)] ").endswith(("?", "\uff1f")):
         return True
     if question.kind in ("polar", "choice"):  # an affirmation has the question's words in another order
@@ -285,15 +283,15 @@ def restates(sentence: Sentence, question: ParsedQuestion) -> bool:
 
 
 def read(question: ParsedQuestion, passages: Sequence[str]) -> list[SpanAnswer]:
-    """The best supported answer, then the findings of other passages that support it, by passage.
+    """The best supported answer, then the supporting findings of other passages, by passage.
 
-    A candidate is a span of the expected type in a good sentence. Its own score is the square of the sentence's,
-    times its fit, its nearness to the question's words and its prominence. Each passage lends every candidate the
-    score of the best candidate that it holds and that equals, contains or is contained in it. Passages lose weight
-    evenly with their rank; the last counts half.
+    A candidate is a span of the expected type in a good sentence. Its own score is the square of the sentence's score,
+    times its fit, its nearness to the question's words and its prominence. Each passage adds to every candidate the
+    score of its best candidate that equals, contains or is contained in it. Weights fall linearly with rank; the last
+    passage counts half.
 
     Returns:
-        Empty where no sentence shares a word with the question.
+        Empty if no sentence shares a word with the question.
     """
     ranked = score_sentences(question, passages)
     if question.kind == "polar":
@@ -336,10 +334,10 @@ def _candidates(question: ParsedQuestion, scored: Scored, trust: float) -> list[
 
 
 def _prominence(sentence: Sentence, span: AnswerSpan, question: ParsedQuestion) -> float:
-    """1 for a span anywhere, more where grammar ties it to what is asked.
+    """A factor of at least 1, higher if grammar connects the span to the question.
 
-    2 where it stands beside the noun that the question asks for ("Kent County", "the river Stour"), 1.5 where it is
-    the subject of the verb that the question asks about, or of a definition.
+    2 beside the noun that the question asks for ("Kent County", "the river Stour"), 1.5 as the subject of the verb that
+    the question asks about, or of a definition.
     """
     stems = sentence.stems
     around = stems[max(0, span.start - 1) : span.end + 1]
@@ -371,7 +369,7 @@ def _rank_by_support(candidates: dict[tuple[str, int], SpanAnswer]) -> list[Span
 
 
 def _whole(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
-    """The best sentence itself, where none holds words of the expected type."""
+    """The best sentence itself, if none contains words of the expected type."""
     firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda first: -first.score)
     return [_sentence_answer(first.sentence.text, first, sure=False) for first in firsts[:1]]
 
@@ -382,7 +380,7 @@ def _sentence_answer(answer: str, scored: Scored, *, sure: bool) -> SpanAnswer:
 
 
 def _polar(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
-    """Yes or no by the polarity of every passage's best sentence, weighted by the square of what it covers."""
+    """Yes or no, by the polarity of every passage's best sentence, weighted by its squared score."""
     firsts = sorted((scored[0] for scored in ranked if scored), key=lambda first: -first.score)
     denied = {first.passage: any(s in _NEGATIONS for s in first.sentence.stems) for first in firsts}
     balance = sum(

@@ -1,4 +1,4 @@
-"""Any model that a function can reach."""
+"""A generator from a function."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from unpoison.utils.threads import on_thread
 __all__ = ["FunctionGenerator", "GeneratorFunction"]
 
 GeneratorFunction: TypeAlias = Callable[[list[Message]], str | Reply | Awaitable[str | Reply]]
-"""Chat messages to a text, as `FunctionGenerator` takes it."""
+"""A function from chat messages to text, for `FunctionGenerator`."""
 
 
 class FunctionGenerator:
-    """A generator made of a function from chat messages to text.
+    """A generator from a function from chat messages to text.
 
         generator = FunctionGenerator(lambda messages: my_model(messages[-1]["content"]))
 
-    The function is called from several threads at once, or awaited if it is asynchronous. A `TimeoutError` or
-    `ConnectionError` that it raises is retried; any other exception ends the answer with a `ModelError`.
+    The function is called from several threads concurrently, or awaited if it is asynchronous. `TimeoutError` and
+    `ConnectionError` are retried; any other exception ends the answer with a `ModelError`.
 
     Args:
         function: Takes messages, `[{"role": "system", "content": ...}, {"role": "user", ...}]`, and returns the text
             or a `Reply`; may be `async def`.
-        name: What the account of calls and the cache know it by; None for the function's name.
+        name: Its name in records of calls and in caches; None for the function's name.
 
     Raises:
         OptionError: The function cannot be called with one argument.
@@ -40,7 +40,7 @@ class FunctionGenerator:
         self._function = function
         try:
             signature = inspect.signature(function)
-        except (TypeError, ValueError):  # one that is not written in Python may not say
+        except (TypeError, ValueError):  # functions not written in Python may have no signature
             return
         try:
             signature.bind([])
@@ -51,7 +51,7 @@ class FunctionGenerator:
             ) from None
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """What the function returns; only an asynchronous one is stopped at `timeout` seconds.
+        """The result of the function; only an asynchronous one is cancelled after `timeout` seconds.
 
         Raises:
             ModelError: It returned neither a string nor a `Reply`.
@@ -60,7 +60,7 @@ class FunctionGenerator:
         return self._reply(asyncio.run(_await_result(result, timeout)) if inspect.isawaitable(result) else result)
 
     async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """`generate` for asyncio; a function that is not asynchronous runs on a thread."""
+        """`generate` for asyncio; a synchronous function runs on a thread."""
         if inspect.iscoroutinefunction(self._function):
             return self._reply(await _await_result(self._function(prompt.messages()), timeout))
         return await on_thread(lambda: self.generate(prompt, timeout=timeout))

@@ -1,8 +1,8 @@
-"""A Fusion-in-Decoder reader: the T5 that reads every passage by itself and answers from all of them together.
+"""Fusion-in-Decoder: a T5 reader that encodes every passage separately and answers from all of them together.
 
 Izacard and Grave (2021); with a discriminator on its encoder it is the third variant of Discern-and-Answer (Hong et
 al., 2024), which RAGDefender compares with. The discriminator is a linear head of two classes on the first encoder
-token of each passage; nothing is masked when the answer is made, for the two were trained together.
+token of each passage; the answer is generated without masking, because the two were trained together.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = ["HEAD", "FusionInDecoder"]
 HEAD = "discriminator.safetensors"
 """In the checkpoint's folder: `weight`, shape (2, d), and `bias`, shape (2,); the second class is perturbed."""
 CLOSING = "perturbed:"
-"""How a prompt of Discern-and-Answer ends that asks which passages are perturbed."""
+"""The end of a Discern-and-Answer prompt that asks for the perturbed passages."""
 MAX_PASSAGES = 100
-"""The encodings of all stand in memory together."""
+"""Maximum passages, because all encodings are in memory together."""
 
 
 class FusionInDecoder(Remade):
-    """Answers from the question and the passages of a prompt; its instructions and notes are not read.
+    """Answers from the question and the passages of a prompt; instructions and notes are ignored.
 
-    Asked by `Discern`, it also says which passages its discriminator finds perturbed, if its folder has one.
+    For `Discern`, it also reports the passages that its discriminator finds perturbed, if its folder has one.
 
     Args:
-        folder: A T5 checkpoint as `save_pretrained` writes it, with `discriminator.safetensors` beside it where the
-            encoder was trained as a discriminator too. Code that comes with a checkpoint is never run.
-        length: Tokens of a question with one passage; 200 in Discern-and-Answer.
-        threshold: P(perturbed) from which a passage is called perturbed, in [0, 1].
-        max_tokens: Of the answer.
+        folder: A T5 checkpoint written by `save_pretrained`, with `discriminator.safetensors` if the encoder was also
+            trained as a discriminator. Code in a checkpoint is never run.
+        length: Maximum tokens of a question with one passage; 200 in Discern-and-Answer.
+        threshold: The minimum P(perturbed) of a perturbed passage, in [0, 1].
+        max_tokens: Maximum tokens of the answer.
         device: "cpu", "cuda", ...; None for a GPU if there is one.
 
     Raises:
@@ -73,7 +73,7 @@ class FusionInDecoder(Remade):
         self._lock = Lock()
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """The answer; for a prompt of Discern-and-Answer with the numbers of the perturbed passages before it.
+        """The answer; for a Discern-and-Answer prompt, preceded by the numbers of the perturbed passages.
 
         Raises:
             ModelError: More than 100 passages.
@@ -90,7 +90,7 @@ class FusionInDecoder(Remade):
         return Reply(f"{statement}\nanswer: {reply}")
 
     def _encode(self, question: str, passages: Sequence[str]) -> tuple[Any, Any]:
-        """The encoder's states, shape (k, length, d), and which tokens are no padding, shape (k, length)."""
+        """The encoder's states, shape (k, length, d), and the mask of tokens, shape (k, length)."""
         if len(passages) > MAX_PASSAGES:
             raise ModelError(f"{self.name} reads at most {MAX_PASSAGES} passages, got {len(passages)}; give fewer")
         texts = [f"question: {encodable(question)} context: {encodable(text)}" for text in passages or ("",)]
@@ -101,7 +101,7 @@ class FusionInDecoder(Remade):
         return self._model.get_encoder()(input_ids=tokens["input_ids"], attention_mask=mask).last_hidden_state, mask
 
     def _decode(self, states: Any, mask: Any) -> str:
-        """The greedy answer from all states as one sequence, which is the fusion."""
+        """The greedy answer from all states as one sequence (the fusion)."""
         outputs = require("transformers.modeling_outputs", "FusionInDecoder")
         together = outputs.BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1]))
         generated = self._model.generate(

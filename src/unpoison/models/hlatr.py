@@ -1,7 +1,7 @@
-"""HLATR: a third stage that reranks a whole list at once (Zhang et al., 2022).
+"""HLATR: a list-aware third stage of reranking (Zhang et al., 2022).
 
-A cross-encoder's embedding of each (query, passage) and the passage's retrieval rank go into a small transformer that
-looks at all passages of the list together.
+A small transformer over the whole list combines a cross-encoder's embedding of each (query, passage) with the passage's
+retrieval rank.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["HEAD_FORM", "HeadSettings", "HlatrScorer"]
 
 HEAD_FORM = "unpoison hlatr head 1"
 POSITIONS = 110
-"""Ranks that have an embedding of their own; what is retrieved later shares the last one."""
+"""Number of rank embeddings; later ranks share the last one."""
 
 MAX_SIZE = 65_536
-"""Of the sizes in a head's settings: a file may say anything."""
+"""Maximum of the sizes in a head's settings, which come from an untrusted file."""
 
 
 class HeadSettings(NamedTuple):
@@ -43,19 +43,18 @@ class HeadSettings(NamedTuple):
 class HlatrScorer(NamedModel):
     """A list-aware scorer of (query, passage) pairs, over any reranker's checkpoint.
 
-    In one call of `score` the pairs with the same first text are a list, in retrieval order. Without a head the scores
-    are the checkpoint's own, and neither rank nor the other passages count. Arguments and errors are otherwise those
-    of `CrossEncoderScorer`.
+    In one call of `score`, the pairs with the same first text are a list, in retrieval order. Without a head the scores
+    are those of the checkpoint, independent of rank and other passages.
 
     Args:
         name_or_path: The reranker's checkpoint, with one output.
-        head: A folder that `python -m benchmarks train_hlatr` wrote for this checkpoint; None for its own scores.
-        device: "cpu", "cuda", ...; None takes a GPU where there is one.
+        head: A folder written by `python -m benchmarks train_hlatr` for this checkpoint; None for its own scores.
+        device: "cpu", "cuda", ...; None for a GPU if there is one.
         batch_size: Pairs per forward pass.
-        max_length: Tokens of a pair.
+        max_length: Maximum tokens of a pair.
 
     Raises:
-        InputError: The folder holds no head for this checkpoint.
+        InputError: The folder has no head for this checkpoint.
         MissingExtraError: The extra `torch` is not installed.
         ModelError: The checkpoint cannot be loaded, or has more than one output.
     """
@@ -86,7 +85,7 @@ class HlatrScorer(NamedModel):
         """Shape (n,), in (0, 1).
 
         Raises:
-            ModelError: The model made a value that is not finite.
+            ModelError: The model returned a value that is not finite.
         """
         if self._head is None:
             return sigmoid(self._pairs.logits(pairs)[:, 0])
@@ -100,7 +99,7 @@ class HlatrScorer(NamedModel):
         return sigmoid(scores)
 
     def build_head(self, settings: HeadSettings) -> Any:
-        """Projection plus rank embedding, layer norm, dropout, a transformer over the list, one score for each."""
+        """Projection plus rank embedding, layer norm, dropout, a transformer over the list, one score per passage."""
         nn, (features, hidden, layers, heads, dropout) = self._torch.nn, settings
         layer = nn.TransformerEncoderLayer(hidden, heads, 4 * hidden, dropout, batch_first=True)
         parts = {
@@ -125,12 +124,12 @@ class HlatrScorer(NamedModel):
 
 @contextmanager
 def _head_errors(folder: Path) -> Iterator[None]:
-    """Whatever a damaged folder raises, as an `InputError`."""
+    """Raise any error of a damaged folder as an `InputError`."""
     try:
         yield
     except Exception as error:  # OSError, ValueError, KeyError, SafetensorError, RuntimeError for shapes, ...
         raise InputError(
-            f"{clip(str(folder), 200)} holds no head of HLATR for this checkpoint ({type(error).__name__}: "
+            f"{clip(str(folder), 200)} has no head of HLATR for this checkpoint ({type(error).__name__}: "
             f"{clip(str(error), 120)}); train one with benchmarks/training/train_hlatr.py"
         ) from error
 

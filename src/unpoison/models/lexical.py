@@ -1,6 +1,6 @@
 """The built-in encoder and NLI judges: words and rules, no download, no learned weights.
 
-The encoder takes about a millisecond for ten passages. One judge is for statements, the other for two answers to one
+The encoder takes about a millisecond for ten passages. One judge compares statements, the other two answers to a
 question.
 """
 
@@ -24,42 +24,40 @@ from unpoison.text.tokens import ENGLISH_318, UNSPACED
 __all__ = ["AnswerNLI", "LexicalEncoder", "LexicalNLI", "judge_pairs"]
 
 MAX_TEXTS = 10_000
-"""A vector has as many entries as the call has texts; above this they no longer fit in memory."""
+"""Maximum texts of a call: a vector has as many entries as the call has texts."""
 
-_UNSPACED = UNSPACED + r"\uac00-\ud7af"  # Hangul has spaces, but many endings
+_UNSPACED = UNSPACED + r"\uac00-\ud7af"  # Hangul has spaces, but many suffixes
 _TOKEN = re.compile(
     rf"[^\W_{_UNSPACED}]+"  # a word or number
-    rf"|[{_UNSPACED}]+"  # a run that hides several words
+    rf"|[{_UNSPACED}]+"  # a run of several words without spaces
     r"|[\u2190-\u2bff\U0001f000-\U0001faff]"  # one symbol or emoji
 )
 _RUN = re.compile(rf"[{_UNSPACED}]{{2,}}")
 
 _BLOCK = 2**22
-"""Entries of the text-term matrix that are held at once (32 MB)."""
+"""Maximum entries of the text-term matrix in memory (32 MB)."""
 
 
 class LexicalEncoder:
     """Vectors from the words that the texts of one call share.
 
-    Two steps. First every text becomes a bag of stems: English stop words dropped, counts damped to 1 + ln(count),
-    scaled to length 1; scripts without spaces contribute character pairs, emoji count one by one. Then a text is
-    described by its cosine to every text of the call, again scaled to length 1. The second step is latent semantic
-    analysis with the singular values squared instead of cut off: it brings together texts that resemble the same
-    texts, and lifts paraphrases to similarities that a sentence encoder would give them (0.85 and above), which
-    thresholds such as TrustRAG's presuppose.
+    First every text becomes a bag of stems: English stop words dropped, counts damped to 1 + ln(count), scaled to
+    length 1; scripts without spaces contribute character pairs, emoji count individually. Then a text is represented by
+    its cosine to every text of the call, again scaled to length 1. The second step is latent semantic analysis with
+    squared instead of truncated singular values: texts that resemble the same texts become similar, and paraphrases
+    reach the similarities of a sentence encoder (0.85 and above), which thresholds such as TrustRAG's require.
 
-    There is no inverse document frequency. In a set that was retrieved for one question it is lowest for the very
-    words that coordinated passages repeat; on the built-in sample, weighting by it loses a tenth of the poisoned
-    passages that are found without it.
+    There is no inverse document frequency. Among passages retrieved for one question it is lowest for the very words
+    that coordinated passages repeat; on the built-in sample, it loses a tenth of the detected poisoned passages.
 
     Measured on 63 Natural Questions with the published PoisonedRAG texts, five among ten passages: two poisoned
     passages have a mean cosine of 0.83 (all-MiniLM-L6-v2: 0.84), a poisoned and a clean one 0.46 (0.51), two clean
     ones 0.43 (0.46), and RAGDefender drops 88 % of the poisoned ones (92 %).
 
-    Limits: it sees words, not meaning. Paraphrases in other words, translations and misspellings look unrelated, and
-    passages that merely share their topic's words look alike. Similarities grow with the number of texts on one
-    topic: among 50 news snippets on one question two clean ones have 0.68 where MiniLM gives 0.49. Vectors of
-    different calls cannot be compared, hence `per_set`. The stop words and stems are English.
+    Limits: it compares words, not meaning. Paraphrases in other words, translations and misspellings look unrelated,
+    and passages with the same topic words look similar. Similarities grow with the number of texts on one topic: among
+    50 news snippets on one question two clean ones have 0.68, with MiniLM 0.49. Vectors of different calls cannot be
+    compared, hence `per_set`. The stop words and stems are English.
     """
 
     name = "lexical"
@@ -89,7 +87,7 @@ class LexicalEncoder:
 
 
 class _Bag(NamedTuple):
-    """What a text is made of: words and symbols, and its character pairs as numbers."""
+    """The words and symbols of a text, and its character pairs as numbers."""
 
     words: list[str]
     pairs: NDArray[np.int64]
@@ -99,7 +97,7 @@ _NO_PAIRS = np.zeros(0, np.int64)
 
 
 def _bag(text: str) -> _Bag:
-    """Words, character pairs and symbols of a text; its stop words only where it has nothing else."""
+    """Words, character pairs and symbols of a text; stop words only if it has nothing else."""
     lowered = text.lower()
     tokens: list[str] = _TOKEN.findall(lowered)
     pairs = _NO_PAIRS
@@ -107,13 +105,13 @@ def _bag(text: str) -> _Bag:
         runs = [token for token in tokens if _RUN.match(token)]
         if runs:
             pairs, tokens = _pairs(runs), [token for token in tokens if not _RUN.match(token)]
-    # A single Latin letter is what remains of "king's" or "J. S. Bach".
+    # Single Latin letters remain of "king's" or "J. S. Bach".
     telling = [token for token in tokens if token not in ENGLISH_318 and not (len(token) == 1 and "a" <= token <= "z")]
     return _Bag(telling if telling or pairs.size else tokens, pairs)
 
 
 def _pairs(runs: Sequence[str]) -> NDArray[np.int64]:
-    """Every two neighbouring characters of each run as one number: a text of a million has no million strings."""
+    """Every two neighbouring characters of each run as one number, to avoid a million strings for a long text."""
     codes = np.frombuffer("\0".join(runs).encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
     return (codes[:-1] << 21 | codes[1:])[(codes[:-1] > 0) & (codes[1:] > 0)]
 
@@ -138,7 +136,7 @@ def _cosines(bags: Sequence[_Bag]) -> NDArray[np.float64]:
     length = np.sqrt(np.bincount(owner, weight**2, size))
     weight /= length[owner]
 
-    # A term of one text adds to that text's length only, which is already accounted for.
+    # A term of a single text affects only that text's length, which is already computed.
     shared = np.bincount(column, minlength=columns)[column] > 1
     owner, weight = owner[shared], weight[shared]
     terms, column = np.unique(column[shared], return_inverse=True)
@@ -164,7 +162,7 @@ _WORD = re.compile(
     r"\d+(?:[.,]\d+)*"  # 1990, 1,300, 3.5
     r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # scripts without spaces
     r"|[^\W\d_]+(?:['\u2019][^\W\d_]+)*"  # Paris, don't
-    r"|[.!?]"  # where a sentence ends, capitals mean nothing
+    r"|[.!?]"  # after the end of a sentence, a capital carries no information
 )
 
 _UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -177,7 +175,7 @@ _NEGATIONS = frozenset(
     {"no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"}
 )
 
-# Verdicts: P(entailment), P(neutral), P(contradiction). Chosen by judgement, fitted to no data.
+# Verdicts: P(entailment), P(neutral), P(contradiction). Chosen by hand, not fitted to data.
 _SAME = (0.96, 0.03, 0.01)
 _CONTAINED = (0.85, 0.13, 0.02)
 _CONTAINS = (0.65, 0.33, 0.02)
@@ -188,27 +186,26 @@ _OTHER_ANSWER = (0.05, 0.20, 0.75)
 _CONFLICT = (0.02, 0.08, 0.90)
 
 _SHORT = 6
-"""Content words up to which an answer is taken for one name, number or phrase rather than an explanation."""
+"""Maximum content words of an answer that is a name, number or phrase rather than an explanation."""
 
 
 class LexicalNLI:
     """A judge that compares numbers, names, negation and the overlap of content words.
 
-    Pairs of the form "Question: q Answer: a" with the same q are compared by what their answers add to the question:
-    the same or a contained answer is entailment, another short answer contradiction. Bare statements must first
-    share half of the shorter one's content words to be related at all. Then, in this order: one of the two negated is
-    contradiction; different numbers, or different names, in the same place are contradiction; a hypothesis that
-    says nothing new is entailment (under negation: one that says nothing less); a single word replaced leans to
-    contradiction; the rest is neutral.
+    Pairs of the form "Question: q Answer: a" with the same q are compared by the words that their answers add to the
+    question: the same or a contained answer is entailment, another short answer contradiction. Bare statements are
+    related only if they share half of the shorter one's content words. Then, in this order: one of the two negated is
+    contradiction; different numbers, or different names, in the same place are contradiction; a hypothesis without new
+    words is entailment (under negation: without missing words); a single replaced word leans to contradiction; the rest
+    is neutral.
 
-    Measured by `benchmarks nli`, nothing fitted: accuracy 0.67 on SICK (always neutral: 0.57), 0.63 on MED (0.50),
+    Measured by `benchmarks nli`, without fitting: accuracy 0.67 on SICK (always neutral: 0.57), 0.63 on MED (0.50),
     0.71 on Breaking NLI (always contradiction: 0.86). It finds 92 % of SICK's contradictions, which are mostly
     negations, and 42 % of its entailments.
 
-    Limits: it knows no synonyms, antonyms, units, paraphrases or facts of the world, notes that a negation occurs but
-    not what it negates, and knows names by their capitals. The probabilities are fixed steps, not calibrated. Its
-    words are English; of other languages it uses equality, numbers and names. Where accuracy matters, use an NLI
-    checkpoint.
+    Limits: it knows no synonyms, antonyms, units, paraphrases or facts, detects a negation but not its scope, and
+    recognises names by their capitals. The probabilities are fixed steps, not calibrated. The word lists are English;
+    in other languages it uses equality, numbers and names. If accuracy matters, use an NLI checkpoint.
     """
 
     name = "lexical"
@@ -227,13 +224,13 @@ class LexicalNLI:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What the rules look at.
+    """A parsed statement.
 
     Attributes:
-        question: The stems of the question that it answers, None for a bare statement.
+        question: The stems of its question, None for a bare statement.
         content: Its content stems and numbers, without the question's.
-        numbers, names: Those of them that are numbers, or capitalised inside a sentence.
-        negated: Whether a negation occurs.
+        numbers, names: The content that is a number, or capitalised inside a sentence.
+        negated: Whether it contains a negation.
     """
 
     question: frozenset[str] | None
@@ -250,7 +247,7 @@ def _statement(text: str) -> _Statement:
         return _Statement(None, content, numbers, names, negated)
     question = _content(framed[1])[0]
     content, numbers, names, negated = _content(framed[2])
-    # An answer that only repeats words of the question ("Is it Paris or Lyon?") is taken whole.
+    # An answer that only repeats words of the question ("Is it Paris or Lyon?") is used whole.
     fresh = content - question or content
     return _Statement(question, fresh, numbers & fresh, names & fresh, negated)
 
@@ -305,29 +302,29 @@ def _judge_pair(premise: _Statement, hypothesis: _Statement) -> tuple[float, flo
 
 
 def _has_conflict(premise: _Statement, hypothesis: _Statement, lost: frozenset[str], added: frozenset[str]) -> bool:
-    """Whether each has a number, or each a name, that the other lacks."""
+    """Whether each has a number, or each a name, that the other does not have."""
     return bool(
         (premise.numbers & lost and hypothesis.numbers & added) or (premise.names & lost and hypothesis.names & added)
     )
 
 
 def _containment(same_question: bool, negated: bool, *, nothing_new: bool) -> tuple[float, float, float]:
-    """One statement says all that the other says, and more."""
-    if nothing_new != negated:  # to deny less is to deny more: "nobody came" entails "nobody came late"
+    """The verdict if one statement contains the other."""
+    if nothing_new != negated:  # negation reverses entailment: "nobody came" entails "nobody came late"
         return _CONTAINED
     return _CONTAINS if same_question else _ADDS
 
 
 Relate = Callable[[str, Sequence[tuple[str, str]]], list[Relation]]
-"""A question and pairs of answers to it, to how each two relate."""
+"""A function from a question and pairs of answers to the relation of each pair."""
 
 
 class AnswerNLI:
     """Compares answers by rules for numbers, dates, units, lists and names (`text.answers`). No model.
 
-    The same answer is entailment, rival answers contradict, compatible ones are neutral. Statements that are no
-    answers to one question are left to the lexical judge. Names that share no word are taken for rivals, so it does not
-    know that Holland is the Netherlands; the shipped reader knows somewhat more.
+    Equivalent answers are entailment, rivals contradiction, compatible ones neutral. Other statements are left to the
+    lexical judge. Names without a common word count as rivals, so it does not know that Holland is the Netherlands; the
+    shipped reader knows somewhat more.
     """
 
     name = "answers"
@@ -343,7 +340,7 @@ class AnswerNLI:
 def _class_probabilities(related: Relation) -> tuple[float, float, float]:
     """Entailment, neutral, contradiction: the likelier of same and rival; the other one counts as neutral.
 
-    A small doubt on every pair adds up over many passages, and would tie answers together that differ.
+    Otherwise small probabilities would add up over many passages, and connect answers that differ.
     """
     agree = related.same >= related.rival
     return (related.same, 1 - related.same, 0.0) if agree else (0.0, 1 - related.rival, related.rival)

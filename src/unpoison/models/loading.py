@@ -1,8 +1,8 @@
-"""Model strings to models: what `-e`, `-g` and `--nli` take, and what every constructor takes in place of a model.
+"""Creates models from strings: the values of `-e`, `-g` and `--nli`, accepted by every constructor.
 
-A form that names a model may go on with options of its class: `openai:o4-mini,temperature=none`. Other packages add
-forms of their own by an entry point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`,
-`unpoison.cross_encoders` or `unpoison.injection_models`.
+A string may have options of the class: `openai:o4-mini,temperature=none`. Other packages register models with an entry
+point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`, `unpoison.cross_encoders` or
+`unpoison.injection_models`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ENCODERS = {
     "openai:MODEL": "openai:OpenAIEncoder",
 }
 READERS = {"reader": "unpoison_reader", "reader-base": "unpoison_reader_base"}
-"""The readers whose weights are packages, and these."""
+"""The readers with weights in packages, and these packages."""
 
 GENERATORS = {
     "reader": "reader:load_reader",
@@ -84,13 +84,13 @@ INJECTION_MODELS = {
 }
 
 METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}
-"""Kind of model -> the method that it must have."""
+"""Kind of model -> its required method."""
 
 
 def load_encoder(spec: str) -> Encoder:
     """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:FOLDER` or `openai:MODEL`.
 
-    As the papers used them: `st:facebook/contriever,similarity=dot`, `st:...,pooling=cls`, `st:...,query_encoder=NAME`.
+    As in the papers: `st:facebook/contriever,similarity=dot`, `st:...,pooling=cls`, `st:...,query_encoder=NAME`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -110,10 +110,10 @@ def load_generator(spec: str) -> Generator:
 
 
 def as_generator(generator: Generator | GeneratorFunction | str | None) -> Generator | None:
-    """A generator as constructors take it: an object, a string (`load_generator`), or a function from messages to text.
+    """Convert an object, a string (`load_generator`), or a function from messages to text to a generator.
 
     Raises:
-        OptionError: As `load_generator`, or something that replies to nothing.
+        OptionError: As `load_generator`, or an unsupported object.
         MissingExtraError: The form needs an extra that is not installed.
     """
     if generator is None or isinstance(generator, str):
@@ -149,10 +149,10 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
 
 
 def load_injection_model(spec: str) -> InjectionClassifier:
-    """`hf:NAME_OR_PATH` (torch) or `onnx:FOLDER`, any sequence classifier whose labels say which one is an injection.
+    """`hf:NAME_OR_PATH` (torch) or `onnx:FOLDER`, any sequence classifier with a label that means an injection.
 
-    A bare name or path is one of these: a folder that holds a graph is `onnx`, everything else `hf`. Where the labels
-    do not say it: `hf:NAME,label=LABEL_1`.
+    A bare name or path is one of these: a folder with a graph is `onnx`, everything else `hf`. If the labels are
+    ambiguous: `hf:NAME,label=LABEL_1`.
 
     Raises:
         OptionError: An option that the model does not have.
@@ -169,14 +169,14 @@ def load_injection_model(spec: str) -> InjectionClassifier:
 
 
 def load_models(**given: Any) -> Models:
-    """What a defense asks, each an object, a string of its form, or None.
+    """The models of a defense, each given as an object, a string, or None.
 
     Args:
         given: By the names of `Models`; a generator may also be a function from messages to text.
 
     Raises:
-        OptionError: No such form, or a language model without log-probabilities.
-        MissingExtraError: A form needs an extra that is not installed.
+        OptionError: An unknown string, or a language model without log-probabilities.
+        MissingExtraError: A required extra is not installed.
     """
     loaders: dict[str, Callable[[str], Any]] = {
         "encoder": load_encoder,
@@ -201,16 +201,16 @@ def load_models(**given: Any) -> Models:
 
 
 def best_reader() -> str:
-    """The generator where no language model is given: the first of `READERS` that is installed, else `extractive`."""
+    """The default generator without a language model: the first installed one of `READERS`, else `extractive`."""
     runs = find_spec("onnxruntime") and find_spec("tokenizers")
     return next((name for name, package in READERS.items() if runs and find_spec(package)), "extractive")
 
 
 def load_best_reader(wanted: bool | None = None) -> Generator | None:
-    """A reader whose weights are a package: the one that is installed; `wanted` None: if one is; False: none.
+    """The installed reader; with `wanted` None only if one is installed, with False none.
 
     Raises:
-        MissingExtraError: It is wanted, and none is installed.
+        MissingExtraError: `wanted` is true, and no reader is installed.
     """
     name = best_reader()
     if wanted is False or (wanted is None and name == "extractive"):
@@ -219,10 +219,10 @@ def load_best_reader(wanted: bool | None = None) -> Generator | None:
 
 
 def weights_of(model: str | None) -> str:
-    """The first twelve digits of the hash of an exported reader's weights, shipped or `qa:FOLDER`; empty where none is.
+    """The first twelve digits of the hash of a reader's weights, shipped or `qa:FOLDER`; "" for other models.
 
-    What was measured with other weights is not what the same string of a model would say now. A folder whose settings
-    cannot be read has none: loading the reader says what is wrong with it.
+    It distinguishes measurements with different weights of the same model string. A folder with unreadable settings has
+    none: loading the reader reports the error.
     """
     name = (model or "").partition(",")[0]
     if name in READERS and find_spec(READERS[name]) is not None:
@@ -238,10 +238,10 @@ def weights_of(model: str | None) -> str:
 
 
 def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:
-    """What judges whether two answers contradict each other: what was given, else what suits the generator.
+    """The judge of contradictions between answers: the given one, else a default for the generator.
 
-    A reader's answers are bare names, dates and numbers, which the reader itself judges; for statements of a language
-    model it is the lexical judge.
+    The bare names, dates and numbers of a reader are judged by the reader itself, statements of a language model by the
+    lexical judge.
     """
     if nli is not None:
         return nli
@@ -251,7 +251,7 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
 
 
 def can_write(generator: Generator | str) -> bool:
-    """Whether a generator, or one of this name, writes texts of its own; readers, cached or not, only copy."""
+    """Whether a generator, or the one of this name, writes its own texts; readers only copy."""
     return _kind(generator if isinstance(generator, str) else generator.name) not in (
         *READERS,
         "extractive",
@@ -261,7 +261,7 @@ def can_write(generator: Generator | str) -> bool:
 
 
 def _kind(name: str) -> str:
-    """What stands before a model's name or options: "reader" of "reader,threshold=0.9"."""
+    """The kind of a model string: "reader" of "reader,threshold=0.9"."""
     return name.partition(":")[0].partition(",")[0]
 
 
@@ -282,10 +282,10 @@ def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
 
 
 def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
-    """The model behind another package's entry point: `mine`, `mine,option=value` or `mine:MODEL,option=value`.
+    """The model of another package's entry point: `mine`, `mine,option=value` or `mine:MODEL,option=value`.
 
     Raises:
-        OptionError: An option that it does not have, or no model where it needs one.
+        OptionError: An unknown option, or a missing model name.
     """
     if bare is not None:
         return target(**read_options(target, split_options(bare, spec), spec))
@@ -294,4 +294,4 @@ def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
     try:
         return target(model, **options) if rest else target(**options)
     except TypeError as error:
-        raise OptionError(f"{clip(spec)} cannot be made: {error}; write it as its package says") from error
+        raise OptionError(f"{clip(spec)} cannot be created: {error}; see the documentation of its package") from error

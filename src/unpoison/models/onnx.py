@@ -1,4 +1,4 @@
-"""Encoders and classifiers exported to ONNX: onnxruntime and tokenizers, no torch."""
+"""Encoders and classifiers in ONNX format, with onnxruntime and tokenizers, without torch."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["OnnxClassifier", "OnnxEncoder", "OnnxGraph", "open_graph"]
 class OnnxEncoder(CheckpointEncoder):
     """A sentence encoder in a folder with `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`.
 
-    A graph whose output is one vector per token is pooled by the mean over the text's tokens, or as
-    `1_Pooling/config.json` says where the folder has it; a graph with an output `sentence_embedding` is pooled already.
+    A graph with one vector per token is pooled by the mean over the text's tokens, or as in `1_Pooling/config.json`; a
+    graph with an output `sentence_embedding` is already pooled.
 
     Args:
-        folder: Where the files are.
-        pooling: How token vectors become one: `mean`, or `cls`, the first token's; None takes what the folder says.
-        similarity: `cosine` scales every vector to length 1; `dot` leaves them as the graph makes them.
+        folder: The folder of the files.
+        pooling: Pooling of token vectors: `mean`, or `cls`, the first token; None for the folder's setting.
+        similarity: `cosine` scales every vector to length 1; `dot` leaves them unnormalised.
         query_encoder: Another such folder for questions (DPR's two towers).
-        batch_size: Texts per run; an int8 graph scales its numbers by all that is in a run, so it gets one at a time,
-            and no text changes how another is read.
-        max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
+        batch_size: Texts per run; always 1 for an int8 graph, whose scales depend on all texts of a run, so that texts
+            do not influence each other.
+        max_length: Maximum tokens of a text, at most the model's own limit; longer texts are truncated.
         providers: onnxruntime's execution providers, the preferred first.
-        threads: Threads of one run; None for the library's own choice, one on every core.
+        threads: Threads of one run; None for the library's default, one per core.
 
     Raises:
         MissingExtraError: The extra `onnx` is not installed.
@@ -81,21 +81,21 @@ class OnnxEncoder(CheckpointEncoder):
 def open_graph(
     folder: Path, name: str, providers: Sequence[str], *, threads: int | None = None
 ) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str], bool]:
-    """An onnxruntime session over a folder's graph, which is one file beside its `tokenizer.json`.
+    """Open an onnxruntime session of a folder's graph, which must be a single file beside its `tokenizer.json`.
 
     Args:
-        folder: It holds `model.onnx`, or `onnx/model.onnx`.
-        name: What messages call it.
+        folder: The folder of `model.onnx` or `onnx/model.onnx`.
+        name: Its name in error messages.
         providers: onnxruntime's execution providers, the preferred first.
-        threads: Threads of one run; None for the library's own choice.
+        threads: Threads of one run; None for the library's default.
 
     Returns:
-        The session, the type of each input, the names of the outputs, and whether the graph is an int8 one.
+        The session, the type of each input, the names of the outputs, and whether the graph is int8.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
-        ModelError: A file is missing, cut, no graph, or names further files: a graph from somebody else must not
-            choose what is read from this machine.
+        ModelError: A file is missing or invalid, or refers to other files: an untrusted graph must not choose files to
+            read.
     """
     runtime = require("onnxruntime", "an ONNX model")
     file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
@@ -122,10 +122,10 @@ def open_graph(
 
 
 _SCALED = b"DynamicQuantizeLinear"
-"""What is in a graph that was made int8, its numbers scaled while running."""
+"""An operator of dynamically quantised int8 graphs."""
 
 _ELSEWHERE = b"\n\x08location"
-"""How a graph (a protocol buffer) begins to say in which other file a tensor lies."""
+"""The field of a graph (a protocol buffer) that refers to a tensor in another file."""
 
 
 def _unusable(name: str, error: Exception) -> ModelError:
@@ -167,7 +167,7 @@ class OnnxGraph:
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
     def run(self, items: Sequence[Any], wanted: str, finish: Any) -> NDArray[np.float64]:
-        """The output named `wanted`, else the first, for all items; `finish(output, mask)` ends each batch."""
+        """The output named `wanted`, else the first, for all items; `finish(output, mask)` post-processes a batch."""
         output = wanted if wanted in self._outputs else self._outputs[0]
 
         def batch(part: list[Any]) -> NDArray[Any]:
@@ -193,7 +193,7 @@ class OnnxGraph:
 
 
 class OnnxClassifier(OnnxGraph):
-    """A sequence classifier in a folder that also has its `config.json`, which names the outputs.
+    """A sequence classifier in a folder with a `config.json` that names the outputs.
 
     Raises:
         MissingExtraError: The extra `onnx` is not installed.
@@ -209,10 +209,10 @@ class OnnxClassifier(OnnxGraph):
         super().__init__(name, Path(folder), batch_size, max_length, providers, overlap=self.OVERLAP)
 
     def logits(self, items: Sequence[Any], /) -> NDArray[np.float64]:
-        """Of texts or pairs, shape (n, labels).
+        """The logits of texts or pairs, shape (n, labels).
 
         Raises:
-            ModelError: The graph made something else, or a value that is not finite.
+            ModelError: The graph returned another shape, or a value that is not finite.
         """
         labels = len(self.labels)
 
@@ -227,7 +227,7 @@ class OnnxClassifier(OnnxGraph):
         return self.run(items, "logits", check) if items else np.zeros((0, labels))
 
     def windows(self, text: str) -> list[Region]:
-        """Where the windows stand in which the graph can read a whole text; they overlap."""
+        """The overlapping windows that cover a whole text within the model's limit."""
         with self._lock:
             first = self._tokenizer.encode(text)
         return token_windows(
@@ -249,7 +249,7 @@ def _read_json(name: str, file: Path) -> dict[str, Any]:
 
 
 def _longest(name: str, folder: Path) -> int:
-    """Tokens that the model has positions for, where its files say so."""
+    """The model's maximum number of tokens, if its files state it."""
     lengths = [
         _read_json(name, folder / file).get(field)
         for file, field in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"))
@@ -259,10 +259,10 @@ def _longest(name: str, folder: Path) -> int:
 
 
 def _labels(name: str, folder: Path) -> dict[int, str]:
-    """What the outputs of a classifier are called, by the `id2label` of its `config.json`.
+    """The names of a classifier's outputs, by the `id2label` of its `config.json`.
 
     Raises:
-        ModelError: It does not say.
+        ModelError: `id2label` is missing or invalid.
     """
     config = _read_json(name, folder / "config.json")
     try:
@@ -272,7 +272,7 @@ def _labels(name: str, folder: Path) -> dict[int, str]:
 
 
 def _pools_first_token(name: str, folder: Path) -> bool:
-    """Whether a text's vector is that of its first token rather than the mean."""
+    """Whether the folder's pooling is that of the first token, rather than the mean."""
     file = folder / "1_Pooling" / "config.json"
     if not file.is_file():
         return False
@@ -287,4 +287,4 @@ def _pools_first_token(name: str, folder: Path) -> bool:
 
 
 _POOLS_FIRST = {"cls": True, "pooling_mode_cls_token": True, "mean": False, "pooling_mode_mean_tokens": False}
-"""The names of the supported poolings, in the newer and the older form of the sentence-transformers library."""
+"""The names of the supported poolings, in the new and old format of the sentence-transformers library."""

@@ -1,4 +1,4 @@
-"""OpenAI and every server that speaks its API: vLLM, LMDeploy, Ollama, DeepSeek, Grok, Gemini, by base URL."""
+"""OpenAI and every server with its API: vLLM, LMDeploy, Ollama, DeepSeek, Grok, Gemini, by base URL."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class OpenAIGenerator(RemoteGenerator):
         model: The model's name at the server, such as "gpt-4o-mini".
         base_url: The server, such as "http://localhost:11434/v1" for Ollama; None for `OPENAI_BASE_URL` or OpenAI.
         api_key: None for `OPENAI_API_KEY`. A server named by base_url may need none.
-        client: Your own `openai.OpenAI` (serves everything, asyncio by threads) or `openai.AsyncOpenAI` (serves
-            `ascreen` and `aanswer`), instead of base_url and api_key.
-        temperature: None leaves it out of the request, for models that refuse it.
-        seed: Sent where given; servers that know it repeat themselves better.
-        max_tokens: Instead of what each prompt allows, for models that spend tokens on thinking first.
-        max_tokens_field: What the server calls the bound; reasoning models want "max_completion_tokens".
-        extra_body: Further fields of the request, such as a server's switch that turns thinking off.
+        client: Your own `openai.OpenAI` (for all calls; asyncio uses threads) or `openai.AsyncOpenAI` (for `ascreen`
+            and `aanswer` only), instead of base_url and api_key.
+        temperature: None omits it from the request, for models that reject it.
+        seed: Sent if given; servers that support it are more reproducible.
+        max_tokens: Overrides the limit of each prompt, for models that use tokens for reasoning.
+        max_tokens_field: The server's name of the limit; reasoning models use "max_completion_tokens".
+        extra_body: Further fields of the request, such as a switch that disables reasoning.
 
     Raises:
         MissingExtraError: The extra `openai` is not installed.
@@ -64,7 +64,7 @@ class OpenAIGenerator(RemoteGenerator):
             "temperature": temperature,
             "seed": seed,
             "max_tokens": max_tokens,
-            # Only told apart by it: a server's extra fields may hold a key, and names stand in logs and reports.
+            # A hash, because extra fields may contain a key, and names appear in logs and reports.
             "extra_body": blake2b(repr(extra_body).encode(), digest_size=4).hexdigest() if extra_body else None,
         }
         self.name = model_name("openai", model, given, base_url=base_url, temperature=0.0)
@@ -93,7 +93,7 @@ class OpenAIGenerator(RemoteGenerator):
             text, finish = refusal, "refusal"
         finish = self._finishes.get(finish, finish)
         if text is None and finish in ("length", "refusal"):
-            text = ""  # all tokens went into thinking, or the filter took the text
+            text = ""  # all tokens were used for reasoning, or a filter removed the text
         if not isinstance(text, str):
             raise ModelError(f"{clip(self._model)} replied without text (finish_reason {clip(finish)})", retryable=True)
         usage = getattr(response, "usage", None)
@@ -124,16 +124,16 @@ class OpenAIEncoder(Remade):
         base_url: As for `OpenAIGenerator`.
         api_key: As for `OpenAIGenerator`.
         client: Your own `openai.OpenAI`, instead of base_url and api_key.
-        dimensions: Asks for shorter vectors, where the model can make them.
-        batch_size: Texts per request; 32 is what the strictest common servers take.
-        timeout: Seconds for one request.
+        dimensions: Requests shorter vectors, if the model supports them.
+        batch_size: Texts per request; 32 is the limit of the strictest common servers.
+        timeout: Seconds per request.
 
     Raises:
         MissingExtraError: The extra `openai` is not installed.
         OptionError: No key, or an option out of its range.
     """
 
-    remote = True  # waits for a server: the driver calls it on a thread, so that the deadline holds
+    remote = True  # waits for a server: the driver calls it on a thread, to enforce the deadline
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class OpenAIEncoder(Remade):
         """Shape (n, d), rows of length 1; a blank text is not sent, and its row is 0.
 
         Raises:
-            ModelError: The call failed, or its response does not hold one finite vector for each text.
+            ModelError: The call failed, or its response does not have one finite vector for each text.
         """
         wanted = [i for i, text in enumerate(texts) if text.strip()]
         batches = [wanted[i : i + self.batch_size] for i in range(0, len(wanted), self.batch_size)]

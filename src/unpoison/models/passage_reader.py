@@ -1,4 +1,4 @@
-"""What one passage says to a question, and whether two answers agree: windows, a span model, readings remembered."""
+"""Reads single passages: the answer of a passage to a question, and the relation of two answers, with a cache."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from unpoison.utils.lru_cache import LRUCache
 __all__ = ["THRESHOLD", "PassageReader", "Reading", "reader_name"]
 
 THRESHOLD = 0.4
-"""From this probability of no answer none is given: a wrong answer costs a vote more than a missing one."""
+"""Minimum P(no answer) at which no answer is given: in a vote, a wrong answer costs more than a missing one."""
 
 REMEMBERED = 4 * 2**20
-"""Bytes of readings that are kept, some ten thousand: several defenses ask the same of the same passage."""
+"""Bytes of cached readings, about ten thousand: several defenses read the same passages."""
 
 LONG = 30_000
-"""Characters of a passage that are read; of a longer one the slices nearest to the question, so many together."""
+"""Maximum characters of a passage that are read; of a longer one, the slices most similar to the question."""
 
 SLICE = 1000
 """Characters of such a slice."""
 
 MAX_PASSAGE_CHARS = 1_000_000
-"""Characters of a passage that are looked at."""
+"""Maximum characters of a passage that are searched for slices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one passage says to a question.
+    """The answer of one passage to a question.
 
     Attributes:
-        answer: The words of the passage that answer, "" where it holds no answer.
-        start, end: Where the likeliest answer stands in the passage, as characters, `end` exclusive; 0, 0 for an
-            empty passage. They are given even if `answer` is empty.
-        score: The log-odds of these words against no answer, as the model gives them; comparable within one reader.
+        answer: The answering words of the passage, "" if it does not answer.
+        start, end: The position of the likeliest answer in the passage, in characters, `end` exclusive; 0, 0 for an
+            empty passage. Also set if `answer` is empty.
+        score: The model's log-odds of these words against no answer; comparable within one reader.
         no_answer: P(the passage does not answer), in [0, 1], calibrated on held-out questions for the shipped reader.
-        skimmed: Characters of a very long passage of which only the words were compared with the question's.
-        language: Where it gives no answer because it was not taught the language of the question, or of the whole
-            passage, that language as a tag such as "de".
+        skimmed: Characters of a very long passage that the model did not read.
+        language: If there is no answer because the reader was not trained on the language of the question or passage,
+            that language as a tag such as "de".
     """
 
     answer: str
@@ -68,20 +68,20 @@ class Reading:
 
 
 class PassageReader(Remade):
-    """Reads each passage by itself with an extractive question-answering model: a shipped one, or any checkpoint.
+    """Reads each passage separately with an extractive question-answering model: a shipped one, or any checkpoint.
 
     Args:
         name_or_path: A folder with `model.onnx` and `tokenizer.json`, or a question-answering checkpoint of the
             transformers library, by folder or by name; None for a shipped reader.
-        shipped: Which one: "reader", the small one, or "reader-base".
-        threshold: From this probability of no answer on, none is given, in (0, 1].
-        threads: Windows that are read at the same time; None for one on every core.
+        shipped: The shipped reader: "reader", the small one, or "reader-base".
+        threshold: The minimum P(no answer) at which no answer is given, in (0, 1].
+        threads: Windows read concurrently; None for one per core.
         device: For a transformers checkpoint: "cpu", "cuda", ...; None for a GPU if there is one.
 
     Raises:
-        OptionError: No such reader is shipped.
+        OptionError: No such shipped reader.
         MissingExtraError: The extra `reader`, `reader-base` or, for a transformers checkpoint, `torch` is missing.
-        ModelError: The files are missing, cut, changed or of another kind.
+        ModelError: The files are missing, truncated, changed or of another kind.
     """
 
     def __init__(
@@ -114,17 +114,17 @@ class PassageReader(Remade):
 
     @property
     def isolated(self) -> bool:
-        """Whether no passage can change how another is read, down to the last bit: a torch model pads its batches."""
+        """Whether a passage cannot influence the reading of another at all: torch models pad their batches."""
         return isinstance(self._model, OnnxSpans)
 
     def read(self, question: str, passages: Sequence[str], /) -> list[Reading]:
-        """What each passage says to the question.
+        """The answer of each passage to the question.
 
-        Ten passages of 120 words take about a tenth of a second on two cores with the small reader; time is linear
-        in the windows. Two calls give the same bytes on the same machine.
+        Ten passages of 120 words take about a tenth of a second on two cores with the small reader; linear time in the
+        number of windows. Deterministic on one machine.
 
         Raises:
-            InputError: The passages are no list of strings.
+            InputError: The passages are not a list of strings.
             ModelError: The model failed.
         """
         if isinstance(passages, str):
@@ -135,8 +135,8 @@ class PassageReader(Remade):
         """`read` for passages of several questions, all in one batch.
 
         Raises:
-            InputError: A question or passage is no string.
-            ModelError: The model failed, or the time was up before all was read.
+            InputError: A question or passage is not a string.
+            ModelError: The model failed, or the timeout passed before all passages were read.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         for pair in pairs:
@@ -150,14 +150,14 @@ class PassageReader(Remade):
             self._cache.put(key, reading)
             if time.monotonic() > end:
                 raise ModelError(
-                    f"{self.name} had read {done + 1} of {len(new)} passages when its {timeout:g} s were up; "
+                    f"{self.name} read {done + 1} of {len(new)} passages within {timeout:g} s; "
                     "allow more time or give fewer passages",
                     retryable=False,
                 )
         return [readings[key] for key in keys]
 
     def _readings(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Reading]:
-        """What each passage says, a few passages at a time: the clock is looked at, and memory given back, between."""
+        """The reading of each passage, in batches, between which the timeout is checked and memory released."""
         part: list[tuple[str, str]] = []
         size = 0
         for pair in pairs:
@@ -204,17 +204,17 @@ class PassageReader(Remade):
         return read
 
     def _unread_language(self, text: str) -> str | None:
-        """The language of a text, if the model was not taught it."""
+        """The language of a text, if the model was not trained on it."""
         if not self._settings.languages:
             return None
         language = other_language(text)
         return None if language in self._settings.languages else language
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
-        """Whether the two answers of each pair say the same, are rivals, or are compatible.
+        """The relation of the two answers of each pair: equivalent, rivals, or compatible. Symmetric.
 
-        Rules decide where they can (`text.answers`); otherwise a shipped reader's model does, and a guess from
-        the shared words does for other checkpoints. Symmetric.
+        Rules decide if they can (`text.answers`); otherwise the model of a shipped reader, or for other checkpoints a
+        guess from shared words.
         """
         related = [relation(question, left, right) for left, right in pairs]
         unsure = [i for i, relation_of in enumerate(related) if not relation_of.sure]
@@ -224,7 +224,7 @@ class PassageReader(Remade):
         return related
 
     def _judge_pairs(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
-        """What the model says of pairs on which no rule speaks, the mean of both orders; None from others."""
+        """The model's judgement of pairs without a rule, averaged over both orders; None from other checkpoints."""
         keys = [_key((question, *pair)) for pair in pairs]
         related = {key: remembered for key in keys if (remembered := self._related.get(key)) is not None}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in related}
@@ -241,7 +241,7 @@ class PassageReader(Remade):
         return [(related | judged)[key] for key in keys]
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """An NLI model for answers: the same is entailment, rivals contradict, compatible answers are neutral.
+        """An NLI model for answers: equivalent is entailment, rivals contradiction, compatible answers neutral.
 
         Pairs of the form "Question: q Answer: a" with the same q are compared as answers, others by the lexical judge.
 
@@ -255,11 +255,11 @@ class PassageReader(Remade):
 
 
 _AT_ONCE = 32
-"""Passages between two looks at the clock."""
+"""Maximum passages between two checks of the timeout."""
 
 
 def reader_name(name: str, threshold: float) -> str:
-    """The name of a reader: caches of replies know by it who replied."""
+    """The name of a reader, which identifies it in caches of replies."""
     return name if threshold == THRESHOLD else f"{name},threshold={threshold:g}"
 
 
@@ -280,7 +280,7 @@ def _between(guess: Relation, opinion: Relation | None) -> Relation:
 
 
 def _pieces(question: str, text: str) -> list[tuple[int, str]]:
-    """The passage, or of a long one the slices that share most words with the question, each with its place."""
+    """The passage, or the slices of a long one with most words of the question, each with its position."""
     if len(text) <= LONG:
         return [(0, text)]
     question_stems = set(stems(question[:2000]))
@@ -291,7 +291,7 @@ def _pieces(question: str, text: str) -> list[tuple[int, str]]:
 
 
 def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without what follows a line break (a title is a line of its own), and without an ellipsis at its ends."""
+    """A span up to its first line break (a title is a line of its own), without ellipses at its ends."""
     part = text[start:end]
     kept = part.partition("\n")[0].rstrip(_ELLIPSES) or part
     return start + len(kept) - len(kept.lstrip(_ELLIPSES)), start + len(kept)

@@ -1,4 +1,4 @@
-"""The one-method protocols behind which every model stands. Anything that fits them can be passed to a defense."""
+"""The protocols of models, with one method each. Any object that implements one can be passed to a defense."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ __all__ = [
 class Encoder(Protocol):
     """Texts to unit vectors.
 
-    An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never
-    cached nor batched across queries. One that reads only so many tokens of a text says how many in `longest`.
-    One whose vectors are compared by their dot product, as Contriever's, sets `similarity = "dot"`, and its rows keep
-    their length; a retriever ranks by it, and where texts are compared by cosine the length does not count.
+    An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never cached
+    or batched across queries. An encoder with a token limit sets `longest`. An encoder for dot products, such as
+    Contriever, sets `similarity = "dot"` and does not normalise its rows; retrievers rank by the dot product, and
+    defenses use the cosine.
     """
 
     @property
     def name(self) -> str: ...
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1 (or 0 for a text without any token)."""
+        """Shape (n, d), rows of length 1 (0 for a text without tokens)."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class TwoTowers(Encoder, Protocol):
 
 
 def query_vectors(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Questions as vectors, by the tower that is for them where there is one."""
+    """The vectors of questions, by the query encoder if there is one."""
     return encoder.encode_queries(texts) if isinstance(encoder, TwoTowers) else encoder.encode(texts)
 
 
@@ -87,9 +87,9 @@ class CrossEncoder(Protocol):
 
 @runtime_checkable
 class InjectionClassifier(Protocol):
-    """Texts to the probability that each holds a prompt injection.
+    """Texts to the probability that each contains a prompt injection.
 
-    One that reads only so many tokens judges a longer text in windows, and gives it the probability of the worst.
+    A model with a token limit judges a longer text in windows, and returns the probability of the worst.
     """
 
     @property
@@ -101,7 +101,7 @@ class InjectionClassifier(Protocol):
 
 @runtime_checkable
 class Generator(Protocol):
-    """One prompt to one reply. Called from several threads at once."""
+    """One prompt to one reply. Called from several threads concurrently."""
 
     @property
     def name(self) -> str: ...
@@ -119,17 +119,17 @@ class AsyncGenerator(Generator, Protocol):
 
 @runtime_checkable
 class StreamingGenerator(Generator, Protocol):
-    """A generator that gives its reply as it comes."""
+    """A generator that streams its reply."""
 
     def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
-        """Pieces of the text, and then the whole `Reply`, whose text they are."""
+        """Pieces of the text, then the whole `Reply`, whose text is their concatenation."""
 
 
 class Listener(Protocol):
-    """Who hears of an answer while it is made."""
+    """A listener to the events of an answer."""
 
     def on_screening(self, screening: Screening, /) -> None:
-        """The screening that the answer will rest on."""
+        """The screening behind the answer."""
 
     def on_text(self, text: str, /) -> None:
         """A piece of the model's reply."""
@@ -137,25 +137,25 @@ class Listener(Protocol):
 
 @runtime_checkable
 class BatchGenerator(Generator, Protocol):
-    """A generator that is faster with many prompts at once, such as a local model."""
+    """A generator that is faster with batches of prompts, such as a local model."""
 
     def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]: ...
 
 
 @runtime_checkable
 class LogProbabilities(Protocol):
-    """A causal language model that says how likely each token of a text is."""
+    """A causal language model that returns the log-probability of each token of a text."""
 
     @property
     def name(self) -> str: ...
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
-        """Natural logarithms, shape (T - 1,) for each text: every token but the first, given those before."""
+        """Natural logarithms, shape (T - 1,) for each text: every token but the first, given the previous ones."""
 
 
 @runtime_checkable
 class TokenByToken(Generator, Protocol):
-    """A generator that says how likely each token of its vocabulary comes next, for defenses that decode themselves."""
+    """A generator with next-token distributions, for defenses that decode themselves."""
 
     @property
     def ends(self) -> frozenset[int]:
@@ -168,13 +168,13 @@ class TokenByToken(Generator, Protocol):
         """Tokens as the text of a reply."""
 
     def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.floating]:
-        """Natural logarithms, shape (n, vocabulary): what follows each prompt and the tokens of the reply so far."""
+        """Natural logarithms, shape (n, vocabulary): the next token after each prompt and the reply so far."""
 
 
 Retriever: TypeAlias = Callable[[Any], Iterable[Any]]
-"""A question to passages in any form that `answer` takes, best first. Called from several threads at once.
+"""A question to passages in any form that `answer` accepts, best first. Called from several threads concurrently.
 
-The question is a string, unless the flow asks with a `Query`, as `Rag` does.
+The question is a string, or a `Query` from `Rag`.
 """
 
 
@@ -189,7 +189,7 @@ class AsyncRetriever(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that one defense was given, and the style in which its generator is asked."""
+    """The models of a defense, and the style of its prompts."""
 
     encoder: Encoder | None = None
     generator: Generator | None = None

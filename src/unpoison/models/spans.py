@@ -1,7 +1,7 @@
-"""Extractive question answering: which words of a passage answer a question, as tokens and logits.
+"""Extractive question answering: the words of a passage that answer a question, from logits of tokens.
 
-A passage is cut into windows that overlap; a model says for each token of a window how well an answer begins or ends
-there, and the best allowed pair is the window's answer. Two ways to run a model are here, onnxruntime and torch.
+A passage is cut into overlapping windows; a model scores each token of a window as the start or end of an answer, and
+the best valid pair is the window's answer. Models run with onnxruntime or torch.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ __all__ = [
 ]
 
 MAX_ANSWER_TOKENS = 30
-"""Tokens of an answer."""
+"""Maximum tokens of an answer."""
 
 OVERLAP = 64
-"""Tokens that two windows of a passage share: twice an answer, or less where windows are small."""
+"""Overlap of two windows of a passage in tokens: twice an answer, or less for small windows."""
 
 ANSWER = 32
-"""Tokens of an answer that is compared with another."""
+"""Maximum tokens of an answer that is compared with another."""
 
 MAX_SPAN_CHARS = 400
-"""Characters of an answer: one token may stand for any number of blanks or letters."""
+"""Maximum characters of an answer, because a token may represent any number of blanks or letters."""
 
 Logits = NDArray[np.float32]
 
 
 class Marks(NamedTuple):
-    """What a model says of one window.
+    """The output of a model for one window.
 
     Attributes:
         start, end: Logits per token, shape (length,).
-        relation: Logits of same, rival and compatible, shape (3,), from a model that has them.
+        relation: Logits of same, rival and compatible, shape (3,), if the model has this output.
     """
 
     start: Logits
@@ -71,9 +71,9 @@ class TokenWindow:
 
     Attributes:
         ids, types: Token ids and segment numbers, shape (length,).
-        first, last: The passage's tokens are `first` to `last`, exclusive.
+        first, last: The range of the passage's tokens, `last` exclusive.
         offsets: Start and end of every token in the passage.
-        words: For every token the number of its word in the passage.
+        words: The word index of every token in the passage.
     """
 
     ids: NDArray[np.int64]
@@ -84,7 +84,7 @@ class TokenWindow:
     words: Sequence[int | None]
 
     def of(self, passage: str) -> str:
-        """The part of its passage that it holds."""
+        """Its part of the passage."""
         return passage[self.offsets[self.first][0] : self.offsets[self.last - 1][1]] if self.first < self.last else ""
 
 
@@ -97,7 +97,7 @@ class BestSpan(NamedTuple):
 
 
 class SpanModel(Protocol):
-    """Runs windows, each as if it were alone."""
+    """Runs windows independently of each other."""
 
     name: str
 
@@ -106,17 +106,17 @@ class SpanModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpanSettings:
-    """What a folder's `reader.json` says beside the weights; for other checkpoints the defaults.
+    """The settings in a folder's `reader.json`; defaults for other checkpoints.
 
     Attributes:
-        window: Tokens of question and passage together.
-        question: Tokens of the question.
+        window: Maximum tokens of question and passage together.
+        question: Maximum tokens of the question.
         slope, intercept: log-odds of an answer = slope * (span's logit - none's logit) + intercept, fitted on held-out
             questions.
-        temperature: By which the logits of a relation are divided, fitted there too.
-        hashes: SHA-256 of the files beside it.
-        languages: Tags of the languages that it was taught, such as "en"; empty for any. What is in another one, as
-            far as `text.languages` can tell, it does not read.
+        temperature: Divides the logits of a relation, fitted in the same way.
+        hashes: SHA-256 of the other files.
+        languages: Tags of the training languages, such as "en"; empty for any. Texts in other languages, as detected by
+            `text.languages`, are not read.
     """
 
     window: int = 384
@@ -129,10 +129,10 @@ class SpanSettings:
 
     @classmethod
     def of(cls, folder: Path, name: str) -> SpanSettings:
-        """Read them, where the folder has them, and check the files against their hashes.
+        """Read the settings if there are any, and verify the hashes of the files.
 
         Raises:
-            ModelError: The file is malformed, or a file beside it is not the one that it was written for.
+            ModelError: The settings are malformed, or a file has another hash.
         """
         file = folder / "reader.json"
         if not file.is_file():
@@ -152,7 +152,7 @@ class SpanSettings:
         return settings
 
     def _check(self) -> None:
-        """See that every figure is of its kind and in its range."""
+        """Validate types and ranges."""
         whole = all(type(value) is int for value in (self.window, self.question))
         finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
         bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
@@ -162,9 +162,9 @@ class SpanSettings:
 
 
 class WindowCutter:
-    """Questions and passages to windows, by a tokenizer of the tokenizers library.
+    """Converts questions and passages to windows, with a tokenizer of the tokenizers library.
 
-    Whatever a passage spells ("[SEP]", "</s>"), it is read as text and never as one of the model's own marks.
+    Special tokens spelled in a passage ("[SEP]", "</s>") are tokenised as text.
     """
 
     def __init__(self, source: str, settings: SpanSettings, name: str) -> None:
@@ -183,17 +183,17 @@ class WindowCutter:
                 f"{name} has an unusable tokenizer.json ({clip(str(error), 200)}); save the model again"
             ) from error
         if not marked:
-            raise ModelError(f"{name} has a tokenizer.json that puts no mark before a question; save the model again")
+            raise ModelError(f"{name} has a tokenizer.json without a special token at the start; save the model again")
         self._longest, self._name = settings.question, name
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
     def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[TokenWindow]]:
-        """For each (question, passage) its windows, in order; at least one. Offsets count the passage's characters."""
+        """The windows of each (question, passage), in order; at least one. Offsets refer to the passage."""
         clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
         return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encode_pairs(clean)]
 
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[TokenWindow]:
-        """The question with one answer, and the other answer, as one window each: for the relation of the two."""
+        """One window for each pair of answers, with the question, to predict their relation."""
         question_part = self._first(encodable(question), self._longest)
         rows = [[self._first(encodable(answer), ANSWER) for answer in pair] for pair in pairs]
         return [
@@ -215,7 +215,7 @@ class WindowCutter:
         return self._first(text, self._longest)
 
     def _first(self, text: str, most: int) -> str:
-        """The first tokens of a text, as text; they are looked for in so many characters only."""
+        """The first tokens of a text, as text; only the first 40 characters per token are tokenised."""
         text = text[: 40 * most]
         with self._lock:
             encoded = self._single.encode(text, add_special_tokens=False)
@@ -232,11 +232,9 @@ def _window(encoded: Any) -> TokenWindow:
 
 
 def best_span(window: TokenWindow, marks: Marks) -> BestSpan | None:
-    """The likeliest span of at most `MAX_ANSWER_TOKENS` tokens, widened to whole words.
+    """The likeliest span of at most `MAX_ANSWER_TOKENS` tokens, extended to whole words.
 
-    None for an empty passage, and where the tokens stand for more than `MAX_SPAN_CHARS` characters.
-
-    Time and memory are linear in the window.
+    None for an empty passage, or a span of more than `MAX_SPAN_CHARS` characters. Linear time and memory.
     """
     first, size = window.first, window.last - window.first
     if size < 1:
@@ -260,8 +258,8 @@ def best_span(window: TokenWindow, marks: Marks) -> BestSpan | None:
 class OnnxSpans:
     """A question-answering graph in a folder with `model.onnx` and `tokenizer.json`.
 
-    Every window is a run of its own, several at the same time: numbers that a quantised graph derives from its input
-    then depend on one passage only, so that no passage can change how another is read, and nothing is padded.
+    Every window is a separate run, several concurrently: the scales that a quantised graph derives from its input then
+    depend on one passage only, so that passages do not influence each other, and nothing is padded.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
@@ -276,7 +274,7 @@ class OnnxSpans:
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
             raise ModelError(
                 f"{name} has the inputs {', '.join(self._inputs)} and the outputs {', '.join(outputs)}; a graph for "
-                "extractive question answering takes tokens and makes start and end logits"
+                "extractive question answering maps tokens to start and end logits"
             )
         self._outputs = [*wanted, *(["relation"] if "relation" in outputs else [])]
 
@@ -286,7 +284,7 @@ class OnnxSpans:
         return list(self._pool().map(self._marks, windows))
 
     def _pool(self) -> ThreadPoolExecutor:
-        """This process's threads: those of its parent did not survive a fork."""
+        """The threads of this process; those of its parent do not survive a fork."""
         if self._pools.get(os.getpid()) is None:
             self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")}
         return self._pools[os.getpid()]
@@ -304,7 +302,7 @@ class OnnxSpans:
 class TorchSpans:
     """Any question-answering checkpoint of the transformers library, from BERT to DeBERTa.
 
-    Only safetensors weights are read, and code that comes with a checkpoint is never run.
+    Only safetensors weights are read, and code in a checkpoint is never run.
 
     Raises:
         MissingExtraError: The extra `torch` is not installed.
@@ -344,22 +342,22 @@ class TorchSpans:
 
 
 def load_answerer(path: str, name: str, purpose: str, device: str | None = None, **options: Any) -> tuple[Any, Any]:
-    """A checkpoint's tokenizer and question-answering model, by the transformers library.
+    """Load a checkpoint's tokenizer and question-answering model with the transformers library.
 
     Raises:
-        ModelError: The checkpoint was not trained to answer questions (the library would give it a random head), or
-            has no fast tokenizer.
+        ModelError: The checkpoint has no trained question-answering head (the library would initialise a random one),
+            or no fast tokenizer.
     """
     options = {"use_safetensors": True, **options}
     tokenizer, model, missing = load_pretrained("QuestionAnswering", path, purpose, device, **options)
     if missing or getattr(model.config, "num_labels", 2) != 2:
         lacking = ", ".join(missing) or "start and end"
         raise ModelError(
-            f"{clip(path, 200)} is no extractive question-answering model: it has no weights for "
+            f"{clip(path, 200)} is not an extractive question-answering model: it has no weights for "
             f"{clip(lacking, 120)}; use one that was trained on data such as SQuAD 2"
         )
     if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ModelError(f"{name} has no fast tokenizer, which tells where words stand; use another checkpoint")
+        raise ModelError(f"{name} has no fast tokenizer, which is needed for word positions; use another checkpoint")
     return tokenizer, model
 
 
@@ -369,12 +367,12 @@ def _find_output(outputs: Sequence[str], kind: str) -> str | None:
 
 def _check_marks(marks: Marks, size: int, name: str) -> Marks:
     if marks.start.shape != (size,) or marks.end.shape != (size,):
-        raise ModelError(f"{name} made logits of shape {marks.start.shape} for {size} tokens; export the model again")
+        raise ModelError(f"{name} returned logits of shape {marks.start.shape} for {size} tokens; export it again")
     if not all(np.isfinite(part).all() for part in marks if part is not None):
-        raise ModelError(f"{name} made a value that is not finite; load it in float32 or use another model")
+        raise ModelError(f"{name} returned a value that is not finite; load it in float32 or use another model")
     return marks
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """The number of processor cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

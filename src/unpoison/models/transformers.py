@@ -1,4 +1,4 @@
-"""Causal language models of the transformers library, on this machine."""
+"""Local causal language models of the transformers library."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["Codec", "TransformersGenerator"]
 
 
 class Codec:
-    """Prompts to tokens, so that nothing inside a message can become a token of the chat's structure."""
+    """Converts prompts to tokens; text inside a message can never become a special token of the chat."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | set(tokenizer.all_special_ids)
-        # The unknown token is special as well, but stands for plain text, unless the model ends with it.
+        # The unknown token is special as well, but represents plain text, unless the model uses it to end.
         self._forbidden = special - ({tokenizer.unk_token_id} - {tokenizer.eos_token_id, tokenizer.bos_token_id})
         marks = {token.content.strip() for token in added.values() if not token.special}
         start = tokenizer("a").input_ids[:1]
@@ -44,9 +44,9 @@ class Codec:
         self._marks = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True)))) if marks else None
 
     def prompt(self, prompt: Prompt) -> list[int]:
-        """The tokens of a prompt, the template's own included."""
+        """The tokens of a prompt, including those of the template."""
         contents = [message["content"] for message in prompt.messages()]
-        if len(self._pieces) < len(contents) + 1:  # no place for a system message
+        if len(self._pieces) < len(contents) + 1:  # the template has no system message
             contents = ["\n\n".join(filter(None, contents))]
         tokens = list(self._pieces[0])
         for content, piece in zip(contents, self._pieces[1:], strict=True):
@@ -54,12 +54,12 @@ class Codec:
         return tokens
 
     def text(self, text: str) -> list[int]:
-        """The tokens of a plain text, after the model's start token where it has one; none for an empty text."""
+        """The tokens of a plain text, after the model's start token if it has one; none for an empty text."""
         plain = self.plain(text)
         return self._start + plain if plain else []
 
     def token_id(self, name: str) -> int | None:
-        """The id of an added token of exactly this spelling, such as a reflection token; None where there is none."""
+        """The id of an added token with exactly this spelling, such as a reflection token, or None."""
         by_text = {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
         return by_text.get(name)
 
@@ -67,16 +67,16 @@ class Codec:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True)).strip()
 
     def _template(self) -> tuple[list[list[int]], str]:
-        """The tokens before, between and after the messages, and the text that they were made from.
+        """The tokens before, between and after the messages, and their text.
 
-        Not every template has a place for a system message; some refuse it, some lose it. Then there is one message.
+        Some templates reject or drop the system message. Then there is a single message.
         """
         for roles in (("system", "user"), ("user",)):
             names = [f"MESSAGE{role.upper()}TEXT" for role in roles]
             messages = [{"role": role, "content": name} for role, name in zip(roles, names, strict=True)]
             try:
                 rendered = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            except Exception:  # noqa: S112  no template, or whatever the template raises
+            except Exception:  # noqa: S112  no template, or any error of the template
                 continue
             parts = re.split("|".join(names), rendered)
             if re.findall("|".join(names), rendered) == names:
@@ -84,7 +84,7 @@ class Codec:
         return [self._start, []], ""
 
     def plain(self, text: str) -> list[int]:
-        """The tokens of hostile text: no special token can occur, and what looks like the chat's marks is broken up."""
+        """The tokens of untrusted text, without special tokens; text that looks like role markers is split."""
         text = encodable(text)
         while self._marks is not None and self._marks.search(text):
             text = self._marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
@@ -93,29 +93,28 @@ class Codec:
 
 
 _MARK = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{2,40}\]")
-"""What role markers look like in templates that spell them in plain text, such as [INST]."""
+"""Role markers in templates that write them as plain text, such as [INST]."""
 
 
 _WINDOW_TOKENS = 2048
-"""Tokens of one forward pass in `logprobs`: its logits, at 4 bytes times the vocabulary each, have to fit in memory."""
+"""Maximum tokens of one forward pass in `logprobs`; each needs 4 bytes times the vocabulary for its logits."""
 
 
 class TransformersGenerator(Remade):
-    """Any causal language model: replies, greedy and batched, next-token and text log-probabilities.
+    """Any causal language model: greedy replies in batches, next-token and text log-probabilities.
 
-    A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
-    is set. Only safetensors weights are read, and code that comes with a checkpoint is never run. Calls from several
-    threads wait for each other.
+    A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Only
+    safetensors weights are read, and code in a checkpoint is never run. Calls from several threads are serialised.
 
-    Messages go through the tokenizer's chat template when it has one. Their text is encoded apart from the
-    template's, without special tokens: whatever a passage spells, the model sees only the template's own.
+    Messages use the tokenizer's chat template if it has one. Their text is tokenised separately from the template,
+    without special tokens, so that the model sees no special tokens but those of the template.
 
     Args:
         name_or_path: Such as "Qwen/Qwen2.5-0.5B-Instruct", or a folder.
         device: "cpu", "cuda", "cuda:1", "mps", ...; None for a GPU if there is one.
-        dtype: "auto" for what the checkpoint was saved in, or "float32", "bfloat16", ...
+        dtype: "auto" for the type of the saved checkpoint, or "float32", "bfloat16", ...
         batch_size: Prompts per forward pass.
-        max_tokens: Instead of what each prompt allows.
+        max_tokens: Overrides the limit of each prompt.
 
     Raises:
         MissingExtraError: The extra `torch` is not installed.
@@ -147,14 +146,14 @@ class TransformersGenerator(Remade):
         ends = tokenizer.eos_token_id if ends is None else ends
         self._ends = set(ends if isinstance(ends, list) else [] if ends is None else [ends])
         self._pad = next((i for i in (tokenizer.pad_token_id, *sorted(self._ends)) if i is not None), 0)
-        self._model.generation_config = library.GenerationConfig(  # greedy, whatever the checkpoint recommends
+        self._model.generation_config = library.GenerationConfig(  # greedy, instead of the checkpoint's settings
             do_sample=False, pad_token_id=self._pad, eos_token_id=sorted(self._ends) or None
         )
         config = self._model.config.get_text_config()
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         parameters = signature(self._model.forward).parameters
         self._last_only = "logits_to_keep" in parameters
-        self._memory = "cache" if "cache" in parameters else "past_key_values"  # called otherwise since 5.2x
+        self._memory = "cache" if "cache" in parameters else "past_key_values"  # renamed in 5.2x
         self._so_far: _SoFar | None = None
         self._lock = Lock()
 
@@ -166,7 +165,7 @@ class TransformersGenerator(Remade):
         """Greedy replies, in the order of the prompts.
 
         Raises:
-            ModelError: A prompt and its reply do not fit into the model's context, or the time is up.
+            ModelError: A prompt and its reply do not fit into the model's context, or the timeout passed.
         """
         end = None if timeout is None else time.monotonic() + timeout
         with self._hold_lock(timeout):
@@ -185,13 +184,13 @@ class TransformersGenerator(Remade):
         return [replies[i] for i in range(len(prompts))]
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
-        """Natural logarithms of the probability of each token but the first, given those before it.
+        """Natural logarithms of the probability of each token but the first, given the previous ones.
 
-        A text longer than the model's context is read in windows that overlap by half, so that every token counts
-        once and has at least half a window before it.
+        A text longer than the model's context is read in windows that overlap by half, so that every token is scored
+        once with at least half a window before it.
 
         Returns:
-            For each text an array of shape (T - 1,), T its tokens, with the model's start token where it has one;
+            For each text an array of shape (T - 1,), for T tokens including the model's start token if it has one;
             shape (0,) for a text without tokens.
         """
         width = min(self.context or _WINDOW_TOKENS, _WINDOW_TOKENS)
@@ -217,7 +216,7 @@ class TransformersGenerator(Remade):
             return self._codec.plain(text)
 
     def token_id(self, name: str, /) -> int | None:
-        """The id of an added token of exactly this spelling, None where the model has none."""
+        """The id of an added token with exactly this spelling, or None."""
         return self._codec.token_id(name)
 
     def text(self, tokens: Sequence[int], /) -> str:
@@ -225,13 +224,13 @@ class TransformersGenerator(Remade):
         return self._codec.decode(list(tokens))
 
     def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.float32]:
-        """Natural logarithms of the probabilities of what follows each prompt and the tokens of its reply so far.
+        """Natural logarithms of the next-token probabilities after each prompt and the reply so far.
 
-        The state of the last call is kept, so that a reply that grows by one token costs one step; all prompts are in
-        one forward pass.
+        The state of the last call is cached, so that one more token costs one step; all prompts are in one forward
+        pass.
 
         Returns:
-            Shape (n, vocabulary); nothing is below -1000.
+            Shape (n, vocabulary), at least -1000.
 
         Raises:
             ModelError: A prompt and its reply do not fit into the model's context.
@@ -265,13 +264,13 @@ class TransformersGenerator(Remade):
                 )
                 values = torch.log_softmax(output.logits[:, -1].float(), -1).cpu().numpy()
             if np.isnan(values).any():
-                raise ModelError(f"{self.name} gave a probability that is not a number; load it with dtype='float32'")
+                raise ModelError(f"{self.name} returned a probability of nan; load it with dtype='float32'")
             self._so_far = _SoFar(tuple(prompts), prefix, mask, output[self._memory])
         log_probabilities: NDArray[np.float32] = np.maximum(values, -1000.0)
         return log_probabilities
 
     def _batches(self, windows: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
-        """Windows, shortest first, as many at a time as the batch size and the memory for logits allow."""
+        """Batches of windows, shortest first, within the batch size and the memory for logits."""
         while windows:
             count = 1
             while count < min(self.batch_size, len(windows)):
@@ -283,18 +282,18 @@ class TransformersGenerator(Remade):
             windows = windows[count:]
 
     def _score(self, rows: list[list[int]]) -> list[NDArray[np.float64]]:
-        """For each row of T tokens the T - 1 log-probabilities."""
+        """The T - 1 log-probabilities of each row of T tokens."""
         torch = self._torch
         width = max(map(len, rows))
         ids = torch.tensor([row + [self._pad] * (width - len(row)) for row in rows], device=self._model.device)
         mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._model.device)
         with torch.inference_mode():
             logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
-            # of the target alone, so that no second array of the logits' size is made
+            # for the target only, to avoid a second array of the size of the logits
             targets = torch.gather(logits, 2, ids[:, 1:, None])[..., 0] - torch.logsumexp(logits, 2)
         values = targets.double().cpu().numpy()
         if not np.isfinite(values).all():
-            raise ModelError(f"{self.name} gave a probability that is not finite; load it with dtype='float32'")
+            raise ModelError(f"{self.name} returned a probability that is not finite; load it with dtype='float32'")
         return [np.minimum(values[i, : len(row) - 1], 0.0) for i, row in enumerate(rows)]
 
     def _continue(self, rows: list[list[int]], longest: list[int], left: float | None) -> list[Reply]:
@@ -325,7 +324,7 @@ class TransformersGenerator(Remade):
     def _require_room(self, tokens: int, extra: int) -> None:
         if self.context is not None and tokens + extra > self.context:
             raise ModelError(
-                f"the prompt has {tokens:,} tokens and its reply may take {extra:,}, but {self.name} reads "
+                f"the prompt has {tokens:,} tokens and its reply up to {extra:,}, but the context of {self.name} is "
                 f"{self.context:,}; send fewer or shorter passages, or lower max_tokens"
             )
 
@@ -351,7 +350,7 @@ class TransformersGenerator(Remade):
 
 
 class _SoFar(NamedTuple):
-    """What `next_token` need not read again: prompts and reply, padded on the left, and the model's memory of them."""
+    """The cached state of `next_token`: prompts and reply, padded on the left, and the model's key-value cache."""
 
     prompts: tuple[Prompt, ...]
     tokens: tuple[int, ...]
@@ -360,7 +359,7 @@ class _SoFar(NamedTuple):
 
 
 def _windows(tokens: int, width: int) -> Iterator[tuple[int, int, int]]:
-    """Windows (start, stop, first token that is new) over a text; the first token of all is never scored."""
+    """Windows (start, stop, first new token) over a text; the first token of a text is never scored."""
     if tokens < 2:
         return
     fresh = 1
