@@ -83,7 +83,7 @@ def test_a_preset_on_data_that_it_is_not_for_fails_with_one_sentence(run, tmp_pa
     (tmp_path / "data.jsonl").write_text(json.dumps(row))
     result = run("evaluate", "--preset", "trustrag-table-1", "-g", "extractive", "data.jsonl")
     assert result.exit_code == 2
-    assert "error: trustrag-table-1 is not for this data" in result.stderr
+    assert "error: no attack of trustrag-table-1 can be measured on this data" in result.stderr
 
 
 def test_questions_from_documents(run, tmp_path):

@@ -21,6 +21,7 @@ from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Passage, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.closing import Closing
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["Audit", "audit_rows", "chance", "since"]
 
@@ -240,7 +241,8 @@ class Audit(Closing):
         if left["newer"]:
             yield f"{left['newer']:,} rows are of a newer version; what this version knows of them was read"
         if left["watched"]:
-            yield f"only watched were {left['watched']:,} answers; {left['watched_hit']:,} would have lost a passage"
+            hit = left["watched_hit"]
+            yield f"in monitor mode: {count_noun(left['watched'], 'answer')}; {hit:,} would have lost a passage"
         for name, (seen, dropped) in seen_by.items():
             if dropped >= OFTEN * max(seen, 1):
                 yield f"{name} drops {dropped / seen:.0%} of all that it sees: of so many, single drops say little"
