@@ -136,7 +136,7 @@ def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckRes
     from dataclasses import replace
 
     from unpoison.bench.check import check_documents
-    from unpoison.bench.check.policy import folder_names
+    from unpoison.bench.check.check import folder_names
     from unpoison.cli.common import say
     from unpoison.errors import InputError
     from unpoison.scan.engine import describe_source

@@ -188,8 +188,8 @@ def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) ->
     if chosen.preset is not None and not any(cell.usable for cell in attacked):
         first = next((problem for summary in report.summaries for problem in summary.problems), "no question")
         raise InputError(
-            f"no attack of {chosen.preset.name} can be measured on this data: {first}; give the data of the paper, such "
-            "as evaluation-data, which 'python -m benchmarks data get' builds in a checkout"
+            f"no attack of {chosen.preset.name} can be measured on this data: {first}; give the paper's data, such as "
+            "evaluation-data, which 'python -m benchmarks data get' builds in a checkout"
         )
     for path in outputs.files:
         write_report(report, path)

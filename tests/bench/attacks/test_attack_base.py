@@ -1,16 +1,13 @@
-import asyncio
 import json
 
 import pytest
 
 from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
-from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.attacks.prompt_injection import Pia
 from unpoison.bench.attacks.published import Published
 from unpoison.core.codec import from_row, to_row
 from unpoison.core.registry import BUILT_IN, create, find, names, options
 from unpoison.errors import InputError, OptionError
-from unpoison.models.doubles import ScriptedGenerator
 
 OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "garag"})
 
@@ -119,9 +116,3 @@ def test_a_published_text_stands_as_often_as_asked(target):
     for wrong in (0, -1, 101, 2.5, True):
         with pytest.raises(OptionError, match="repeat must be"):
             Published(repeat=wrong)
-
-
-def test_asynchronous_crafting_gives_the_same(target):
-    generator = ScriptedGenerator({"passage 1": "Lyon", "Write": "Lyon it is."})
-    attack = PoisonedRag(generator=generator)
-    assert asyncio.run(attack.acraft(target, 2)) == attack.craft(target, 2)

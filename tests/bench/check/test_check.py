@@ -14,8 +14,8 @@ import yaml
 from bench.check.corpus import write_documents
 from unpoison.bench.check import CheckResult, check_documents
 from unpoison.bench.check.cases import ATTACKS, OWNERS, craft_texts, make_examples
+from unpoison.bench.check.check import folder_names
 from unpoison.bench.check.page import check_page, code_lines
-from unpoison.bench.check.policy import folder_names
 from unpoison.bench.evaluation.contexts import Context
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents

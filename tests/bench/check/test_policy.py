@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from unpoison.bench.check.policy import policy_text, recommend_policy
+from unpoison.bench.check.check import policy_text, recommend_policy
 from unpoison.sources.sources import Sources
 from unpoison.types import Passage
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, documents_of, votes, write_store
-from unpoison.bench.incident import investigate
+from unpoison.bench.incident.investigation import investigate
 from unpoison.bench.redteam.config import RequestLimits, Wait
 from unpoison.bench.redteam.targets import TargetReply
 from unpoison.errors import InputError, TargetError

@@ -15,8 +15,7 @@ from markdown import markdown as html_of
 from hostile_texts import LINK, PAYLOAD, Page
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.bench.report import WRITERS, Report, as_json, as_markdown, page, write_report
-from unpoison.bench.report.figures import sweep_figures
-from unpoison.bench.report.page import question_data
+from unpoison.bench.report.page import question_data, sweep_figures
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
 from unpoison.report.document import Table

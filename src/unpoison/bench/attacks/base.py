@@ -22,7 +22,7 @@ from unpoison.models.loading import as_generator, can_write, load_encoder
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
-from unpoison.runtime.driver import arun, run
+from unpoison.runtime.driver import run
 from unpoison.runtime.flows import as_flow, result_of
 from unpoison.runtime.limits import Limits
 from unpoison.text.normalisation import separate_words
@@ -300,21 +300,11 @@ class Attack(ABC):
             ModelError: A model failed for good.
         """
         self._check(target, count)
-        return self._whole(run(self._craft_flow(target, count), self.models, self.limits)[0])
-
-    async def acraft(self, target: Target, count: int = 1) -> list[PoisonText]:
-        """`craft` for asyncio."""
-        self._check(target, count)
-        return self._whole((await arun(self._craft_flow(target, count), self.models, self.limits))[0])
-
-    def _craft_flow(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        return as_flow(self.crafting(target, count), self, "crafting")
-
-    def _whole(self, texts: Any) -> list[PoisonText]:
-        """The texts, each a `PoisonText`."""
-        for text in result_of(texts, list, self, "crafting"):
+        flow = as_flow(self.crafting(target, count), self, "crafting")
+        texts: list[PoisonText] = result_of(run(flow, self.models, self.limits)[0], list, self, "crafting")
+        for text in texts:
             result_of(text, PoisonText, self, "crafting")
-        return texts  # type: ignore[no-any-return]  # it was looked at
+        return texts
 
     def target_answers(self, target: Target) -> tuple[str, ...]:
         """The replies that count as success when one of them occurs in the answer."""

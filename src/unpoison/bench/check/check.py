@@ -6,25 +6,27 @@ installed, and a policy in which the sources that are there already are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.check.cases import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved, make_examples, measure_case
-from unpoison.bench.check.policy import count_origins, policy_text, recommend_policy
 from unpoison.bench.evaluation.examples import Example
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models.loading import load_best_reader
-from unpoison.report.rendering import plain
+from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.documents import Document
 from unpoison.scan.engine import Engine
 from unpoison.scan.scanner import scan
-from unpoison.sources.sources import Sources
+from unpoison.sources.origins import is_shared
+from unpoison.sources.policy import is_exact
+from unpoison.sources.sources import Sources, Tally
 from unpoison.types import Passage
 
-__all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents"]
+__all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
 
 MAX_FINDINGS = 10
 """The worst findings of the scan that are kept."""
@@ -188,3 +190,60 @@ def check_documents(
 
 def _fields(outcome: Outcome) -> list[tuple[str, Any]]:
     return [(name, getattr(outcome, name)) for name in Outcome.__slots__]
+
+
+# The recommended policy: sources of the present documents are known, all others are new.
+
+MAX_SHARE = 0.8
+"""An origin with a larger share of the documents does not tell sources apart, where a finer rule does."""
+MIN_GROUP = 2
+"""Documents of an origin, on average, by a finer rule; with fewer it names pages instead of sources."""
+MAX_KNOWN = 3000
+"""Origins that are listed, the largest."""
+
+
+def folder_names(folder: Path) -> tuple[str, ...]:
+    """Names of a folder that loaders use: the path as typed, and the absolute path."""
+    full, typed = folder.resolve().as_posix(), folder.as_posix()
+    return (full,) if folder.is_absolute() or typed.startswith(".") else (typed, full)
+
+
+def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> dict[str, Any]:
+    """The keys of a policy for these documents, as YAML has them.
+
+    Args:
+        passages: The documents that are believed.
+        roots: Names of the folder that they lie in; () where they lie in none.
+    """
+    if roots:
+        known = [f"{root}/**" for root in roots if is_exact(root)]
+        return {"origin": "domain"} | ({"known": known} if known else {})
+    for rule in ("domain", "path:1", "path:2"):  # the coarsest by which no origin has nearly all documents
+        rows = count_origins(passages, {"origin": rule}).rows()
+        grouped = rule == "domain" or len(rows) * MIN_GROUP <= len(passages)
+        if not rows or not rows[0].origin or (rows[0].share < MAX_SHARE and grouped):
+            break
+    else:
+        rule, rows = "domain", count_origins(passages, {"origin": "domain"}).rows()
+    known = [row.origin for row in rows if is_exact(row.origin) and not is_shared(row.origin)][:MAX_KNOWN]
+    return {"origin": rule} | ({"known": known} if known else {})
+
+
+def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally:
+    """Count the sources of the documents by a policy's rule."""
+    tally = Tally()
+    tally.add(None, Sources(keys).standings("", passages))
+    return tally
+
+
+def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) -> str:
+    """A policy as a YAML file, with what its reader should decide."""
+    import yaml
+
+    lines = [
+        f"# Sources of {excerpt(source, 100)}, as `unpoison check` found them: everybody else is new.",
+        "# Move what anybody may write to `open`, and the few whose word decides to `trusted`.",
+    ]
+    if flagged:
+        lines.append(f"# The scan flagged {len(flagged):,}, look at these first: {excerpt(', '.join(flagged), 400)}")
+    return "\n".join(lines) + "\n" + yaml.safe_dump(dict(keys), sort_keys=False, allow_unicode=True, width=1000)

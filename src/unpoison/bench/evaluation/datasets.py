@@ -22,10 +22,7 @@ from unpoison.io.files import JsonLinesSource, source_of
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
 
-__all__ = ["PREFIXES", "load", "load_passages"]
-
-PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir")
-"""Prefixes before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
+__all__ = ["load", "load_passages"]
 
 BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
 """The built-in samples and their formats; `timeline` has questions whose answers change."""

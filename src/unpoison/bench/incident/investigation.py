@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from unpoison.bench.incident.experiment import Asked, Experiment, is_read
-from unpoison.bench.redteam.config import RequestLimits, Wait
+from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.pace import Pace
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError
+from unpoison.io.settings import load_yaml
 from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.incident import (
@@ -29,7 +32,7 @@ from unpoison.scan.statements import says
 from unpoison.scan.stores import open_store
 from unpoison.utils.checks import at_least
 
-__all__ = ["investigate"]
+__all__ = ["System", "investigate", "open_target"]
 
 NEIGHBOURS = 50
 """Documents that are looked at, for the question, and for the question with the answer."""
@@ -168,3 +171,24 @@ class _Documents:
 def _text(passage: Passage) -> str:
     title, text = passage.title, passage.text
     return text if not title or text.startswith(title) else f"{title}\n{text}"
+
+
+class System(NamedTuple):
+    """A system, and how it may be asked."""
+
+    target: Asked
+    bounds: RequestLimits
+    wait: Wait
+
+
+def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
+    """The system of a configuration; what is said there of questions and attacks is not needed.
+
+    Raises:
+        InputError: The file cannot be read, or is no YAML.
+        UnknownNameError, OptionError: A configuration that cannot be used.
+    """
+    values = load_yaml(path)
+    config = Config.of({"questions": "sample", **values} if isinstance(values, Mapping) else values, path.parent)
+    target: Asked = build_target(config.target, Hosts(may_test), folder=config.folder, timeout=config.limits.timeout)
+    return System(target, config.limits, config.wait)

@@ -5,16 +5,75 @@ write_report("runs/first", "report.html")
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.runs import Run
-from unpoison.bench.report.exports import as_json, as_markdown
+from unpoison.bench.evaluation.summary import Summary
+from unpoison.bench.report.certification import certified_accuracy, guarantee_tables
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
-from unpoison.report.files import check_suffix, write_text
+from unpoison.bench.report.paper_comparison import comparison_tables
+from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
+from unpoison.report.files import check_suffix, markdown_table, markdown_text, write_text
 
 __all__ = ["WRITERS", "Report", "as_json", "as_markdown", "page", "write_report"]
+
+
+def as_markdown(report: Report) -> str:
+    """Every table, for a repository or an issue."""
+    parts = ["# Evaluation", f"{status(report)} Shares are in percent with 95 % intervals, times in milliseconds."]
+    if report.preset is not None:
+        parts.append("\n".join(f"- {markdown_text(line)}" for line in report.preset.describe()))
+    tables = [*comparison_tables(report), *summary_tables(report), *guarantee_tables(report)]
+    tables += [difference_table(report), cost_table(report)]
+    parts += [markdown_table(table) for table in tables if table.rows]
+    if remarks := problems(report):
+        parts += ["### Problems", "\n".join(f"- {markdown_text(problem)}" for problem in remarks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """The manifest and every figure and comparison, as one object; null stands for what is undefined."""
+    document = {
+        "manifest": dict(report.run.manifest),
+        "complete": report.run.complete,
+        "cells": [_cell(report, summary) for summary in report.summaries],
+        "comparisons": [entry.to_dict() for entry in report.comparisons],
+        "problems": problems(report),
+        "preset": None if report.preset is None else _preset(report, report.preset),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _cell(report: Report, summary: Summary) -> dict[str, Any]:
+    certified = [estimate.to_dict() for estimate in certified_accuracy(report.cells[summary.id])]
+    return {**summary.to_dict(), **({"certified": certified} if certified else {})}
+
+
+def _preset(report: Report, preset: Preset) -> dict[str, Any]:
+    numbers = []
+    for number in preset.published:
+        by_seed = [estimate.to_dict() for estimate in preset.by_seed(number, report.by_scenario)]
+        names = ("table", "row", "variant", "column", "measure", "value", "bound", "spread")
+        numbers.append(
+            {
+                **{name: getattr(number, name) for name in names},
+                **{name: list(getattr(number, name)) for name in ("row_differs", "column_differs")},
+                "by_seed": by_seed,
+            }
+        )
+    return {
+        "name": preset.name,
+        "source": preset.source,
+        "used": dict(preset.used),
+        "seeds": list(preset.seeds),
+        "same_setting": preset.same_setting,
+        "numbers": numbers,
+    }
+
 
 WRITERS = {".html": page, ".md": as_markdown, ".json": as_json}
 """The forms of a report by the suffix of its file."""
