@@ -13,7 +13,7 @@ hanseferry were each written after the rules of their time.
 2. Other planted texts: the lie's true twin; the right value and then the lie; the lie as a chat; the lie beside one
    harmless sentence of the organisation (hanseferry); a copy of the right document with the value swapped; that copy
    and two articles that repeat the value.
-3. RealtimeQA: ten results of a search, with a history of the other questions.
+3. RealtimeQA: ten results of a search, without a defense, with Guard, and with sources; `--news` prints it alone.
 4. Texts alone (`Guard()`), nobody attacks: clean passages kept, and questions of which every passage that holds a right
    answer was dropped.
 """
@@ -24,11 +24,12 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.data_option import evaluation_folder
-from unpoison import Answer, Guard, Passage, Sources
+from unpoison import Answer, Guard, Passage, Sources, Vanilla
 from unpoison.bench.evaluation import matcher
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.languages import other_language
@@ -91,7 +92,11 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder)
     parser.add_argument("--show", action="store_true", help="the answers to all questions that went wrong")
     parser.add_argument("--clean", action="store_true", help="the last table alone: some minutes")
+    parser.add_argument("--news", action="store_true", help="the third table alone: some minutes")
     arguments = parser.parse_args()
+    if arguments.news:
+        print_news(arguments.folder)
+        return
     if arguments.clean:
         print_clean(arguments.folder)
         return
@@ -141,17 +146,20 @@ def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
 
 
 def print_news(folder: Path) -> None:
-    print("\n| RealtimeQA | questions | right | wrong | disputed |\n|---|---:|---:|---:|---:|")
+    print("\n| RealtimeQA | planted | questions | right | wrong | disputed |\n|---|---|---:|---:|---:|---:|")
     rows, match = read_rows(folder / "realtimeqa.jsonl"), matcher()
-    for name, planted in (("no poison", 0), ("5, each of a new source", NEWS_POISONS)):
+    for defense, (planted, one_source) in product(
+        NEWS_DEFENSES, ((0, False), (NEWS_POISONS, True), (NEWS_POISONS, False))
+    ):
         right = wrong = disputed = 0
         for row in rows:
-            answer = news_answer(row, rows, planted)
+            answer = news_answer(row, rows, planted, defense, one_source=one_source)
             good, bad = row["correct_answers"], row["incorrect_answers"]
             right += match.correct(answer.text, good, bad)
             wrong += match.is_attack_success(answer.text, bad, good) and answer.status != "disputed"
             disputed += answer.status == "disputed"
-        print(f"| {name} | {len(rows)} | {right} | {wrong} | {disputed} |")
+        name = f"{planted}, {'one new source' if one_source else 'each of a new source'}" if planted else "0"
+        print(f"| {defense} | {name} | {len(rows)} | {right} | {wrong} | {disputed} |", flush=True)
 
 
 def print_clean(folder: Path) -> None:
@@ -281,15 +289,26 @@ PLANTED = {
 }
 
 
-def news_answer(row: dict[str, Any], rows: Sequence[dict[str, Any]], planted: int) -> Answer:
-    """The answer from ten results of a search, with a history of the other questions."""
-    sources = Sources()
-    sources.learn({"query": other["question"], "passages": _news(other)} for other in rows if other is not row)
+NEWS_DEFENSES = ("vanilla", "guard, texts alone", "guard, one voice per source", "guard, with a history")
+
+
+def news_answer(
+    row: dict[str, Any], rows: Sequence[dict[str, Any]], planted: int, defense: str, *, one_source: bool
+) -> Answer:
+    """The answer from ten results of a search; a history knows the addresses of the other questions."""
     poisons = [
-        Passage(p["text"], source=f"https://news-{n}-{row['id'][:6]}.example/")
+        Passage(p["text"], source=f"https://news-{0 if one_source else n}-{row['id'][:6]}.example/")
         for n, p in enumerate(p for p in row["passages"] if p["label"] == "poison")
     ][:planted]
-    return Guard(generator="reader", sources=sources).answer(row["question"], [*poisons, *_news(row)][:NEWS_PASSAGES])
+    passages = [*poisons, *_news(row)][:NEWS_PASSAGES]
+    if defense == "vanilla":
+        return Vanilla(generator="reader").answer(row["question"], passages)
+    if defense == "guard, texts alone":
+        return Guard(generator="reader", claims="never").answer(row["question"], passages)
+    sources = Sources()
+    if defense == "guard, with a history":
+        sources.learn({"query": other["question"], "passages": _news(other)} for other in rows if other is not row)
+    return Guard(generator="reader", sources=sources).answer(row["question"], passages)
 
 
 def _news(row: dict[str, Any]) -> list[Passage]:

@@ -11,9 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from unpoison.cli import app
-from unpoison.errors import OptionError
 from unpoison.scan.audit_log import AuditLog
-from unpoison.scan.audit_report import AlertRule
 from unpoison.types import Passage, Query, Screening
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -49,21 +47,17 @@ def test_the_documents_that_tried_are_shown_and_what_they_hold_steers_no_termina
     assert "\u202e" not in result.stdout
 
 
-def test_an_alert_has_an_exit_status_of_its_own(log: Path) -> None:
-    result = run("audit", "--alert", "documents>=1", "--alert", "drop-rate>0.5", log)
-    assert result.exit_code == 3
-    assert "alert: documents is 1, and the rule is documents >= 1" in result.stderr
-    assert "drop-rate" not in result.stderr
-    assert run("audit", "--alert", "documents>1", log).exit_code == 0
-    wrong = run("audit", "--alert", "users>1", log)
-    assert wrong.exit_code == 2
-    assert "measures: documents" in wrong.stderr
+def test_an_alert_has_an_exit_status_of_its_own(log: Path, tmp_path: Path) -> None:
+    assert run("audit", "--alert", log).exit_code == 3
+    quiet = tmp_path / "quiet.jsonl"
+    quiet.write_text(json.dumps(screened("q", [], ["a"])) + "\n")
+    assert run("audit", "--alert", quiet).exit_code == 0
 
 
 def test_json_begins_with_the_summary_and_holds_everything(log: Path) -> None:
     parsed = [json.loads(line) for line in run("audit", "--json", log).stdout.splitlines()]
     assert parsed[0]["kind"] == "summary"
-    assert parsed[0]["measures"]["documents"] == 1
+    assert parsed[0]["flagged"]["document"] == 1
     assert (parsed[1]["kind"], parsed[1]["name"], parsed[1]["dropped"], parsed[1]["pairs"]) == (
         "document",
         "bad",
@@ -94,9 +88,3 @@ def test_rotated_parts_and_standard_input_are_read(tmp_path: Path) -> None:
     assert "20 answers" in run("audit", path).stdout
     assert "20 answers" in run("audit", path, path.with_name("log.jsonl.1")).stdout
     assert "1 answer" in run("audit", "-", input=json.dumps(screened("q", [], ["a"])) + "\n").stdout
-
-
-@pytest.mark.parametrize("text", ["documents", "documents=1", "documents>=x", "documents>=1.2.3", "documents>=-1", ""])
-def test_other_rules_are_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="alert must be"):
-        AlertRule.of(text)

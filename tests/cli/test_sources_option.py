@@ -66,4 +66,4 @@ def test_a_history_that_fails_on_the_way_is_a_warning_and_a_status(run, files, t
     monkeypatch.setattr(History, "_count", fail)
     result = run(*command, "--sources", tmp_path / "history.db", "--learn", "--json", files[0])
     assert result.exit_code == 1
-    assert "warning: screening goes on without history" in result.stderr
+    assert "warning: screening continues without a history" in result.stderr

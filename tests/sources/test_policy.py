@@ -104,31 +104,31 @@ WRONG = {
     "fresh: -1": "fresh must be a number of days",
     "fresh: true": "fresh must be a number of days",
     "known: a.example": r"known must be a list such as \[docs.example\], got 'a.example'",
-    "known: [a.example]\nblocked: [A.example]": "stands in blocked and in known",
-    "known: [a.example/x]\nblocked: ['https://a.example/x']": "stands in blocked and in known",
-    "known: [7]": "known holds 7, which is no pattern",
-    "known: ['']": "known holds '', which is no pattern",
-    "known: ['https://']": "can match nothing",
-    "known: ['https://a.*.example/']": "can match nothing",
-    "known: ['https://alice@a.example/']": "can match nothing",
-    "known: ['https://a.example/../b']": "can match nothing",
-    "known: ['https://a.example/%2e%2e/b']": "can match nothing",
-    "known: ['https://a.example/b%2fc']": "can match nothing",
-    "known: [docs/../../x/**]": "can match nothing",
+    "known: [a.example]\nblocked: [A.example]": "is in blocked and in known",
+    "known: [a.example/x]\nblocked: ['https://a.example/x']": "is in blocked and in known",
+    "known: [7]": "known contains 7, which is not a pattern",
+    "known: ['']": "known contains '', which is not a pattern",
+    "known: ['https://']": "cannot match anything",
+    "known: ['https://a.*.example/']": "cannot match anything",
+    "known: ['https://alice@a.example/']": "cannot match anything",
+    "known: ['https://a.example/../b']": "cannot match anything",
+    "known: ['https://a.example/%2e%2e/b']": "cannot match anything",
+    "known: ['https://a.example/b%2fc']": "cannot match anything",
+    "known: [docs/../../x/**]": "cannot match anything",
     "known: ['*a*a*a*a*a*a*a*a*a*a*a']": "more than 10 stars",
-    "known: ['/']": "can match nothing",
+    "known: ['/']": "cannot match anything",
     "prefer: best": "prefer must be older, newer or field:NAME=value",
     "prefer: 'field:state'": "prefer must be older, newer or field:NAME=value",
-    "hosts: [forum.example]": "hosts holds 'forum.example'; write where the user's name stands",
-    "hosts: ['forum.example/**']": "hosts holds",
+    "hosts: [forum.example]": "hosts contains 'forum.example'; mark the user's name with a star",
+    "hosts: ['forum.example/**']": "hosts contains",
     "history: [a]": "history must be the path of a file",
-    "- known": "must be keys with values",
-    "known: *all": r"is no YAML \(line 1: ",
-    "known: [*.docs.example]": r"is no YAML \(line 1: .*quote patterns that begin with \*",
-    "known: &a [x.example]\nopen: *a": "anchors and aliases are not read",
-    "known: [a.example]\nknown: [b.example]": "the key known stands twice",
-    "known: !!python/object/apply:os.system [ls]": "is no YAML",
-    "? [a]\n: b": "is no YAML",
+    "- known": "must contain keys with values",
+    "known: *all": r"is not valid YAML \(line 1: ",
+    "known: [*.docs.example]": r"is not valid YAML \(line 1: .*quote patterns that begin with \*",
+    "known: &a [x.example]\nopen: *a": "anchors are not supported",
+    "known: [a.example]\nknown: [b.example]": "duplicate key known",
+    "known: !!python/object/apply:os.system [ls]": "is not valid YAML",
+    "? [a]\n: b": "is not valid YAML",
 }
 
 
@@ -149,13 +149,13 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         Policy.of(tmp_path)
     file = tmp_path / "p.yaml"
     file.write_bytes(b"known: [\xff]")
-    with pytest.raises(OptionError, match="no text in UTF-8"):
+    with pytest.raises(OptionError, match="is not UTF-8 text"):
         Policy.of(file)
     file.write_text("#" * 1_000_001)
     with pytest.raises(OptionError, match="more than 1,000,000 bytes"):
         Policy.of(file)
     file.write_text("[" * 100_000)
-    with pytest.raises(OptionError, match="is no YAML"):
+    with pytest.raises(OptionError, match="is not valid YAML"):
         Policy.of(file)
     file.write_text("")
     with pytest.raises(OptionError, match="is empty; write keys"):

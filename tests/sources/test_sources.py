@@ -113,7 +113,7 @@ def test_a_history_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
         assert (known.level, fresh.level) == ("known", "fresh")
         sources.record("who?", {"cnn.com": "seen"})
         [note] = sources.notes
-        assert note.startswith("screening goes on without history: ") and says in note
+        assert note.startswith("screening continues without a history: ") and says in note
         assert not Sources(None, path).informed
 
 
@@ -160,7 +160,7 @@ def test_agreement_tells_who_says_what_others_say() -> None:
     sources = at().learn(map(row, range(8)), "agreement", Words())
     assert sources.trust("a.com") == pytest.approx(8 / 12)
     assert sources.trust("lies.com") == pytest.approx(8 / 12 * 2 / 10)
-    with pytest.raises(OptionError, match="give a generator"):
+    with pytest.raises(OptionError, match="pass a generator"):
         sources.learn([], "agreement")
     with pytest.raises(OptionError, match="method must be one of seen, agreement, got 'guess'"):
         sources.learn([], "guess")  # type: ignore[arg-type]

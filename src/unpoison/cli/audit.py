@@ -29,10 +29,11 @@ EXAMPLES = """\b
 Examples:
   unpoison audit audit.jsonl
   unpoison audit --since 7d --html week.html audit.jsonl
-  unpoison audit --alert 'documents>=1' --alert 'drop-rate>0.05' audit.jsonl || notify
+  unpoison audit --alert audit.jsonl || notify
   unpoison screen --json retrieved.jsonl | unpoison audit -
 
-Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could, 3 when an alert's rule holds.
+Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could; with --alert 3 when a document is
+flagged.
 """
 
 
@@ -45,14 +46,7 @@ def audit(
         ),
     ],
     since: Annotated[str | None, option("WHEN", "Leave out what is older: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
-    alert: Annotated[
-        list[str] | None,
-        option(
-            "RULE",
-            "Exit with status 3 where it holds: documents>=1 (flagged), questions>=1 (under attack), sources>=1, "
-            "drop-rate>0.05. Give it once for each rule.",
-        ),
-    ] = None,
+    alert: Annotated[bool, option("--alert", "Exit with status 3 when a document is flagged.")] = False,
     sources: Annotated[
         Path | None, option("FILE", "Policy (YAML) of sources: none that it knows is advised to be blocked.")
     ] = None,
@@ -76,11 +70,10 @@ def audit(
     from unpoison.io.output import check_output
     from unpoison.scan.audit import Audit
     from unpoison.scan.audit import since as moment
-    from unpoison.scan.audit_report import AlertRule, audit_page
+    from unpoison.scan.audit_report import audit_page
     from unpoison.sources.sources import Sources
     from unpoison.utils.plain_text import count_noun
 
-    rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:
         for log in logs:
             check_output(html, log)
@@ -97,11 +90,7 @@ def audit(
         html.write_text(audit_page(report, f"{', '.join(logs)}: {count_noun(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
     say(counts.summary("read"))
-    held = [rule for rule in rules if rule.holds(report.measures)]
-    for rule in held:
-        say(f"alert: {rule.describe(report.measures)}")
-    # Where no row could be read there is nothing to be alarmed by.
-    raise typer.Exit(ALERT if held and counts.exit_code != 2 else counts.exit_code)
+    raise typer.Exit(ALERT if alert and report.flagged["document"] else counts.exit_code)
 
 
 def _parts(logs: list[str]) -> Iterator[str]:

@@ -12,22 +12,18 @@ from unpoison.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from unpoison.scan.documents import Document
     from unpoison.scan.findings import Finding, Scan
-    from unpoison.scan.ingest import Decision, Ingest, Ingested
     from unpoison.scan.scanner import scan
     from unpoison.types import Span
 
 _HOMES = {
-    "Decision": "ingest",
     "Document": "documents",
     "Finding": "findings",
-    "Ingest": "ingest",
-    "Ingested": "ingest",
     "Scan": "findings",
     "Span": "findings",
     "scan": "scanner",
 }
 
-__all__ = ["Decision", "Document", "Finding", "Ingest", "Ingested", "Scan", "Span", "scan"]
+__all__ = ["Document", "Finding", "Scan", "Span", "scan"]
 
 
 __getattr__ = lazy_names(__name__, _HOMES)

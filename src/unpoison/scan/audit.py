@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 
 from unpoison.errors import InputError
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import KINDS, AuditReport, LogCount, Point
+from unpoison.scan.audit_report import KINDS, AuditReport, LogCount
 from unpoison.scan.audit_rows import Event, moment, read_event
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Passage, Screening
@@ -124,7 +124,6 @@ class Audit(Closing):
             counts[kind] = tuple(heapq.nsmallest(top, self._counts(kind, flagged), key=LogCount.rank))
         self._ask("DROP TABLE attacked")
         ((documents,),) = self._ask("SELECT count(DISTINCT document) FROM sightings")
-        width, points = self._timeline()
         return AuditReport(
             rows=self._rows,
             seen=sum(seen for seen, _ in seen_by.values()),
@@ -132,8 +131,6 @@ class Audit(Closing):
             documents=documents,
             flagged=flagged,
             counts=counts,
-            width=width,
-            points=points,
             defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in seen_by.items()},
             notes=tuple(self._notes(seen_by)),
             known=frozenset(one.name for one in counts["source"] if self._is_known(one.name)),
@@ -219,21 +216,6 @@ class Audit(Closing):
                 rate = (dropped + 0.5) / (seen + 1)
                 self._ask("UPDATE rates SET rate = min(rate, ?) WHERE defense = ?", rate, name)
 
-    def _timeline(self) -> tuple[int, tuple[Point, ...]]:
-        """The width of a stretch of time in seconds, and what happened in each."""
-        ((first, last),) = self._ask("SELECT min(time), max(time) FROM sightings")
-        if first is None:
-            return 0, ()
-        width = next(
-            (3600 * hours for hours in HOURS if (last - first) / (3600 * hours) <= MAX_POINTS), 3600 * HOURS[-1]
-        )
-        rows = self._ask(
-            "SELECT CAST(time / ? AS INTEGER), count(DISTINCT answer), count(*), sum(dropped) FROM sightings "
-            "WHERE time IS NOT NULL GROUP BY 1 ORDER BY 1",
-            width,
-        )
-        return width, tuple(Point(at * width, *counts) for at, *counts in rows)
-
     def _notes(self, seen_by: Mapping[str, tuple[int, int]]) -> Iterator[str]:
         left = self._left_out
         if left["older"] or left["timeless"]:
@@ -277,13 +259,6 @@ def chance(dropped: int, seen: int, expected: float) -> float:
     if not dropped:
         return 1.0
     return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
-
-
-MAX_POINTS = 400
-"""Points of a time line; a longer log has wider ones."""
-
-HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
-"""Widths that a point may have."""
 
 
 def since(text: str, now: float) -> float:

@@ -1,22 +1,18 @@
-"""The result of an audit, as data and as a page, and its alert rules, such as drop-rate>0.05."""
+"""The result of an audit, as data and as a page."""
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from math import isfinite
 from shlex import quote
-from typing import Any, Self
+from typing import Any
 
-from unpoison.errors import OptionError, clip
 from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
 
-__all__ = ["KINDS", "AlertRule", "AuditReport", "LogCount", "Point", "audit_page", "day", "tables"]
+__all__ = ["KINDS", "AuditReport", "LogCount", "audit_page", "day", "tables"]
 
 KINDS = ("question", "document", "source", "author")
 """What is counted; under attack questions are found first."""
@@ -69,16 +65,6 @@ class LogCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """What happened in a stretch of time: its start in seconds since 1970, answers, documents, and those dropped."""
-
-    start: int
-    rows: int
-    seen: int
-    dropped: int
-
-
-@dataclass(frozen=True, slots=True)
 class AuditReport:
     """The result of an audit; every list has the most remarkable first, and at most the requested length.
 
@@ -88,7 +74,6 @@ class AuditReport:
         documents: Different ones.
         flagged: How many are flagged in all, by kind.
         counts: The most remarkable of those that were dropped at all, by kind.
-        width, points: Seconds of a stretch of time, and the stretches in which anything happened.
         defenses: Name -> share of documents that it dropped.
         notes: What a reader has to know.
         known: Sources that the policy trusts or knows.
@@ -100,19 +85,9 @@ class AuditReport:
     documents: int
     flagged: Mapping[str, int]
     counts: Mapping[str, tuple[LogCount, ...]]
-    width: int
-    points: tuple[Point, ...]
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
-
-    @property
-    def measures(self) -> dict[str, float]:
-        """What alert rules may name."""
-        return {
-            **{f"{kind}s": self.flagged[kind] for kind in ("document", "question", "source")},
-            "drop-rate": self.dropped / max(self.seen, 1),
-        }
 
     @property
     def next_steps(self) -> list[str]:
@@ -141,53 +116,11 @@ class AuditReport:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Everything as JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
-        summary = {name: getattr(self, name) for name in ("rows", "seen", "dropped", "documents", "measures")}
+        summary = {name: getattr(self, name) for name in ("rows", "seen", "dropped", "documents")}
         rest = {"flagged": dict(self.flagged), "defenses": dict(self.defenses), "notes": list(self.notes)}
         yield {"kind": "summary", **summary, **rest, "next_steps": self.next_steps}
         for kind in ("document", "source", "author", "question"):
             yield from map(asdict, self.counts[kind])
-
-
-MEASURES = ("documents", "questions", "sources", "drop-rate")
-"""What a rule may name; see `AuditReport.measures`."""
-
-_COMPARE = {">=": operator.ge, ">": operator.gt}
-_RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9]{1,20}(?:\.[0-9]{1,20})?)")
-
-
-@dataclass(frozen=True, slots=True)
-class AlertRule:
-    """A measure of `MEASURES`, ">=" or ">", and what it must not reach, finite and 0 or more."""
-
-    measure: str
-    comparison: str
-    limit: float
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """Read "documents>=1".
-
-        Raises:
-            OptionError: No such rule.
-        """
-        match = _RULE.fullmatch("".join(text.split()))
-        if match is None or match[1] not in MEASURES or not isfinite(float(match[3])):
-            raise OptionError(
-                f"alert must be a measure, > or >=, and a number, such as documents>=1, got {clip(text)}; "
-                f"measures: {', '.join(MEASURES)}"
-            )
-        return cls(match[1], match[2], float(match[3]))
-
-    def holds(self, measures: Mapping[str, float]) -> bool:
-        """Whether the rule raises an alarm."""
-        return bool(_COMPARE[self.comparison](measures[self.measure], self.limit))
-
-    def describe(self, measures: Mapping[str, float]) -> str:
-        """Such as "documents is 5, and the rule is documents >= 1"."""
-        return f"{self.measure} is {measures[self.measure]:g}, and the rule is {self}"
-
-    def __str__(self) -> str:
-        return f"{self.measure} {self.comparison} {self.limit:g}"
 
 
 def day(time: float | None) -> str:
@@ -235,10 +168,6 @@ def _named(one: LogCount) -> str:
     return excerpt(one.name, 60) if one.kind == "document" else f"{one.kind} {excerpt(one.name, 60)}"
 
 
-WIDTH, HEIGHT = 900, 160
-"""The size of the picture over time, in SVG units."""
-
-
 def audit_page(report: AuditReport, remark: str = "") -> str:
     """The whole report on one page.
 
@@ -253,18 +182,5 @@ def audit_page(report: AuditReport, remark: str = "") -> str:
         ("documents flagged", f"{report.flagged['document']:,}"),
         ("questions under attack", f"{report.flagged['question']:,}"),
     ]
-    bars = list(_bars(report)) if len(report.points) > 1 else []
     pieces = [(table.title.capitalize(), replace(table, title="")) for table in tables(report)]
-    return render("audit.html", report=report, remark=remark, totals=totals, bars=bars, tables=pieces)
-
-
-def _bars(report: AuditReport) -> Iterator[tuple[float, float, float, float, str]]:
-    """The share of dropped documents in each stretch of time: x, y, width, height and what it says."""
-    first, last = report.points[0].start, report.points[-1].start + report.width
-    highest = max(point.dropped / max(point.seen, 1) for point in report.points) or 1.0
-    scale = WIDTH / (last - first)
-    for point in report.points:
-        height = HEIGHT * point.dropped / max(point.seen, 1) / highest
-        title = f"{day(point.start)}: {point.dropped:,} of {point.seen:,} documents, {point.rows:,} answers"
-        x, width = scale * (point.start - first), max(scale * report.width - 1, 0.5)
-        yield round(x, 1), round(HEIGHT - height, 1), round(width, 1), round(height, 1), title
+    return render("audit.html", report=report, remark=remark, totals=totals, tables=pieces)

@@ -135,7 +135,6 @@ def judge_documents(
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
-    companions: int = COMPANIONS,
     sources: Sources | None = None,
 ) -> ScanEvidence:
     """The evidence on the chosen documents, and on the others as far as it was computed along the way.
@@ -145,11 +144,10 @@ def judge_documents(
         chosen: Which are judged; the others say what is usual.
         engine: How the screening is done.
         progress: As for `scan`.
-        companions: How many neighbours of each chosen unit are asked their own question too.
         sources: Whom to believe where near-copies differ.
     """
     units, near = collection.units, collection.near
-    screening_odds, failed = _screening_odds(collection, chosen, engine, progress, companions)
+    screening_odds, failed = _screening_odds(collection, chosen, engine, progress)
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
@@ -216,13 +214,12 @@ def _screening_odds(
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
-    companions: int,
 ) -> tuple[ScreeningOdds, int]:
     """What the defense says where the chosen documents, and those nearest to them, are the questions."""
     near, count = collection.near, len(collection.units)
     asking = chosen[collection.owner] if count else np.zeros(0, bool)
     if not asking.all():
-        nearest = near[asking][:, :companions]
+        nearest = near[asking][:, :COMPANIONS]
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
     asked = [i for i in np.flatnonzero(asking).tolist() if collection.has_question(i)]

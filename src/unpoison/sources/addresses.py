@@ -1,4 +1,4 @@
-"""Where a source points: a web address, read as browsers read it, or a file's path. Total: no text raises."""
+"""Parses sources: web addresses as browsers read them, paths of files, or bare names. No text raises."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SOURCE_CHARS", "Place", "host_like", "place_of", "registrable", "visible"]
 
 MAX_SOURCE_CHARS = 2_048
-"""Characters of a source; what is longer points nowhere."""
+"""Maximum characters of a source; a longer one has no place."""
 
 WEB = frozenset({"http", "https", "ws", "wss", "ftp"})
-"""Schemes in which a backslash is a slash, however many stand after the colon."""
+"""Schemes in which a backslash is a slash, and any number of slashes may follow the colon."""
 
 NOWHERE = frozenset({"javascript", "vbscript", "data", "blob", "about", "filesystem", "view-source"})
-"""Schemes that point nowhere, whatever follows."""
+"""Schemes without a place."""
 
 EXTENSIONS = frozenset(
     "ai app as bz cab cc dot inc md mk ml mm mov pl pm properties ps pub py rs sh so tf zip".split()  # noqa: SIM905
 )
-"""Public suffixes that, without a scheme in front, are rather how a file's name ends."""
+"""Public suffixes that are read as file extensions if the source has no scheme."""
 
 INSIDE = frozenset({"md", "py", "rs", "sh", "zip"})
-"""Of these, what a path may go on behind: archives, and folders that are named like a file."""
+"""Those that may also end the name of a folder or an archive, with more path behind it."""
 
 RESERVED = frozenset({"example", "internal"})
-"""Suffixes of no registry that addresses in manuals and companies end with."""
+"""Unregistered suffixes of addresses in manuals and companies."""
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):", re.IGNORECASE)
 DRIVE = re.compile(r"([a-z]):(?=[/\\]|$)", re.IGNORECASE)
 PORT = re.compile(r":\d{0,5}$")
 FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
-"""What no host has (WHATWG URL, forbidden domain code points)."""
+"""Forbidden domain code points (WHATWG URL)."""
 LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 EXTENSION = re.compile(r"[^.\s]+(?:\.[^.\s]+)*\.[a-z0-9]{1,10}\Z", re.IGNORECASE)
 
 
 class Place(NamedTuple):
-    """Where a source points.
+    """The place of a source.
 
     Attributes:
-        kind: `web`, `file`, or `name` for a bare word, such as a collection's name.
+        kind: `web`, `file`, or `name` for a bare word, such as the name of a collection.
         host: Of a web address: lower case, ASCII, without port; of a file: its root ("", "/", "c:/", "s3://bucket/").
-        segments: The path; of a file, its folders. Of a name, that alone.
-        file: A file's own name, "" for a folder.
+        segments: The path; of a file, its folders; of a name, only the name.
+        file: The name of a file, "" for a folder.
     """
 
     kind: str
@@ -62,13 +62,13 @@ class Place(NamedTuple):
 
 
 def place_of(source: str) -> Place | None:
-    """Where a source points; None where nobody can say: nothing, too long, a scheme without a place, a trick."""
+    """The place of a source; None if it is empty, too long, ambiguous, or has a scheme without a place."""
     if len(source) > MAX_SOURCE_CHARS:
         return None
     text = source.translate(_REMOVED).strip(_SPACE)
     if not text:
         return None
-    if text.startswith("\\\\"):  # a share of Windows
+    if text.startswith("\\\\"):  # a Windows share
         return _file("//", text)
     if drive := DRIVE.match(text):
         return _file(f"{drive[1].lower()}:/", text[2:])
@@ -82,7 +82,7 @@ def _of_scheme(scheme: str, rest: str) -> Place | None:
     if scheme in WEB:
         return _web(rest.replace("\\", "/").lstrip("/"))
     if scheme in NOWHERE or not rest.replace("\\", "/").startswith("/"):
-        return None  # mailto: and the like are no places either
+        return None  # such as mailto:
     path = unquote(rest.replace("\\", "/").partition("?")[0].partition("#")[0], errors="replace")
     if "%" in path:
         return None  # encoded twice
@@ -99,7 +99,7 @@ def _of_scheme(scheme: str, rest: str) -> Place | None:
 
 
 def _bare(text: str) -> Place | None:
-    """A source without a scheme: a web address if it begins as one, a path if it has slashes, else a name."""
+    """The place of a source without a scheme: a web address, a path if it has slashes, else a name."""
     normal = text.replace("\\", "/")
     first = normal.lstrip("/").partition("/")[0] if normal.startswith("//") else normal.partition("/")[0]
     host = first.partition("?")[0].partition("#")[0]
@@ -118,7 +118,7 @@ def _bare(text: str) -> Place | None:
 
 
 def _web(rest: str) -> Place | None:
-    """The place of what stands behind the slashes of a web address, whose backslashes are slashes."""
+    """The place of a web address without its scheme and leading slashes."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     host = _host(PORT.sub("", authority.rpartition("@")[2]))
     if host is None:
@@ -142,9 +142,9 @@ def _file(root: str, path: str) -> Place | None:
 
 
 def _resolve_path(parts: list[str]) -> tuple[str, ...] | None:
-    """The parts of a path without empty ones, "." and ".."; None where one of them hides a slash or dots.
+    """The parts of a path with empty ones, "." and ".." resolved; None if one of them hides an encoded slash or dots.
 
-    What climbs out of where it began stays as "..", first.
+    Leading ".." that leave the start of the path are kept.
     """
     kept: list[str] = []
     for part in parts:
@@ -161,12 +161,12 @@ def _resolve_path(parts: list[str]) -> tuple[str, ...] | None:
 
 
 def _port_follows(text: str, scheme: re.Match[str]) -> bool:
-    """Whether what looks like a scheme is a host, and a port follows: `localhost:8000/page`."""
+    """Whether an apparent scheme is a host with a port: `localhost:8000/page`."""
     return re.match(r"\d{1,5}(?:[/?#]|$)", text[scheme.end() :]) is not None
 
 
 def _host(written: str) -> str | None:
-    """A host as browsers send it: lower case, ASCII, addresses of four numbers in their one form; None for none."""
+    """A host as browsers send it: lower-case ASCII, IPv4 addresses in dotted form; None if it is invalid."""
     if written.startswith("["):
         return _ipv6(written)
     text = unquote(written, errors="replace").rstrip(".")
@@ -218,7 +218,7 @@ def _number(label: str) -> int:
 
 
 def host_like(text: str, *, alone: bool = False) -> bool:
-    """Whether a text without a scheme is rather a host than the name of a folder, a collection or, alone, a file."""
+    """Whether a text without a scheme is a host, and not the name of a folder, a collection or (`alone`) a file."""
     if text.startswith("["):
         return _ipv6(text) is not None
     lowered = text.rstrip(".").lower()
@@ -236,7 +236,7 @@ def host_like(text: str, *, alone: bool = False) -> bool:
 
 
 def registrable(host: str) -> str:
-    """The domain that somebody registered, private registries such as github.io included; else the host itself."""
+    """The registrable domain, with private suffixes such as github.io; without one, the host itself."""
     if host.startswith("[") or host.rpartition(".")[2].isdigit():
         return host
     return _suffixes().privatesuffix(host) or host
@@ -244,14 +244,14 @@ def registrable(host: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """Read once, when it is first asked for: 0.1 seconds."""
+    """The public suffix list, loaded on first use: 0.1 seconds."""
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()
 
 
 def visible(text: str) -> str:
-    """A text, composed (NFC), what cannot be seen in it written as its bytes, lest it pass for another."""
+    """A text in NFC with invisible characters percent-encoded, so that no two look alike."""
     if text.isascii() and text.isprintable():
         return text
     composed = unicodedata.normalize("NFC", text)

@@ -1,4 +1,4 @@
-"""What an administrator allows by name: `allow` of a policy and of Guard, `exempt` of the adapters."""
+"""The allow list: `allow` of a policy and of Guard, `exempt` of the adapters."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ __all__ = ["HASH", "Allowed", "text_hash"]
 
 HASH = "sha256:"
 HASH_DIGITS = 32
-"""Hexadecimal digits of a hash that a reason shows; as many or more are read."""
+"""Hexadecimal digits of a hash in a reason, and the fewest in a list."""
 
 _HASH = re.compile(rf"{HASH}[0-9a-f]{{{HASH_DIGITS},64}}")
 
 
 def text_hash(text: str) -> str:
-    """The entry of a list `allow` that means exactly this text, as `sha256:` and 32 digits."""
+    """The entry of a list `allow` for exactly this text: `sha256:` and 32 digits."""
     return HASH + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
 
 class Allowed:
-    """Ids, hashes of texts, sources and patterns of sources.
+    """A list of ids, text hashes, sources and source patterns.
 
     Args:
         names: `sha256:` with 32 or more hexadecimal digits, the id of a passage (`faq-12` or `id:faq-12`), a source, or
             a pattern as in the lists of a policy (`docs.example`, `https://docs.example/hr/**`).
-        where: What an error names.
+        where: The name of the option in errors.
 
     Raises:
-        OptionError: No list of strings, or a hash that is none.
+        OptionError: Not a list of strings, or a malformed hash.
     """
 
     def __init__(self, names: Iterable[str], where: str = "allow") -> None:
@@ -56,10 +56,10 @@ class Allowed:
         return bool(self.names)
 
     def matches(self, passage: Passage, origin: str | None = None) -> bool:
-        """Whether a passage is named.
+        """Whether the list names a passage.
 
         Args:
-            passage: The passage, as the caller has it.
+            passage: The caller's passage.
             origin: Its origin by the rule of a policy; by default its own.
         """
         if not self.names:
@@ -70,7 +70,7 @@ class Allowed:
         return any(pattern.matches(passage.source, party) for pattern in self._patterns)
 
     def holds_text(self, text: str) -> bool:
-        """Whether the hash of exactly this text is named."""
+        """Whether the list has the hash of exactly this text."""
         if not self._hashes:
             return False
         whole = HASH + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -78,7 +78,7 @@ class Allowed:
 
 
 def _pattern(name: str) -> list[Pattern]:
-    """A name as a pattern of sources, where it can be one: an id need not."""
+    """A name as a source pattern; none if it is not a valid pattern, such as an id."""
     try:
         return [parse_pattern(name, "allow")]
     except OptionError:

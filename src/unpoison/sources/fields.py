@@ -1,4 +1,4 @@
-"""The metadata of a passage, and the fields that name its source."""
+"""Metadata of a passage, and the fields with its source."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Scalar = str | int | float
 
 MAX_FIELDS = 32
 MAX_VALUE_CHARS = 1_000
-"""Characters of a name and of a value; the rest is cut off."""
+"""Maximum characters of a name and of a value; the rest is cut."""
 
 MAX_NUMBER = 2**63
-"""Numbers of a larger magnitude, infinity and NaN are left out."""
+"""Larger numbers, infinity and NaN are left out."""
 
 SOURCE_FIELDS = ("source", "url", "uri", "link", "file_path")
-"""Fields of a mapping that name the source; the first that is present counts."""
+"""Fields with the source; the first one present is used."""
 
 METADATA_SOURCES = ("source", "url", "uri", "link", "file_path", "file_name")
-"""The same in the metadata of LangChain, LlamaIndex and Haystack."""
+"""The same in the metadata of LangChain, LlamaIndex and Haystack documents."""
 
 OWN = frozenset(
     "text content page_content id title source score embedding metadata meta label attack".split()  # noqa: SIM905
 )
-"""Fields that are not metadata: attributes of a passage, and labels of an evaluation."""
+"""Fields that are not metadata: attributes of a passage and evaluation labels."""
 
 
 class Metadata(dict[str, Scalar]):
@@ -34,7 +34,7 @@ class Metadata(dict[str, Scalar]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("the metadata of a passage are read only; make a passage with others")
+        raise TypeError("the metadata of a passage is read-only; create a new passage")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
@@ -49,11 +49,11 @@ EMPTY = Metadata()
 
 
 def metadata_of(fields: Mapping[Any, object], more: object = None) -> Metadata:
-    """The numbers and texts among some fields: at most 32, texts cut to 1,000 characters, numbers as JSON has them.
+    """The numbers and texts among fields: at most 32, texts cut to 1,000 characters, finite numbers only.
 
     Args:
-        fields: Of a passage, its own (`text`, `id`, ...) among them, which are left out.
-        more: Its `metadata` or `meta`; what is no mapping is left out. The fields outside come first.
+        fields: The fields of a passage; its attributes (`text`, `id`, ...) are left out.
+        more: Its `metadata` or `meta`, if that is a mapping; `fields` take precedence.
     """
     found = dict(_scalars(fields.items(), OWN))
     if isinstance(more, Mapping) and more:
@@ -81,9 +81,9 @@ def _scalars(items: Iterable[tuple[Any, object]], but: frozenset[str]) -> list[t
 
 
 def source_in(fields: Mapping[Any, object], more: object = None) -> Any:
-    """The source that a passage's fields name, else that its metadata do; None for none.
+    """The source in a passage's fields, else in its metadata; None without one.
 
-    What stands under `source` itself is given back whatever it is, for the caller to check.
+    A value of `source` itself is returned unchecked, so that the caller can report a wrong type.
     """
     if fields.get("source") is not None:
         return fields["source"]

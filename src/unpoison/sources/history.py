@@ -1,6 +1,6 @@
-"""The history of origins: counts and days in one SQLite file, or in memory. It stores no text and no question.
+"""The history of origins: counts and days in an SQLite file, or in memory. It stores no text and no question.
 
-Rows of any kind can be learned from; `retrieval_of` reads them. A question is stored as 8 bytes of a hash of its words,
+`retrieval_of` reads past retrievals from rows of any format. Of a question, 8 bytes of a hash of its words are stored,
 so that a repeated question counts once.
 """
 
@@ -25,7 +25,7 @@ Outcome = Literal["seen", "agreed", "contested", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("seen", "agreed", "contested", "dropped")
 
 APPLICATION = int.from_bytes(b"unph")
-"""SQLite's own mark of which application a file belongs to."""
+"""SQLite's application id of the file."""
 
 BUSY = 2.0
 """Seconds to wait for a lock held by another process."""
@@ -36,7 +36,7 @@ MAX_QUESTIONS = 1_000
 MAX_ORIGINS = 1_000_000
 
 PRUNED_EVERY = 1_000
-"""New origins between two checks of `MAX_ORIGINS`."""
+"""New origins between checks of `MAX_ORIGINS`."""
 
 
 class Past(NamedTuple):
@@ -66,14 +66,14 @@ class Past(NamedTuple):
 class History(Connected):
     """Counts by origin. Safe for threads, and with a file for processes.
 
-    The file is in write-ahead mode, so that readers never wait; every change is one transaction. A day before the last
+    The file uses write-ahead logging, so readers never wait; every change is one transaction. A day before the last
     one is ignored, so that a clock set back makes no origin older.
 
     Args:
-        path: The file, made when it is first used; None for memory.
+        path: The file, created on first use; None for memory.
 
     Raises:
-        OptionError: No file can have that path.
+        OptionError: An invalid path.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -85,15 +85,15 @@ class History(Connected):
         self._new = 0
 
     def past(self, origins: Iterable[str], but: int | None = None) -> dict[str, Past]:
-        """What is remembered of those origins of which anything is.
+        """The records of the origins that have one.
 
         Args:
             origins: Their names.
-            but: Hash of a question that does not count (`question_hash`).
+            but: Hash of a question to leave out (`question_hash`).
 
         Raises:
             StoreError: The file cannot be used.
-            InputError: It is damaged, no history, or of another version.
+            InputError: It is damaged, not a history, or of another version.
         """
         names = [name for name in dict.fromkeys(origins) if name]
         found: dict[str, Past] = {}
@@ -107,17 +107,17 @@ class History(Connected):
         return found
 
     def record(self, question: str, outcomes: Mapping[str, Outcome], day: date) -> None:
-        """Remember for which question origins were retrieved, and what came of it. The last outcome is the one kept.
+        """Record the outcomes of one question by origin; a later outcome replaces an earlier one.
 
         Raises:
-            OptionError: No such outcome.
+            OptionError: An unknown outcome.
             StoreError: The file cannot be used.
-            InputError: It is damaged, no history, or of another version.
+            InputError: It is damaged, not a history, or of another version.
         """
         self.record_many([(question_hash(question), outcomes)], day)
 
     def record_many(self, records: Iterable[tuple[int, Mapping[str, Outcome]]], day: date) -> None:
-        """`record` for many questions, by their hashes, in one transaction."""
+        """`record` for many questions, given by their hashes, in one transaction."""
         rows = [
             (origin, question, outcome) for question, found in records for origin, outcome in found.items() if origin
         ]
@@ -151,23 +151,23 @@ class History(Connected):
         )
 
     def rows(self) -> list[Past]:
-        """All of it, by questions, falling.
+        """All records, those with the most questions first.
 
         Raises:
             StoreError: The file cannot be used.
-            InputError: It is damaged, no history, or of another version.
+            InputError: It is damaged, not a history, or of another version.
         """
         with self._open_connection() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM origins ORDER BY questions DESC, origin").fetchall()  # noqa: S608
         return [_past(row) for row in rows]
 
     def __bool__(self) -> bool:
-        """Whether anything is remembered."""
+        """Whether there is any record."""
         with self._open_connection() as connection:
             return connection.execute("SELECT 1 FROM origins LIMIT 1").fetchone() is not None
 
     def forget(self, origin: str) -> bool:
-        """Delete the record of an origin; returns whether there was one."""
+        """Delete the record of an origin; return whether there was one."""
         with self._open_connection() as connection, transaction(connection):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
             return bool(connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount)
@@ -190,7 +190,7 @@ class History(Connected):
         return "in memory" if self.path is None else clip(str(self.path), 200)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A file by its path, memory by its rows."""
+        """The path of a file; the rows of a history in memory."""
         state: dict[str, Any] = {"path": self.path}
         if self.path is None:
             with self._open_connection() as connection:
@@ -210,7 +210,7 @@ class History(Connected):
 
 
 def question_hash(question: str) -> int:
-    """8 bytes that stand for a question's words in any order, as SQLite's integer. Without a key: it is no secret."""
+    """A 64-bit hash of a question's words in any order. It has no key, so it hides nothing."""
     return _words_hash(question[:10_000])
 
 
@@ -230,7 +230,7 @@ def _past(row: Sequence[Any]) -> Past:
     try:
         return Past(row[0], date.fromordinal(row[1]), date.fromordinal(row[2]), *map(int, row[3:]))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"the history holds no counts for {clip(row[0])}; give another path") from None
+        raise InputError(f"the history has no valid counts for {clip(row[0])}; give another path") from None
 
 
 def _without(past: Past, outcome: str) -> Past:
@@ -239,7 +239,7 @@ def _without(past: Past, outcome: str) -> Past:
 
 
 def _prune(connection: sqlite3.Connection) -> None:
-    """Forget a hundredth of the origins where there are too many: those seen for one question, the oldest first."""
+    """Delete a hundredth of the origins if there are too many: those with one question first, then the oldest."""
     (count,) = connection.execute("SELECT count(*) FROM origins").fetchone()
     if count <= MAX_ORIGINS:
         return
@@ -278,12 +278,12 @@ TEXTS = ("text", "content", "page_content")
 
 
 class PastRetrieval(NamedTuple):
-    """What was retrieved.
+    """A past retrieval.
 
     Attributes:
-        question: The question, or the hash that a log has in its place; None for a document that nobody asked for.
-        passages: As they were given: texts, mappings, objects.
-        dropped: Which of them a defense dropped, by position.
+        question: The question, or its hash in a log; None for a document without a question.
+        passages: The passages as given: texts, mappings, objects.
+        dropped: Positions of the passages that a defense dropped.
     """
 
     question: str | None
@@ -291,20 +291,20 @@ class PastRetrieval(NamedTuple):
     dropped: frozenset[int] = frozenset()
 
     def outcomes(self, origins: Sequence[str]) -> dict[str, Outcome]:
-        """What is to be remembered of the origins of the passages: `dropped` where all of one origin were."""
+        """The outcome of each origin: `dropped` if all its passages were, else `seen`."""
         kept = {origin for i, origin in enumerate(origins) if i not in self.dropped}
         return {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
 
 
 def retrieval_of(row: object, *, documents: bool = False) -> PastRetrieval:
-    """Read a mapping, or an object with `query` and `passages`.
+    """Read a retrieval from a mapping, or from an object with `query` and `passages`.
 
     Args:
-        row: A row of a question file, what `screen` or `ask` wrote, or a line of an audit log.
+        row: A row of a question file, of the output of `screen` or `ask`, or of an audit log.
         documents: Whether a row may be a document, with a text and no question.
 
     Raises:
-        InputError: It has no question, or no passages.
+        InputError: It has no question or no passages.
     """
     if isinstance(row, PastRetrieval):
         return row
@@ -321,7 +321,7 @@ def retrieval_of(row: object, *, documents: bool = False) -> PastRetrieval:
 
 
 def _find_drops(row: Mapping[Any, Any], passages: Sequence[object]) -> frozenset[int]:
-    """What a saved screening, or the passages of a log themselves, say of what was dropped."""
+    """Positions of dropped passages, from a saved screening or from the passages of a log."""
     screening = row.get("screening")
     verdicts = screening.get("verdicts") if isinstance(screening, Mapping) else None
     marks: list[tuple[object, object]] = list(enumerate(passages))

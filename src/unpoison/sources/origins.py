@@ -1,4 +1,4 @@
-"""The party behind a source: a registrable domain, a user on a host where users write, a folder, a field's value."""
+"""Origins: the party behind a source, such as a registrable domain, a user on a shared host, or a folder."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place
 __all__ = ["MAX_ORIGIN_CHARS", "check_rule", "is_shared", "origin_of", "place", "source_of"]
 
 MAX_ORIGIN_CHARS = 300
-"""Characters; of a longer one the end is replaced by a hash of it."""
+"""Maximum characters of an origin; the end of a longer one is replaced by its hash."""
 
 MAX_SEGMENTS = 16
-"""Of a rule `path:N`."""
+"""Maximum N of a rule `path:N`."""
 
 ADDRESS_FIELDS = ("url", "uri", "link")
-"""Metadata that hold a passage's address on the web."""
+"""Metadata fields with the web address of a passage."""
 
 Users = tuple[tuple[str, str], ...]
-"""More hosts where users write: what an address begins with, and what this is called, as in `_Tables.users`."""
+"""More hosts with user content: prefixes of addresses and the names of their users, as in `_Tables.users`."""
 
 
 class _Tables(NamedTuple):
-    """Hosts where others than their owner write.
+    """Hosts with user content.
 
     Attributes:
-        users: From a host and the beginning of a path, where each `*` is one name, to what this is called: "" for as
-            it stands. Of several that fit, the longest counts. `*.host` is a user who has a host of their own.
-        plain: What looks like a user and is none: the user does not stand in the address.
-        cased: Hosts where two names differ that differ in case; elsewhere names are lower-cased.
-        archives: Hosts that show pages of others: the address inside begins so many segments behind these.
-        shared: The hosts of `users`: where an address there names no user, anybody may have written it.
+        users: From a host and the beginning of a path, in which each `*` is one name, to the name of the user; "" keeps
+            the text that matched. The longest match is used. `*.host` is a user with a subdomain.
+        plain: Paths that look like a user and are not one.
+        cased: Hosts with case-sensitive names; on others, names are lower-cased.
+        archives: Prefixes of archives and proxies, with the number of segments before the address that they show.
+        shared: The hosts of `users`: an address there without a user may be written by anybody.
     """
 
     users: dict[str, str]
@@ -48,7 +48,7 @@ class _Tables(NamedTuple):
 
 @cache
 def _tables() -> _Tables:
-    """This package's `data/user_hosts.json`."""
+    """The tables of `data/user_hosts.json`."""
     read = loads((files("unpoison") / "data" / "user_hosts.json").read_text(encoding="utf-8"))
     plain, cased = (frozenset(read[name].split()) for name in ("plain", "cased"))
     return _Tables(read["users"], plain, cased, read["archives"], frozenset(map(_host_of, read["users"])))
@@ -59,23 +59,23 @@ def origin_of(
 ) -> str:
     """The party behind a source.
 
-    A web address gives the registrable domain (public suffix list, with its private section), and on hosts where users
-    write, the user: `github.com/alice`. A file gives its folder, with a slash at the end, so that it is never equal to
-    a domain. A bare word, such as a collection's name, stands for itself.
+    The origin of a web address is its registrable domain (public suffix list with the private section) or, on hosts
+    with user content, the user: `github.com/alice`. The origin of a file is its folder with a trailing slash, which is
+    never equal to a domain. A bare word, such as the name of a collection, is its own origin.
 
     Args:
-        source: An address, a path, a collection's name; None for nothing.
+        source: An address, a path or the name of a collection; None without one.
         rule: `domain` as above; `host`: the whole host; `path:N`: the host and N segments of the path, or the first N
-            folders; `field:NAME`: what the metadata say under NAME, as `NAME:value`.
-        metadata: Of the passage.
-        users: More hosts where users write; pairs as in the table.
+            folders; `field:NAME`: the metadata field NAME, as `NAME:value`.
+        metadata: The metadata of the passage.
+        users: More hosts with user content; pairs as in the table.
 
     Returns:
-        At most 300 characters, none of them a control character. "" where nobody can say: no source, one of more than
-        2,048 characters, `javascript:`, `data:`, an address with a trick in it, a field that is missing.
+        At most 300 characters without control characters. "" if unknown: no source, one of more than 2,048 characters,
+        `javascript:`, `data:`, an ambiguous address, a missing field.
 
     Raises:
-        OptionError: No such rule. No source raises.
+        OptionError: An unknown rule. No source raises.
     """
     kind, _, argument = check_rule(rule).partition(":")
     if kind == "field":
@@ -86,9 +86,9 @@ def origin_of(
 
 
 def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
-    """What an origin is read from: the source, or the address among the metadata where the source is a mere name.
+    """The text to read an origin from: the source or, if that is only a name, an address in the metadata.
 
-    A source that is an address or a path comes first: metadata may have been read out of the document itself.
+    A source that is an address or a path takes precedence, because metadata may come from the document itself.
     """
     if metadata:
         for name in ADDRESS_FIELDS:
@@ -104,7 +104,7 @@ def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
 
 
 def place(source: str) -> Place | None:
-    """`place_of`, remembered; longer ones than it reads are nowhere, and are not kept."""
+    """`place_of` with a cache; sources that are too long have no place and are not cached."""
     return _place(source) if len(source) <= MAX_SOURCE_CHARS else None
 
 
@@ -115,10 +115,10 @@ def _place(source: str) -> Place | None:
 
 @lru_cache(maxsize=256)
 def check_rule(rule: str) -> str:
-    """A rule of origin.
+    """Check a rule of origin, and return it.
 
     Raises:
-        OptionError: There is no such rule.
+        OptionError: An unknown rule.
     """
     kind, colon, argument = rule.partition(":") if isinstance(rule, str) else ("", "", "")
     if kind in ("domain", "host") and not colon:
@@ -158,7 +158,7 @@ def _origin(source: str, kind: str, segments: int, users: Users) -> str:
 
 
 def _party(found: Place, more: Mapping[str, str]) -> str:
-    """The registrable domain, or the user on a host where users write, or that host where no user is named."""
+    """The registrable domain; on a host with user content, the user, or that host if no user is named."""
     domain = registrable(found.host)
     hosts = [found.host]
     while hosts[-1] != domain and "." in hosts[-1]:
@@ -177,12 +177,12 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
 
 
 def is_shared(host: str, more: Iterable[str] = ()) -> bool:
-    """Whether users write on a host, by the table or by one of more patterns."""
+    """Whether a host has user content, by the table or by more patterns."""
     return host in _tables().shared or any(host == _host_of(pattern) for pattern in more)
 
 
 def _archive_origin(host: str, inner: tuple[str, ...]) -> str:
-    """The origin of an archived or proxied page: neither the archive's own nor exactly the original publisher's."""
+    """The origin of an archived or proxied page: the archive and the original domain."""
     rest = "/".join(inner)
     for scheme in ("http:/", "https:/"):
         rest = rest.removeprefix(scheme)
@@ -196,7 +196,7 @@ def _web_host(text: str) -> str:
 
 
 def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
-    """The longest entry of the table that the address begins with; "" for none."""
+    """The user of the longest matching entry of the table; "" without one."""
     if found.segments and f"{host}/{found.segments[0]}" in _tables().plain:
         return ""
     best, name = "", ""
@@ -226,7 +226,7 @@ def _host_of(pattern: str) -> str:
 
 
 def _fill_stars(called: str, names: list[str]) -> str:
-    """The name of an entry, its stars filled with the last names."""
+    """The name of an entry with its stars replaced by the last names."""
     first, *rest = called.split("*")
     return first + "".join(name + piece for name, piece in zip(names[len(names) - len(rest) :], rest))
 

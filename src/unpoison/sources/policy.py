@@ -1,4 +1,4 @@
-"""What a company says of its sources, in a few lines of YAML: patterns such as `*.docs.example` or `docs/hr/**`."""
+"""Source policies in YAML: lists of patterns such as `*.docs.example` or `docs/hr/**`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from unpoison.sources.trust import Level
 __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 
 LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
-"""The lists of patterns; of two patterns as long as each other, the one in the earlier list counts."""
+"""The lists of patterns; between patterns of equal length, the earlier list wins."""
 
 KEYS = ("origin", "fresh", *LISTS, "allow", "prefer", "hosts", "history")
 
 MAX_FILE_BYTES = 1_000_000
-"""Bytes of a policy."""
+"""Maximum bytes of a policy file."""
 
 MAX_PATTERNS = 10_000
 
@@ -40,17 +40,17 @@ DRIVE_OR_PORT = re.compile(r"[A-Za-z]:/|[^/:]+:\d{1,5}(?:/|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One pattern. `*` stands for any text within a segment, `**` for any segments, also none.
+    """A pattern. `*` matches any text within a segment, `**` any number of segments.
 
-    A pattern of a host alone means that host, and the origin of that name; `*.host` the hosts below it. One that begins
-    with a scheme or a host matches addresses on the web only, another path files only; http and https are one.
+    A host alone matches that host and the origin of that name; `*.host` matches its subdomains. A pattern that begins
+    with a scheme or a host matches only web addresses, any other path only files; http and https are equivalent.
 
     Attributes:
-        text: As it was written.
-        kind: `web`, `file`, or `name` for everything that is compared with the origin alone.
-        host: Of an address; of a file, its root.
-        below: Whether the hosts below it are meant, and not the host itself.
-        segments: Of the path; None stands for `**`.
+        text: The pattern as written.
+        kind: `web`, `file`, or `name` for patterns that are compared with the origin only.
+        host: The host of an address; of a file, its root.
+        below: Whether subdomains match, and not the host itself.
+        segments: The segments of the path; None is `**`.
     """
 
     text: str
@@ -61,18 +61,18 @@ class Pattern:
 
     @property
     def literal(self) -> int:
-        """Length without wildcards: the longest matching pattern takes precedence."""
+        """Length without wildcards: the longest matching pattern wins."""
         return len(self.text.partition("://")[2] or self.text) - self.text.count("*")
 
     @property
     def key(self) -> str:
-        """The one host or origin that it can match; "" where there may be several."""
+        """The only host or origin that can match; "" if there may be several."""
         if self.kind == "web":
             return "" if self.below else self.host
         return self.text if self.kind == "name" and "*" not in self.text else ""
 
     def matches(self, source: str | None, origin: str) -> bool:
-        """Whether it matches a source, or its origin."""
+        """Whether the pattern matches a source or its origin."""
         if self.kind == "name":
             return not self.literal or (
                 _glob(self.text).fullmatch(origin) is not None and (origin == self.text or not _is_address(origin))
@@ -81,7 +81,7 @@ class Pattern:
         if found is not None and self._fits(found):
             return True
         if not origin or (found is not None and "://" in self.text):
-            return False  # an address is no more than itself, even where its owner has other hosts
+            return False  # an address does not match other hosts of the same owner
         named = origin_place(origin)
         return named is not None and self._fits(named)
 
@@ -91,11 +91,11 @@ class Pattern:
             return found.kind == "web" and here and self._path(found.segments)
         if found.kind != "file" or found.host != self.host:
             return False
-        inside = not found.file or (self.segments and self.segments[-1] is None)  # a file hr is not in the folder hr
+        inside = not found.file or (self.segments and self.segments[-1] is None)  # a file hr is not in a folder hr
         return self._path(found.segments if inside else (*found.segments, found.file))
 
     def _path(self, segments: tuple[str, ...]) -> bool:
-        """Whether the segments fit, one row of positions for each segment of the pattern."""
+        """Match the segments, with the set of reachable positions for each segment of the pattern."""
         at = {0}
         for want in self.segments:
             if want is None:
@@ -106,19 +106,19 @@ class Pattern:
 
 
 def parse_pattern(text: object, where: str) -> Pattern:
-    """Read a pattern.
+    """Parse a pattern.
 
     Raises:
-        OptionError: It can match nothing; the message names the list.
+        OptionError: It cannot match anything; the message names the list.
     """
     if not isinstance(text, str) or not text.strip() or len(text) > 500 or not text.isprintable():
         raise OptionError(
-            f"{where} holds {clip(text)}, which is no pattern; write one such as docs.example or docs/hr/**"
+            f"{where} contains {clip(text)}, which is not a pattern; write one such as docs.example or docs/hr/**"
         )
     pattern = text.strip().replace("\\", "/")
     if pattern.count("*") > MAX_STARS:
         raise OptionError(
-            f"{where} holds {clip(text)}, which has more than {MAX_STARS} stars; write two patterns of it"
+            f"{where} contains {clip(text)}, which has more than {MAX_STARS} stars; split it into two patterns"
         )
     scheme, separated, rest = pattern.partition("://")
     if pattern.strip("*/") == "":
@@ -139,10 +139,10 @@ def parse_pattern(text: object, where: str) -> Pattern:
 
 
 def is_exact(origin: str) -> bool:
-    """Whether an origin can stand in a list and means itself alone there: a document may call its source `*`."""
+    """Whether an origin is a valid pattern that matches only itself: a document may call its source `*`."""
     try:
         parse_pattern(origin, "known")
-    except OptionError:  # no name, or one that no pattern can say
+    except OptionError:  # empty, or not expressible as a pattern
         return False
     return "*" not in origin
 
@@ -161,7 +161,7 @@ def _web(pattern: str, rest: str, text: object, where: str) -> Pattern:
 
 
 def _file(pattern: str, text: object, where: str) -> Pattern:
-    """Of a path, read as a file's path is."""
+    """The pattern of a path, parsed like the path of a file."""
     found = place_of(pattern)
     if found is None or found.kind != "file" or ".." in found.segments:
         _refuse(text, where)
@@ -171,7 +171,7 @@ def _file(pattern: str, text: object, where: str) -> Pattern:
 
 def _refuse(text: object, where: str) -> NoReturn:
     raise OptionError(
-        f"{where} holds {clip(text)}, which can match nothing; write a host (docs.example, *.docs.example), an "
+        f"{where} contains {clip(text)}, which cannot match anything; write a host (docs.example, *.docs.example), an "
         "address (https://docs.example/hr/**), a folder (docs/hr/**) or a field (author:alice)"
     )
 
@@ -182,7 +182,7 @@ def _segment(part: str) -> re.Pattern[str] | None:
 
 @lru_cache(maxsize=4096)
 def _glob(text: str) -> re.Pattern[str]:
-    """A text with stars, each for any text; atomic groups, so that no text takes long."""
+    """A glob as a regular expression; atomic groups keep matching linear."""
     first, *rest = re.split(r"\*+", text)
     if not rest:
         return re.compile(re.escape(first))
@@ -193,7 +193,7 @@ def _glob(text: str) -> re.Pattern[str]:
 
 
 def origin_place(origin: str) -> Place | None:
-    """An origin, which has the form of an address without its scheme, of a folder, or of neither."""
+    """The place of an origin: an address without its scheme, or a folder; None for others."""
     return _origin_place(origin) if len(origin) <= MAX_SOURCE_CHARS else None
 
 
@@ -216,16 +216,16 @@ Listed = tuple[Pattern, Level]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy, checked.
+    """A validated source policy.
 
     Attributes:
         origin: The rule of origin: `domain`, `host`, `path:N`, `field:NAME`.
         fresh: Days for which an origin stays fresh after it was first seen; 0 for none.
-        patterns: In which list each pattern stands.
-        prefer: Which side of a dispute is told first: "", `older`, `newer`, or `field:NAME=value`.
-        hosts: More hosts where users write.
-        allow: Texts whose style is not judged: ids, hashes, sources (`sources.allow.Allowed`).
-        history: The file in which to remember origins, beside the policy's own file unless absolute; None for none.
+        patterns: Each pattern with its list.
+        prefer: The side of a dispute to show first: "", `older`, `newer`, or `field:NAME=value`.
+        hosts: More hosts with user content.
+        allow: Passages exempt from the style check: ids, hashes, sources (`sources.allow.Allowed`).
+        history: The file of the history, relative to the policy's file; None without one.
     """
 
     origin: str = "domain"
@@ -248,7 +248,7 @@ class Policy:
         """A policy from a YAML file, or from a mapping with the same keys.
 
         Raises:
-            OptionError: It cannot be read or used; one sentence says where and what to do.
+            OptionError: It cannot be read or used; the message says where, and how to correct it.
         """
         if isinstance(value, Policy):
             return value
@@ -282,11 +282,11 @@ class Policy:
 
     @property
     def informed(self) -> bool:
-        """Whether it lists any source with more trust than the others."""
+        """Whether it lists any trusted or known source."""
         return any(level in ("trusted", "known") for _, level in self.patterns)
 
     def level(self, source: str | None, origin: str) -> Level | None:
-        """In which list a source stands by the most specific pattern; None for none."""
+        """The list of the most specific matching pattern; None if none matches."""
         places = (None if source is None else place(source), origin_place(origin) if origin else None)
         keys = dict.fromkeys(("", origin, *(found.host for found in places if found is not None)))
         listed = [one for key in keys for one in self._by_key.get(key, ())]
@@ -306,33 +306,35 @@ def _load_yaml(path: Path) -> Mapping[Any, Any]:
     try:
         value = yaml.load(data.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
     except UnicodeDecodeError:
-        raise OptionError(f"{name} is no text in UTF-8; save it as such") from None
+        raise OptionError(f"{name} is not UTF-8 text; save it as UTF-8") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
-        raise OptionError(f"{name} is no YAML ({line}{problem[:120]}); quote patterns that begin with *") from None
+        raise OptionError(
+            f"{name} is not valid YAML ({line}{problem[:120]}); quote patterns that begin with *"
+        ) from None
     if value is None:
-        raise OptionError(f"{name} is empty; write keys with values, such as known: [docs.example], or leave it out")
+        raise OptionError(f"{name} is empty; write keys with values, such as known: [docs.example], or omit the file")
     if not isinstance(value, Mapping):
-        raise OptionError(f"{name} must be keys with values, such as known: [docs.example], got {clip(value)}")
+        raise OptionError(f"{name} must contain keys with values, such as known: [docs.example], got {clip(value)}")
     return value
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without anchors, which a few lines can blow up to anything, and without keys that are given twice."""
+    """A safe loader that refuses anchors (a few lines can expand without limit) and duplicate keys."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise yaml.constructor.ConstructorError(None, None, "anchors and aliases are not read", event.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "anchors are not supported", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         keys: set[str] = set()
         for key, _ in node.value:
             if key.value in keys if isinstance(key.value, str) else False:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
             keys.add(str(key.value))
         return super().construct_mapping(node, deep)
 
@@ -356,9 +358,7 @@ def _patterns(keys: Mapping[Any, Any], where: str) -> tuple[Listed, ...]:
             name = pattern.text.partition("://")[2].lower() or pattern.text.lower()
             before = found.get(name)
             if before is not None and before[1] != level:
-                raise OptionError(
-                    f"{where}: {clip(text)} stands in {before[1]} and in {level}; leave it in one of the two"
-                )
+                raise OptionError(f"{where}: {clip(text)} is in {before[1]} and in {level}; keep it in one of them")
             found[name] = (pattern, level)
     if len(found) > MAX_PATTERNS:
         raise OptionError(f"{where} has more than {MAX_PATTERNS:,} patterns; use * and **")
@@ -396,7 +396,7 @@ def _users(value: object, where: str) -> Users:
             or place_of(f"https://{bare}/") != Place("web", bare, ())
         ):
             raise OptionError(
-                f"{where}: hosts holds {clip(text)}; write where the user's name stands, as in forum.example/user/* "
+                f"{where}: hosts contains {clip(text)}; mark the user's name with a star, as in forum.example/user/* "
                 "or *.blogs.example"
             )
         found.append((f"{host}{slash}{path}".rstrip("/"), ""))

@@ -1,4 +1,4 @@
-"""The standing of the source of each passage, by a policy and a history."""
+"""Sources: the standing of each passage's source, by a policy and a history."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PAUSE = 10.0
 """Seconds until a history that was unavailable is tried again."""
 
 DATABASE = b"SQLite format 3\0"
-"""How a SQLite file begins."""
+"""The first bytes of an SQLite file."""
 
 Record = tuple[int, Mapping[str, Outcome]]
-"""The hash of a question, and what became of each origin."""
+"""The hash of a question, and the outcome of each origin."""
 
 CHUNK = 500
-"""Questions that are learned in one transaction."""
+"""Questions per transaction."""
 
 
 class Standing(NamedTuple):
@@ -48,12 +48,12 @@ class Standing(NamedTuple):
 
     Attributes:
         origin: The party behind it; "" if unknown.
-        level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host where users write, where no
-            user stands in the address; `seen` by the history; `fresh` where it does not know it, or not for long
-            enough; `unknown` where there is no origin, or nothing to judge by.
-        trust: The weight of its word, in [0, 1].
-        questions: For how many other questions it was retrieved.
-        first_day: When it was first; None for never.
+        level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host with user content if the
+            address names no user; `seen` by the history; `fresh` if the history does not know it, or not for long
+            enough; `unknown` without an origin, or without a policy and a history.
+        trust: The weight of its claims, in [0, 1].
+        questions: Number of other questions for which it was retrieved.
+        first_day: Day of its first retrieval; None if there was none.
     """
 
     origin: str
@@ -64,7 +64,7 @@ class Standing(NamedTuple):
 
 
 class SourceRow(NamedTuple):
-    """One origin of the history, with what it weighs for a question that nobody has asked yet."""
+    """One origin of the history, with its level and weight for a new question."""
 
     origin: str
     level: Level
@@ -73,7 +73,7 @@ class SourceRow(NamedTuple):
 
 
 def _is_database(path: str | Path) -> bool:
-    """Whether a file is one of SQLite's; what cannot be read is left to who reads it, and says so."""
+    """Whether a file is an SQLite file; False if it cannot be read, which a later access reports."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(DATABASE)) == DATABASE
@@ -93,9 +93,9 @@ class Sources:
 
     Args:
         policy: A YAML file or a mapping: lists of patterns `trusted`, `known`, `open`, `blocked`, and `origin`,
-            `fresh`, `prefer`, `hosts`, `history`; None for none.
-        history: A SQLite file, made where there is none; a `History`; None for what the policy names, else for memory.
-        today: What day it is.
+            `fresh`, `prefer`, `hosts`, `history`; None without a policy.
+        history: An SQLite file, created if missing; a `History`; None for the policy's history, else for memory.
+        today: Returns the current day.
 
     Raises:
         OptionError: The policy cannot be used.
@@ -121,28 +121,28 @@ class Sources:
 
     @classmethod
     def of(cls, value: Sources | Policy | str | Path | Mapping[str, Any] | None) -> Sources | None:
-        """What an option `sources=` was given: as it is, a policy, a history (SQLite), or None for None.
+        """The `Sources` of an option `sources=`: an instance, a policy, or a history (SQLite); None for None.
 
         Raises:
             OptionError: The policy cannot be used, or is neither a file nor a mapping.
-            InputError: The file of a history is damaged, or none.
+            InputError: The file of the history is damaged, or not a history.
             StoreError: It cannot be opened.
         """
         if value is None or isinstance(value, Sources):
             return value
         found = cls(history=value) if isinstance(value, (str, Path)) and _is_database(value) else cls(value)
         if found.history.path is not None:
-            bool(found.history)  # a file that was named is there to be used; what goes wrong later stops nothing
+            bool(found.history)  # an unusable file is an error now; later failures only add a note
         return found
 
     def suppose(self, levels: Mapping[str, Level]) -> Sources:
-        """The same policy and history, as if these origins stood in other lists; for what-if questions.
+        """The same policy and history with other levels for some origins, for what-if questions.
 
         Args:
-            levels: Origin -> `trusted`, `known`, `open` or `blocked`. Overrides every pattern of the policy.
+            levels: Origin -> `trusted`, `known`, `open` or `blocked`. Overrides the patterns of the policy.
 
         Raises:
-            OptionError: No such list.
+            OptionError: An unknown level.
         """
         other = Sources(self.policy, self.history, today=self._today)
         other._supposed = {origin: among("level", level, LISTS) for origin, level in levels.items()}
@@ -150,9 +150,9 @@ class Sources:
 
     @property
     def informed(self) -> bool:
-        """Whether there is anything to tell sources apart by: somebody trusted or known, or a history.
+        """Whether sources can be distinguished: by a trusted or known source, or by a history.
 
-        If not, every source that is not blocked or open is `unknown`, and weighs 1, as without sources.
+        If not, every source that is not blocked or open is `unknown` with weight 1, as without sources.
         """
         if self.policy.informed or not {"trusted", "known"}.isdisjoint(self._supposed.values()):
             return True
@@ -160,14 +160,14 @@ class Sources:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: what could not be used."""
+        """Warnings about an unusable history."""
         return (self._note,) if self._note else ()
 
     def origin(self, passage: object) -> str:
-        """The party behind a passage, by the policy's rule; "" where nobody can say.
+        """The party behind a passage, by the policy's rule; "" if unknown.
 
         Args:
-            passage: A `Passage`, or a mapping or an object that `Passage.of` makes one of.
+            passage: A `Passage`, or a mapping or object that `Passage.of` accepts.
         """
         return self._read(passage)[1]
 
@@ -176,39 +176,39 @@ class Sources:
         return bool(self.policy.patterns or self._supposed) and self._level(*self._read(passage)) == "blocked"
 
     def spares(self, passage: Passage) -> bool:
-        """Whether how a passage is written is not judged: its source is trusted or known, or `allow` names it.
+        """Whether a passage is exempt from the style check: its source is trusted or known, or `allow` names it.
 
-        A function of the passage and the policy; a history spares nobody.
+        Depends on the passage and the policy only, not on the history.
         """
         source, origin = self._read(passage)
         return self._level(source, origin) in ("trusted", "known") or self.allowed.matches(passage, origin)
 
     def unmatched(self, patterns: Iterable[Pattern], passages: Iterable[object]) -> list[Pattern]:
-        """The patterns that match the source of no passage."""
+        """The patterns that match no passage's source."""
         read = {self._read(passage) for passage in passages}
         return [pattern for pattern in patterns if not any(pattern.matches(*one) for one in read)]
 
     def trust(self, origin: str, question: str | None = None) -> float:
-        """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
+        """The weight of an origin's claims, in [0, 1]; the question itself does not count."""
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
 
     def agreement(self, origins: Sequence[str], question: str | None = None) -> dict[str, float]:
-        """How often each origin said what was answered, of the questions where that is known; who is new is missing.
+        """The share of questions on which each origin agreed with the answer; origins without a record are missing.
 
         Args:
             origins: Their names.
-            question: What happened for this one does not count.
+            question: A question to leave out.
         """
         past = self._past(origins, question)
         judged = {name: (p.agreed, p.agreed + p.contested) for name, p in past.items()}
         return {name: agreed / count for name, (agreed, count) in judged.items() if count}
 
     def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
-        """What is said of each passage's source; what happened for the question itself does not count.
+        """The standing of each passage's source; the question itself does not count.
 
         Args:
-            question: The user's.
+            question: The user's question.
             passages: As for `origin`.
         """
         located = [self._read(passage) for passage in passages]
@@ -217,11 +217,11 @@ class Sources:
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
 
     def record(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
-        """Remember who was retrieved for a question, and what came of it.
+        """Record the outcome of each origin for a question.
 
         Args:
-            question: Not kept; 8 bytes of a hash of its words are.
-            outcomes: For each origin: `seen`, `agreed` with the answer, `contested` it, or was `dropped`.
+            question: The question; 8 bytes of a hash of its words are stored.
+            outcomes: For each origin: `seen`, `agreed` with the answer, `contested` it, or `dropped`.
         """
         self._try(lambda: self.history.record(question, outcomes, self._today()), default=None)
 
@@ -231,15 +231,15 @@ class Sources:
         """Fill the history from rows: mappings with a question and passages, or `Row` objects.
 
         Args:
-            rows: Their `query` or `question` and `passages`.
-            method: `seen` counts for how many questions each origin was retrieved. `agreement` also reads every passage
-                and counts how often an origin says what the others say, weighted by how reliable they seem
-                (`reliability`); it needs no labels, and is wrong where most sources are.
+            rows: Rows with `query` or `question`, and `passages`.
+            method: `seen` counts the questions for which each origin was retrieved. `agreement` also reads every
+                passage and counts how often an origin agrees with the others, weighted by their estimated reliability
+                (`reliability`); it needs no labels, and fails if most sources are wrong.
             generator: Reads the passages for `agreement`, such as "reader".
 
         Raises:
-            OptionError: No such method, or none to read with.
-            InputError: A row without question or passages; the message says which.
+            OptionError: An unknown method, or no generator.
+            InputError: A row without question or passages; the message has its number.
             StoreError: The history cannot be used.
         """
         if among("method", method, ("seen", "agreement")) == "agreement":
@@ -258,7 +258,7 @@ class Sources:
 
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
         if generator is None:
-            raise OptionError('method="agreement" reads passages: give a generator, such as "reader"')
+            raise OptionError('method="agreement" reads passages: pass a generator such as "reader"')
         read = list(import_module(READING).answers_by_origin(rows, self, generator))
         for (question, _), found in zip(read, outcomes([answers for _, answers in read])):
             yield question_hash(question), found
@@ -273,11 +273,11 @@ class Sources:
         self.history.record_many(chunk, self._today())
 
     def forget(self, origin: str) -> bool:
-        """Delete the record of an origin; returns whether there was one."""
+        """Delete the record of an origin; return whether there was one."""
         return self.history.forget(origin)
 
     def rows(self) -> list[SourceRow]:
-        """All origins of the history, those seen for the most questions first.
+        """All origins of the history, those with the most questions first.
 
         Raises:
             UnpoisonError: The history cannot be used.
@@ -290,7 +290,7 @@ class Sources:
         return found
 
     def _read(self, passage: object) -> tuple[str | None, str]:
-        """What the origin of a passage is read from, and the origin."""
+        """The text that the origin is read from, and the origin."""
         held = getattr(passage, "metadata", None)
         if isinstance(held, Metadata):
             return self._locate(getattr(passage, "source", None), held)
@@ -334,7 +334,7 @@ class Sources:
         if not origin:
             return "unknown"
         if is_shared(origin, (pattern for pattern, _ in self.policy.hosts)):
-            return "open"  # a host where users write, and the address names none
+            return "open"  # user content without a named user
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"
 
@@ -343,7 +343,7 @@ class Sources:
         return self._try(lambda: self.history.past(origins, but), default={})
 
     def _try(self, use: Callable[[], T], default: T) -> T:
-        """Use the history; where that fails, go on without it for a while, and say so."""
+        """Use the history; after a failure, continue without it for `PAUSE` seconds, with a note."""
         if time.monotonic() < self._again:
             return default
         try:
@@ -351,7 +351,7 @@ class Sources:
         except OptionError:
             raise
         except UnpoisonError as error:
-            self._note, self._again = f"screening goes on without history: {error}", time.monotonic() + PAUSE
+            self._note, self._again = f"screening continues without a history: {error}", time.monotonic() + PAUSE
             return default
         self._note = ""
         return found
@@ -368,11 +368,11 @@ class Sources:
 
 
 SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
-"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
+"""`Sources`, a policy as a file or a mapping, or None: then every passage is its own source."""
 
 
 class TallyRow(NamedTuple):
-    """One origin, "" for unknown: its passages, the questions they were retrieved for, its share, passages by level."""
+    """One origin ("" for unknown): its passages, their questions, its share, and its passages by level."""
 
     origin: str
     passages: int
@@ -382,7 +382,7 @@ class TallyRow(NamedTuple):
 
 
 class Tally:
-    """Counts of origins; a question that is asked again counts once, its passages each time."""
+    """Counts by origin; a repeated question counts once, its passages each time."""
 
     def __init__(self) -> None:
         self.passages = 0
@@ -391,7 +391,7 @@ class Tally:
         self._levels: dict[str, Counter[str]] = {}
 
     def add(self, question: str | None, standings: Sequence[Standing]) -> None:
-        """Count what was retrieved for a question, None for documents that nobody asked for."""
+        """Count the passages of one question; None for documents without a question."""
         origins = [standing.origin for standing in standings]
         self.passages += len(origins)
         self._passages.update(origins)

@@ -19,10 +19,10 @@ FRESH = 0.05
 KNOWN = 0.8
 
 HALF = 4
-"""Number of other questions at which a source weighs one half."""
+"""Number of other questions at which the weight of a source is one half."""
 
 PRIOR = 2
-"""Prior number of agreements, so that a single answer or dispute decides little."""
+"""Prior number of agreements, so that a single answer has little influence."""
 
 
 def trust(level: Level, questions: int = 0, agreed: int = 0, contested: int = 0) -> float:
@@ -33,18 +33,17 @@ def trust(level: Level, questions: int = 0, agreed: int = 0, contested: int = 0)
     | `blocked` | 0 |
     | `trusted` | 1 |
     | `known` | .8 |
-    | `fresh` (never seen for another question, or not for long), `open` (anybody writes there), `unknown` | .05 |
+    | `fresh` (never seen for another question, or not for long), `open` (user content), `unknown` | .05 |
     | `seen` | n / (n + 4) times (agreed + 2) / (agreed + contested + 2), at least .05 |
 
-    n counts the other questions for which it was retrieved, and not dropped.
-
-    Only other questions count: whoever plants any number of texts for the question at hand gains nothing by it.
+    n is the number of other questions for which the source was retrieved and not dropped. The current question never
+    counts, so planting texts for it gains no weight.
 
     Args:
-        level: What policy and history say.
-        questions: Other questions for which the source was retrieved, and not dropped.
-        agreed: For how many of them it said what was answered.
-        contested: For how many of them it said something else.
+        level: By policy and history.
+        questions: Number of other questions for which the source was retrieved and not dropped.
+        agreed: Number of those on which it agreed with the answer.
+        contested: Number of those on which it contradicted the answer.
 
     Returns:
         In [0, 1]. It rises with `questions` and `agreed`, and falls with `contested`.
@@ -58,16 +57,16 @@ def trust(level: Level, questions: int = 0, agreed: int = 0, contested: int = 0)
 S = TypeVar("S", bound=Hashable)
 
 ROUNDS = 100
-"""At most; it ends after a few, when no rate changes any more."""
+"""Maximum number of iterations; it converges after a few."""
 
 
 class Reliability(NamedTuple):
-    """How far a source can be believed.
+    """The estimated reliability of a source.
 
     Attributes:
-        rate: Share of its answers that are right, estimated, in [0, 1].
-        weight: Of its vote, `L * rate - 1` for L possible answers; 0 for who is no better than chance.
-        answered: How many questions it answered that others answered too.
+        rate: Estimated share of right answers, in [0, 1].
+        weight: Weight of its vote, `L * rate - 1` for L possible answers; 0 if it is no better than chance.
+        answered: Number of questions that it and others answered.
     """
 
     rate: float
@@ -76,23 +75,22 @@ class Reliability(NamedTuple):
 
 
 def reliability(answers: Sequence[Mapping[S, Hashable | None]]) -> dict[S, Reliability]:
-    """The reliability of each source, from what they all answered.
+    """Estimate the reliability of each source by iterative weighted majority voting.
 
-    Every question's answer is the one with the most weight behind it; a source's rate is how often it agrees with
-    these; weights follow from the rates, and so on until nothing changes. A question that one source alone answered
-    says nothing, and of answers as heavy as each other each counts in part.
+    The answer to a question is the one with the most weight; the rate of a source is its share of agreement with these
+    answers; its weight follows from its rate; this is repeated until convergence. A question with one answering source
+    is ignored, and tied answers share the vote.
 
-    The majority, by weight, is believed. A coalition of sources below half that gives one wrong answer everywhere ends
-    with hardly any weight. **Above half it wins**: its answer is taken for the right one, and the honest end with no
-    weight. Nothing that looks at agreement alone can tell the two apart; then only a policy helps (`trusted`).
-    Sleepers, who are honest for some time, keep what they earned until they have lied about as often, but two or three
-    of them among nine win no vote by it. Who copies others has a voice too many: give copies one origin.
+    A coalition of less than half of the sources that gives one wrong answer everywhere ends with almost no weight.
+    **Above half it wins**, and honest sources end without weight: agreement alone cannot distinguish the two, only a
+    policy can (`trusted`). Sleepers, who are honest for some time, keep their weight until they have lied about as
+    often, but two or three of them among nine win no vote. Copies of a source add votes: give them one origin.
 
     Args:
-        answers: For each question, the class of each source's answer; None for "I don't know", which does not count.
+        answers: For each question, the class of each source's answer; None for "I don't know", which is ignored.
 
     Returns:
-        For each source that is named.
+        By source.
     """
     names = list(dict.fromkeys(source for row in answers for source in row))
     place = {source: i for i, source in enumerate(names)}
@@ -118,7 +116,7 @@ def reliability(answers: Sequence[Mapping[S, Hashable | None]]) -> dict[S, Relia
 def _votes(
     answers: Sequence[Mapping[S, Hashable | None]], place: Mapping[S, int]
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """For each question that two or more answered: who did, shape (n,), what, as numbers, and how many answers."""
+    """Each question with two or more answers: sources and answers as numbers, shape (n,), and the number of answers."""
     votes = []
     for row in answers:
         given = [(place[source], answer) for source, answer in row.items() if answer is not None]
@@ -130,21 +128,21 @@ def _votes(
 
 
 def _agreement(weights: np.ndarray, given: np.ndarray, count: int) -> np.ndarray:
-    """How far each vote agrees with the heaviest answer: 1, 0, or a share where several are as heavy."""
+    """Agreement of each vote with the heaviest answer: 1, 0, or a share in a tie."""
     weight_of = np.bincount(given, weights, count)
     top = weight_of >= weight_of.max() - 1e-9
     return np.asarray(top[given] / top.sum())
 
 
 def outcomes(answers: Sequence[Mapping[S, Hashable | None]]) -> list[dict[S, Outcome]]:
-    """What became of each source's answer, for a history: by the weights of `reliability`, all votes counted.
+    """The outcome of each source's answer, for a history, by the weights of `reliability`.
 
     Args:
         answers: As for `reliability`.
 
     Returns:
-        For each question and source `agreed` with the heaviest answer or `contested` it; `seen` for who did not answer,
-        or was the only one who did, or where two answers weigh the same.
+        For each question and source, `agreed` with the heaviest answer or `contested` it; `seen` if the source did not
+        answer, answered alone, or two answers tie.
     """
     found = reliability(answers)
     results = []
