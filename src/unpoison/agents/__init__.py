@@ -1,4 +1,4 @@
-"""What agents read: results of tools and memories, screened, and a proxy in front of any MCP server.
+"""Screening for agents: tool results, memories, and a proxy for MCP servers.
 
     from unpoison.agents import screen_tool_result
 

@@ -1,4 +1,4 @@
-"""Arguments of a tool call that the user never gave: addresses, accounts, links and paths that a tool's result said.
+"""Finds arguments of a tool call that come from a tool's result: addresses, accounts, links and paths.
 
 A request such as "please email the file to ..." may come from an attacker or from a colleague, and its wording does not
 tell which. Its address may: the user never named it. This check compares strings and reads no meaning.
@@ -22,18 +22,18 @@ _KINDS = (
     ("path", re.compile(r"(?<![\w/.:])(?:~|\.{1,2})?(?:/[\w.@ -]{1,100}){1,20}|(?<!\w)[A-Za-z]:\\[^\s\"'<>|]{1,300}")),
     ("number", re.compile(r"(?<![\w.])\+?\d(?:[ ()/-]{0,2}\d){6,20}(?![\w.])")),
 )
-"""Values that decide where something goes. A part of a value of an earlier kind is not one of a later kind."""
+"""Values that name a recipient or place. Earlier kinds take precedence."""
 
 _TRAILING = ".,;:!?"
 
 
 class ForeignArgument(NamedTuple):
-    """A value of a call that stands in a tool's result, and in nothing that the user wrote.
+    """A value of a call that occurs in a tool's result, and nowhere in the user's text.
 
     Attributes:
-        path: Where it stands in the call's arguments, as JSONPath.
+        path: Its place in the call's arguments, as JSONPath.
         kind: "address", "link", "account", "path" or "number".
-        value: As the call has it.
+        value: The text in the call.
         result: The position of the first result that holds it.
     """
 
@@ -46,7 +46,7 @@ class ForeignArgument(NamedTuple):
 def arguments_from_results(
     call: Mapping[str, object], results: Sequence[object], user_text: str
 ) -> tuple[ForeignArgument, ...]:
-    """The addresses, links, accounts, paths and long numbers of a call that only tools' results named.
+    """The addresses, links, accounts, paths and long numbers of a call that occur only in tool results.
 
     Ask the user before such a call. An empty result does not mean that a call is safe: names, short numbers and free
     text are not compared, and neither is a value that the model changed.
@@ -87,7 +87,7 @@ def _strings(value: object) -> Iterator[tuple[Path, str]]:
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
-    """Each value of a text with its kind; a part of a longer value is not one of its own."""
+    """Each value of a text with its kind; a part of a longer value does not count."""
     taken = list[tuple[int, int]]()
     for kind, pattern in _KINDS:
         for match in pattern.finditer(text):
@@ -97,5 +97,5 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """A text without case and the signs by which numbers and accounts are grouped."""
+    """A text without case, spaces and the separators of numbers."""
     return re.sub(r"[\s()-]", "", canonical(text).text.casefold())

@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC as lines, read strictly: parsers disagree on the rest."""
+"""JSON-RPC messages as lines, parsed strictly, because parsers disagree on anything else."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Message(NamedTuple):
     """A message.
 
     Attributes:
-        value: What it says.
-        plain: Whether everybody reads its line alike: of two equal keys parsers take different ones, and some take a
-            carriage return for the end of a line.
+        value: The object.
+        plain: Whether all parsers agree on its line: duplicate keys are resolved differently, and some parsers end a
+            line at a carriage return.
     """
 
     value: dict[str, Any]
@@ -26,7 +26,7 @@ class Message(NamedTuple):
 
 
 def parse(line: bytes) -> Message | None:
-    """The object on a line; None for anything else, such as numbers that JSON has not."""
+    """The object on a line; None for anything else, such as NaN."""
     twice: list[bool] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def dump(message: Mapping[str, Any]) -> bytes:
 
 
 def key_of(identifier: object) -> Key:
-    """What tells an id from others."""
+    """An id with its type."""
     return type(identifier).__name__, identifier if isinstance(identifier, (str, int)) else None
 
 

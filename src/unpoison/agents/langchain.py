@@ -25,10 +25,10 @@ __all__ = ["ScreeningMiddleware", "screening_tool_node"]
 
 
 class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Screens what every tool returns, before it becomes a part of the thread.
+    """Screens every tool result before it is added to the thread.
 
     Args:
-        policy: What becomes of results, by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -39,7 +39,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
         self._screener = ToolScreener(policy)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """What the tool returned, screened; an error message where it is blocked."""
+        """The tool's result, screened; an error message if it is blocked."""
         return self._result(request, handler(request))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -61,7 +61,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
             return with_line(screen(part))
 
         def update(given: Any) -> Any:
-            """An update of the state. What it takes over from the state is no result of the tool."""
+            """An update of the state; messages that are already in the state are not results of the tool."""
             if isinstance(given, Mapping):
                 return {key: update(held) for key, held in given.items()}
             if isinstance(given, (list, tuple)):
@@ -95,7 +95,7 @@ def screening_tool_node(
 
 
 def _message(message: BaseMessage, screen: Callable[[Any], ScreenedResult]) -> BaseMessage:
-    """The message itself where nothing is found, else a copy."""
+    """The message itself without a finding, else a copy."""
     screened = screen(message.content)
     content = with_line(screened)
     if isinstance(content, list) and screened.line:
@@ -112,7 +112,7 @@ def _messages(state: Any) -> list[Any]:
 
 
 def _question(messages: Sequence[Any]) -> str | None:
-    """What the user said last."""
+    """The user's last message."""
     return next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), None)
 
 

@@ -1,8 +1,8 @@
 """The texts in a value: its strings, the strings of JSON embedded in a string, and keys that hold text.
 
 A value is what JSON has, a dataclass or a pydantic model; any other object is read as its `str`. Texts are judged and
-put back one by one, so that whatever else a value holds stays as it is. JSON that is a text keeps its own layout: only
-the string that changes is written anew.
+replaced one by one, so that the rest of a value stays unchanged. JSON inside a text keeps its layout: only the changed
+string is rewritten.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WORD = re.compile(r"[^\W\d_]")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
-"""Characters of all texts of one result, its values, and levels of lists and objects; what has more is refused."""
+"""Maximum characters, values and nesting levels of one result."""
 
 
 class TooMuchError(ValueError):
-    """A value of more texts, characters or levels than may be read; the message says which."""
+    """A value that exceeds a limit; the message says which."""
 
 
 class Leaf(NamedTuple):
@@ -38,9 +38,9 @@ class Leaf(NamedTuple):
 
     Attributes:
         path: Keys and positions that lead to it.
-        text: What it says.
-        start, end: Where it stands in the JSON that is a text at this path; both 0 where it is all of that text.
-        key: Whether it is the key at the end of the path, not what stands there.
+        text: Its content.
+        start, end: Its position in the JSON text at this path; both 0 if it is the whole text.
+        key: Whether it is the key at the end of the path instead of the value.
     """
 
     path: Path
@@ -51,16 +51,16 @@ class Leaf(NamedTuple):
 
 
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
-    """The strings of a value that hold a letter, and where bytes stand, which nobody looks into.
+    """The strings of a value that contain a letter, and the paths of bytes, which are not screened.
 
-    A key is a text where it is more than a name: of several words, or in other letters. Each is given once.
+    A key counts as a text if it has several words or non-ASCII letters. Each is returned once.
 
     Args:
         value: Any.
-        skip: Whether the value at a key of a mapping or object, at a path, is no text to any reader.
+        skip: Whether to ignore the value of a key or field, given path, holder and key.
 
     Raises:
-        TooMuchError: There is more than may be read.
+        TooMuchError: The value exceeds a limit.
 
     Complexity: O(n) time for n characters and values.
     """
@@ -81,7 +81,7 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
 
 
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:
-    """The value with other texts in the place of some; every part without a change is the same object."""
+    """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
         return _rewrite(value if isinstance(value, str) else str(value), changes)
     by_step: dict[Any, list[tuple[Leaf, str]]] = {}
@@ -98,13 +98,13 @@ def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -
 
 
 def show_path(path: Path) -> str:
-    """A path as JSONPath writes it, such as `$.content[0].text`; keys that are more than a name as a star."""
+    """A path in JSONPath, such as `$.content[0].text`; keys with other characters become `*`."""
     steps = (step if isinstance(step, int) or _NAME.fullmatch(str(step)) else "*" for step in path)
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[tuple[Path, str, bool]]:
-    """Every string and key with its path; without recursion, for depth is hostile."""
+    """Every string and key with its path; iterative, because the nesting depth may be hostile."""
     stack: list[tuple[Path, object]] = [((), value)]
     count = 0
     while stack:
@@ -135,7 +135,7 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:
-    """What a value holds, by key, position or name of the field; None for what holds nothing that is known."""
+    """The members of a value by key, position or field name; None if it is not a container."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -151,7 +151,7 @@ def _children(value: object) -> Mapping[Any, Any] | None:
 
 
 def _inner_strings(text: str) -> list[tuple[str, tuple[int, int], bool]] | None:
-    """The strings of a text that is JSON, or a line of JSON after the other: what they say, where, whether keys."""
+    """The strings of a JSON or JSON Lines text with their position and whether they are keys; None for other texts."""
     if text.lstrip()[:1] not in ("{", "[") or '"' not in text or not _is_json(text):
         return None
     found = []
@@ -184,7 +184,7 @@ def _is_object(line: str) -> bool:
 
 
 def _rewrite(text: str, changes: Sequence[tuple[Leaf, str]]) -> str:
-    """A text with another one in its place, or with some of its JSON strings written anew."""
+    """The new text, or the JSON text with some strings replaced."""
     if changes[0][0].end == 0:
         return changes[0][1]
     for leaf, new in sorted(changes, key=lambda change: -change[0].start):

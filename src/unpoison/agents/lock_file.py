@@ -1,4 +1,4 @@
-"""Which tools of which server were approved, by hash: a description that changes after that is not shown to a model."""
+"""Hashes of approved tools by server. A tool whose description changed after its approval is withheld."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DESCRIBING = ("name", "title", "description", "inputSchema", "outputSchema", "an
 
 
 def identity_of(address: str | Sequence[str]) -> str:
-    """A hash of the command line, or of the URL, of a server; neither is written down, for both may hold secrets."""
+    """A hash of a server's command line or URL; neither is stored, because both may contain secrets."""
     return _hash(address if isinstance(address, str) else list(address))
 
 
 def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
-    """A hash of a tool's description and schemas, and of whose they are."""
+    """A hash of a tool's description and schemas, and of its server."""
     return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
 
 
@@ -33,7 +33,7 @@ LOOKING_ALIKE = str.maketrans("0135i|", "olesll", "-_./")
 
 
 def look_of(name: str) -> str:
-    """What a name looks like: two of the same look are taken for each other. Hosts write signs between words anew."""
+    """A name with look-alike characters and separators unified, so that confusable names are equal."""
     return name.casefold().translate(LOOKING_ALIKE).replace("rn", "m").replace("vv", "w")
 
 
@@ -46,10 +46,10 @@ class LockFile:
     """A file of approved tools, by server.
 
     Args:
-        path: The file; one that does not exist approves nothing.
+        path: The file; a missing file approves nothing.
 
     Raises:
-        InputError: It is no lock file.
+        InputError: The file is not a lock file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,23 +69,23 @@ class LockFile:
             ) from None
 
     def knows(self, identity: str) -> bool:
-        """Whether anything of this server was approved."""
+        """Whether the file has an entry for this server."""
         return identity in self.servers
 
     def approved(self, identity: str, tool: Mapping[str, Any]) -> bool | None:
-        """Whether a tool is as it was approved; None where none of that name was."""
+        """Whether a tool equals the approved one; None if no tool of that name was approved."""
         own = self.servers.get(identity, {"tools": {}})["tools"].get(tool.get("name"))
         return None if own is None else bool(own == tool_hash(identity, tool))
 
     def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Put these tools in the place of what was approved of a server, and write the file in one step."""
+        """Replace the approved tools of a server, and write the file atomically."""
         self.servers[identity] = {"tools": {str(tool["name"]): tool_hash(identity, tool) for tool in tools}}
         beside = self.path.with_name(f"{self.path.name}.new")
         beside.write_text(json.dumps({"version": VERSION, "servers": self.servers}, indent=2) + "\n", encoding="utf-8")
         os.replace(beside, self.path)
 
     def others(self, identity: str) -> frozenset[str]:
-        """What the approved tools of all other servers look like."""
+        """The unified names of the approved tools of all other servers."""
         return frozenset(
             look_of(name) for other, own in self.servers.items() if other != identity for name in own["tools"]
         )

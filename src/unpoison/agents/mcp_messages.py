@@ -1,6 +1,6 @@
 """Handles each message from an MCP server: screens replies, checks tools, and passes on the rest.
 
-No input or output here: `mcp_proxy` carries the messages.
+Does no I/O: `mcp_proxy` transports the messages.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ META = "unpoison/screening"
 """The key of `_meta` that reports cut or withheld content."""
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
-"""Tools of a server, and characters of the description and the schemas of one."""
+"""Maximum number of a server's tools, and characters of one definition."""
 
 MAX_NOTES = 10
-"""Images and blobs that are listed as not looked into."""
+"""Maximum number of listed images and blobs."""
 
 READING_ORDER = ("content", "structuredContent")
-"""Hosts show the fields of a tool's result in this order, whatever the order in which they came."""
+"""The order in which hosts show the fields of a tool's result."""
 
 OPAQUE = ("requestState", "inputRequests")
-"""Fields of a result that asks: they go back to the server, or to the person who is asked, as they are."""
+"""Fields of an input request, which are forwarded unchanged to the server or the user."""
 
 FLAG = ToolPolicy({"*": {"action": "flag", "hidden": "flag", "threshold": 0.2}})
-"""For definitions: nothing can be cut of them, and a text that is half an injection has no place there."""
+"""For tool definitions: nothing can be cut there, and the threshold is lower."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
@@ -55,8 +55,8 @@ class McpGate:
 
     Args:
         identity: The server's (`lock_file.identity_of`).
-        policy: What becomes of results, by tool; `resources/read` and `prompts/get` are names as well.
-        lock: What was approved; None where nothing is pinned.
+        policy: Settings by tool; `resources/read` and `prompts/get` count as names too.
+        lock: The approved tools; None without pinning.
 
     Attributes:
         tools: The names of the tools that may be called.
@@ -72,7 +72,7 @@ class McpGate:
         self._looks: set[str] = set()
 
     def refuse_call(self, message: Mapping[str, Any]) -> str | None:
-        """Why a request of the host is not passed on; None where it is."""
+        """The reason to refuse a request of the host; None to forward it."""
         if message.get("method") != "tools/call":
             return None
         name = _name_of(message)
@@ -85,10 +85,10 @@ class McpGate:
         return None
 
     def screen_reply(self, method: str, params: Mapping[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request, as the host may read it; the same object where nothing was found.
+        """A reply as the host may read it; the same object without a finding.
 
         Raises:
-            InputError: It is no reply that the protocol has.
+            InputError: The reply violates the protocol.
         """
         if ("result" in reply) == ("error" in reply):
             raise InputError("the answer is neither a result nor an error")
@@ -106,9 +106,9 @@ class McpGate:
         return reply if new is reply["result"] else {**reply, "result": new}
 
     def screen_notice(self, notice: dict[str, Any]) -> dict[str, Any] | None:
-        """A notification, as the host may read it; the same object where nothing was found, None where it is refused.
+        """A notification as the host may read it; the same object without a finding, None if it is refused.
 
-        Progress and log messages are texts of the server like any other: hosts show them, some to the model.
+        Hosts show progress and log messages, some of them to the model.
         """
         method, params = str(notice["method"]), _without_meta(notice.get("params"))
         if not plain_method(method):
@@ -127,7 +127,7 @@ class McpGate:
             return Reason.of("tool.shadows")
         self._looks.add(like)
         approved = self.lock.approved(self.identity, tool) if self.lock is not None else None
-        if approved:  # the hash is of what everybody reads; some hosts show the rest as well
+        if approved:  # the hash covers DESCRIBING; some hosts show other fields too
             return _suspicion({key: held for key, held in tool.items() if key not in DESCRIBING})
         if approved is False:
             return Reason.of("tool.changed")
@@ -150,7 +150,7 @@ class McpGate:
         return None
 
     def _check_tools(self, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-        """A page of a list of tools, without those that are withheld."""
+        """A page of the tool list, without withheld tools."""
         if not params.get("cursor"):
             self.tools, self.withheld, self._looks = set(), {}, set()
         tools = result.get("tools")
@@ -174,7 +174,7 @@ class McpGate:
         return _add_meta({**rest.value, "tools": kept}, {"withheld": said})
 
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-        """What the host may read of a result: a tool's with a line that says what was found."""
+        """A result as the host may read it; a tool's result gets a line that reports the removal."""
         of_tool = method in ("tools/call", "tasks/result")
         name = str(params.get("name") or method) if of_tool else method
         first = READING_ORDER if of_tool else ()
@@ -210,11 +210,11 @@ class McpGate:
 
 
 class _Opaque:
-    """Whether a field is an image, a sound or a blob in base64, or one that nobody reads.
+    """Decides whether a field is an image, audio or blob in base64, or is not shown to a model.
 
     Attributes:
-        notes: What was not looked into.
-        texts: Files that are texts, which hosts decode for the model.
+        notes: Fields that were not screened.
+        texts: Text files, which hosts decode for the model.
     """
 
     def __init__(self, value: Any, method: str) -> None:
@@ -239,7 +239,7 @@ class _Opaque:
 
 
 def _decoded_text(encoded: str) -> str:
-    """What a file in base64 says, where it is a text in UTF-8; else nothing."""
+    """The content of a base64 file if it is UTF-8 text; else an empty string."""
     try:
         padded = encoded.replace("+", "-").replace("/", "_") + "=" * (-len(encoded) % 4)
         text = urlsafe_b64decode(padded).decode()
@@ -249,7 +249,7 @@ def _decoded_text(encoded: str) -> str:
 
 
 def _suspicion(value: Any) -> Reason | None:
-    """What is found in a definition, of which nothing can be cut; each choice and each name is read as a sentence."""
+    """The finding in a tool definition, in which nothing can be cut."""
     screened = screen_tool_result("tools/list", value, policy=FLAG, skip=_is_icon)
     return None if screened.outcome == "passed" else screened.reason
 
@@ -260,7 +260,7 @@ def _is_icon(path: Path, holder: Mapping[str, Any], key: str) -> bool:
 
 
 def _halves(tools: list[Any]) -> dict[int, Reason]:
-    """Tools whose descriptions are an injection only together, by position."""
+    """Tools whose descriptions form an injection only together, by position."""
     said = [str(tool.get("description") or "") if isinstance(tool, dict) else "" for tool in tools]
     screened = screen_tool_result("tools/list", said, policy=FLAG)
     if screened.blocked:
@@ -269,7 +269,7 @@ def _halves(tools: list[Any]) -> dict[int, Reason]:
 
 
 def plain_method(method: str) -> bool:
-    """Whether the name of a method is one, and no sentence for a model."""
+    """Whether a method's name is a plain name, not a sentence for a model."""
     words = re.sub(r"[_\-./$]+", " ", method)
     return _METHOD.fullmatch(method) is not None and _suspicion(words) is None
 
@@ -281,7 +281,7 @@ def _name_of(message: Mapping[str, Any]) -> str | None:
 
 
 def _without_meta(value: Any) -> Any:
-    """A result without an entry of ours in its `_meta`, which nobody but the proxy writes."""
+    """A result without a forged `unpoison/screening` entry in its `_meta`."""
     meta = value.get("_meta") if isinstance(value, dict) else None
     if not isinstance(meta, dict) or META not in meta:
         return value
@@ -294,5 +294,5 @@ def _add_meta(result: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
 
 
 def safe_name(name: str) -> str:
-    """A name as it may be shown and written down."""
+    """A name that is safe to print."""
     return name if _NAME.fullmatch(name) else "(a name in other letters)"

@@ -1,7 +1,7 @@
-"""A proxy in front of an MCP server: the host speaks to it over standard input and output, as to the server itself.
+"""A proxy in front of an MCP server, over standard input and output.
 
-Lines pass as they are, to the byte, unless something was found in them. A server that dies, hangs, floods or speaks
-garbage becomes a protocol error for the host in its time limit.
+Messages without a finding are forwarded byte for byte. If the server crashes, hangs, floods or sends invalid messages,
+the host gets a protocol error within the time limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
 CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -32602, -32603
 
 LONG_RUNNING = ("subscriptions/listen",)
-"""Requests without a time limit: their answer comes when they end."""
+"""Requests without a time limit, answered when they end."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 """Finds the request id in a line that is not valid JSON."""
@@ -73,10 +73,10 @@ class Proxy:
     """The messages between a host and a server.
 
     Args:
-        server: Behind the proxy; started.
-        gate: Screens what it answers.
+        server: The started server.
+        gate: Screens the replies.
         write: Sends a line to the host.
-        bounds: Of the server.
+        bounds: Limits of the session.
     """
 
     def __init__(self, server: Server, gate: McpGate, write: Callable[[bytes], None], bounds: ProxyBounds) -> None:
@@ -88,7 +88,7 @@ class Proxy:
         self._turn = asyncio.Lock()
 
     async def from_host(self, line: bytes | TooLong) -> None:
-        """Pass on what the host says, and remember what it asks."""
+        """Forward a message of the host, and record its requests."""
         message = None if isinstance(line, TooLong) else parse(line)
         if message is None or isinstance(line, TooLong):
             await self._reply(error_reply(None, -32700, "this is no JSON-RPC message, or too long a one"))
@@ -101,7 +101,7 @@ class Proxy:
         await self.server.send(line, value)
 
     async def _admit(self, value: Mapping[str, Any]) -> bool:
-        """Whether a request of the host is passed on; it then waits for its answer, and is refused otherwise."""
+        """Record a request of the host, or refuse it; whether to forward it."""
         key, refused = key_of(value["id"]), self.gate.refuse_call(value)
         if key[1] is None:
             refusal = error_reply(None, INVALID, "[unpoison] the id of a request must be a string or a whole number")
@@ -121,7 +121,7 @@ class Proxy:
         return False
 
     async def from_server(self, line: bytes | TooLong) -> bool:
-        """Pass on what the server says; False where it is to be ended."""
+        """Forward a message of the server; False to stop the server."""
         if isinstance(line, TooLong):
             if not await self._answer_unreadable(line.head, why := "it sent a message of too many bytes"):
                 await self._give_up(list(self._pending), f"the server failed: {why}", INTERNAL)
@@ -149,26 +149,26 @@ class Proxy:
         return True
 
     async def _screen(self, pending: _Pending, value: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request of the host as it may read it, or an error."""
+        """A reply as the host may read it, or an error."""
         try:
             return await asyncio.to_thread(self.gate.screen_reply, pending.method, pending.params, value)
         except InputError as error:
             said = str(error)
-        except Exception as error:  # fail closed: what was not screened does not pass
+        except Exception as error:  # fail closed: no unscreened reply is forwarded
             _log.exception("a reply could not be screened")
             said = f"not screened, so not passed ({type(error).__name__})"
         return error_reply(value["id"], INTERNAL, f"[unpoison] {said}")
 
     async def _screen_notice(self, value: dict[str, Any]) -> dict[str, Any] | None:
-        """A notification as the host may read it; None for one that it may not."""
+        """A notification as the host may read it; None to drop it."""
         try:
             return await asyncio.to_thread(self.gate.screen_notice, value)
-        except Exception:  # fail closed: what was not screened does not pass
+        except Exception:  # fail closed: no unscreened notification is forwarded
             _log.exception("a notification could not be screened")
             return None
 
     async def _may_ask(self, value: dict[str, Any]) -> bool:
-        """Whether a notification or a request of the server reaches the host."""
+        """Whether to forward a notification or a request of the server."""
         if "id" not in value:
             params = value.get("params")
             if value["method"] == "notifications/cancelled" and isinstance(params, dict):
@@ -181,12 +181,12 @@ class Proxy:
             self._asked.add(key_of(value["id"]))
             return True
         refusal = error_reply(value["id"], CLOSED, f"[unpoison] {refused}")
-        with suppress(TimeoutError):  # a server that floods and does not read is not waited for
+        with suppress(TimeoutError):  # a server that floods and does not read
             await asyncio.wait_for(self.server.send(dump(refusal), refusal), 2.0)
         return False
 
     async def expire(self) -> None:
-        """Answer what the server did not in its time."""
+        """Answer requests that timed out."""
         while True:
             await asyncio.sleep(min(self.bounds.seconds / 4, 1.0))
             now = asyncio.get_running_loop().time()
@@ -201,7 +201,7 @@ class Proxy:
         await self._give_up(list(self._pending), "the server failed: it ended before it answered", CLOSED)
 
     async def _answer_unreadable(self, head: bytes, why: str) -> bool:
-        """Whether a line that cannot be read answers a request; an error says so to whoever waits for it."""
+        """Report an invalid line as an error for the requests whose id it contains; whether there are any."""
         keys = {key_of(json.loads(found, strict=False)) for found in _ID.findall(head[:CHUNK])}
         waiting = [key for key in keys if key in self._pending]
         await self._give_up(waiting, f"the server failed: {why}", INTERNAL)
@@ -227,7 +227,7 @@ class Proxy:
 
 
 async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds, *, read: int = 0, write: int = 1) -> int:
-    """Serve a host on two file descriptors until it, or the server, ends; 0 where it was the host."""
+    """Serve a host on two file descriptors until it or the server ends; 0 if the host ended."""
     loop = asyncio.get_running_loop()
     await server.start()
 

@@ -1,4 +1,4 @@
-"""The server behind a proxy, as lines: a process that speaks over its standard input and output, or streamable HTTP."""
+"""The server behind the proxy, as a stream of lines: a process (stdio) or an address (streamable HTTP)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["CHUNK", "HttpServer", "MessageLines", "Server", "StdioServer", "TooL
 
 CHUNK = 1 << 16
 GRACE = 2.0
-"""Seconds that a server gets to end by itself, and then to end after SIGTERM."""
+"""Seconds for a server to exit by itself, and again after SIGTERM."""
 
 ENDLESS = 8
-"""So many times the longest message without a line end, and the server is ended."""
+"""The server is stopped after this multiple of the longest message without a line end."""
 
 MAX_PAGES = 100
 """Pages of a list of tools."""
@@ -33,13 +33,13 @@ _log = logging.getLogger("unpoison.agents")
 
 
 class TooLong(NamedTuple):
-    """A message of more bytes than may be; it was not kept."""
+    """A message that exceeds the limit; only its head was kept."""
 
     head: bytes
 
 
 class MessageLines:
-    """Lines out of chunks of bytes; of one that is too long only the head is kept. O(n) time for n bytes."""
+    """Splits chunks of bytes into lines; of a line that is too long only the head is kept. O(n) time for n bytes."""
 
     def __init__(self, most: int) -> None:
         self.most, self.size = most, 0
@@ -73,7 +73,7 @@ class Server(Protocol):
 
 
 class StdioServer:
-    """A server that is a process, with this environment; with that of the proxy for None."""
+    """A server process; without `environment` it inherits that of the proxy."""
 
     def __init__(self, command: Sequence[str], most: int, environment: Mapping[str, str] | None = None) -> None:
         self.command, self.most, self.environment = list(command), most, environment
@@ -90,7 +90,7 @@ class StdioServer:
     async def send(self, line: bytes, message: dict[str, Any]) -> None:
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101  it is a pipe
-        with suppress(ConnectionError):  # its end is seen where its lines are read
+        with suppress(ConnectionError):  # `lines` notices the end
             stdin.write(line + b"\n")
             await stdin.drain()
 
@@ -116,7 +116,7 @@ class StdioServer:
 
 
 class HttpServer:
-    """A server over streamable HTTP, spoken to by the official SDK."""
+    """A server over streamable HTTP, by the official SDK."""
 
     def __init__(self, url: str, most: int, headers: Mapping[str, str] | None = None) -> None:
         self.url, self.most, self.headers = url, most, dict(headers or {})
@@ -129,7 +129,7 @@ class HttpServer:
         self._task = asyncio.create_task(self._carry())
 
     async def _carry(self) -> None:
-        """Hold the connection in a task of its own: where it fails, the SDK cancels the task that opened it."""
+        """Hold the connection in a separate task: on failure the SDK cancels the task that opened it."""
         try:
             async with self._client() as client, self._streams(client) as (read, write):
                 sending = asyncio.create_task(self._send_all(write))
@@ -138,7 +138,7 @@ class HttpServer:
                         await self._incoming.put(message)
                 finally:
                     sending.cancel()
-        except Exception as error:  # of any kind, also groups: the host is told that the server ended
+        except Exception as error:  # of any kind, also groups
             _log.warning("the connection to the server failed: %s", type(error).__name__)
         await self._incoming.put(None)
 
@@ -181,7 +181,7 @@ class HttpServer:
         await self._outgoing.put(SessionMessage(typed, ClientMessageMetadata(headers=self._headers(message))))
 
     def _headers(self, message: Mapping[str, Any]) -> dict[str, str]:
-        """What the protocol's own headers say of a message."""
+        """The protocol's headers for a message."""
         from mcp.shared import inbound
 
         params = message.get("params") if isinstance(message.get("params"), dict) else {}
@@ -215,14 +215,14 @@ class HttpServer:
 
 
 async def list_tools(server: Server, seconds: float) -> list[dict[str, Any]]:
-    """All tools of a server, in the order of its list; it is started, and ended.
+    """Start a server, list all its tools in order, and stop it.
 
     Args:
         server: Not started.
-        seconds: For all of it.
+        seconds: Time limit for all of it.
 
     Raises:
-        TargetError: It does not answer, or not as the protocol has it.
+        TargetError: The server does not answer, or violates the protocol.
     """
     try:
         return await asyncio.wait_for(_list_tools(server), seconds)

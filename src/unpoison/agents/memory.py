@@ -1,4 +1,4 @@
-"""A gate in front of what an agent remembers: retrieval may restore information, never authority.
+"""A gate for an agent's memory: memories may carry information, never authority.
 
     gate = MemoryGate(sources="sources.yaml")
     written = gate.write(note, source=page_url)
@@ -6,9 +6,9 @@
         store.add(written.text, source=written.source)
     texts = [memory.text for memory in gate.read(store.search(question)) if memory.kept]
 
-The store is the caller's. A memory may state facts, never permissions: a text that holds a prompt injection, a claim
-about what the agent may, must or need not do, or an instruction to remember something is not kept. Claims and
-instructions are found by wordings in English, German, French and Spanish; other wordings pass.
+The store is the caller's. A memory may state facts, never permissions: prompt injections, claims about the agent's
+permissions or duties, and instructions to remember something are not kept. Claims and instructions are detected by
+phrases in English, German, French and Spanish; other phrases pass.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from unpoison.text.prompt_injection import THRESHOLD
 __all__ = ["Claim", "MemoryGate", "Remembered", "claim_of"]
 
 MAX_CHARS = 20_000
-"""Characters of a memory."""
+"""Maximum characters of a memory."""
 
 TOOL = "memory"
-"""As what memories are screened."""
+"""The tool name under which memories are screened."""
 
 Claim = Literal["memory.rule", "memory.order"]
-"""A claim about what the agent may, must or need not do; an order to remember something, or to do it from now on."""
+"""A claim about the agent's permissions or duties; an order to remember something or to act on it from now on."""
 
 
 class Remembered(NamedTuple):
     """A memory, judged.
 
     Attributes:
-        kept: Whether it may be stored, or read.
-        text: What may: without hidden characters; empty where it is not kept.
-        reason: Why, with its code.
-        source: Where it comes from; None where nobody said.
+        kept: Whether it may be stored or read.
+        text: The text without hidden characters; empty if it is not kept.
+        reason: The reason, with its code.
+        source: Its source; None if unknown.
         level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
     """
@@ -59,7 +59,7 @@ class Remembered(NamedTuple):
 
 
 class MemoryGate:
-    """Judges what is written to a store of memories and what is read from it. Safe for threads.
+    """Screens writes to and reads from a store of memories. Thread-safe.
 
     Args:
         sources: Trust in sources: `Sources`, or a policy as a file or a mapping; None for no policy.
@@ -75,28 +75,28 @@ class MemoryGate:
         self._policy = ToolPolicy({TOOL: settings}, sources=sources)  # type: ignore[arg-type]
 
     def write(self, text: str, source: str | None = None) -> Remembered:
-        """Judge a text before it is stored.
+        """Screen a text before it is stored.
 
         Args:
-            text: What is to be remembered, at most 20,000 characters.
-            source: Where it comes from: an address or a name, such as that of a user. What was made of several texts
-                comes from the least trusted of them.
+            text: The memory, at most 20,000 characters.
+            source: Its source: an address or a name, such as that of a user. For a summary of several texts, the least
+                trusted source.
 
         Raises:
-            InputError: No text, or one too long.
+            InputError: An empty text, or one that is too long.
         """
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_CHARS:
             raise InputError(f"a memory must be a text of 1 to {MAX_CHARS:,} characters, got {clip(text)}")
         return self._judge(text, source)
 
     def read(self, memories: Iterable[str | Mapping[str, str]]) -> list[Remembered]:
-        """Judge what a store returned, as `write` does: it may be older than the gate, or written past it.
+        """Screen memories from a store, as `write` does: they may be older than the gate, or bypass it.
 
         Args:
             memories: Texts; or mappings with `text` and `source`.
 
         Returns:
-            One for each, in their order; what is not kept must not be read.
+            One result per memory, in order; the agent must not read memories that are not kept.
         """
         found = [{"text": one} if isinstance(one, str) else one for one in memories]
         return [self._judge(str(one.get("text", "")), one.get("source")) for one in found]
@@ -172,7 +172,7 @@ _ORDER = re.compile(
 
 
 def claim_of(text: str) -> Claim | None:
-    """What a text claims of the agent's rules, or orders it to remember; a claim before an order; None for neither.
+    """Whether a text claims a rule for the agent or orders it to remember something; None for neither.
 
     Complexity: O(n) time for n characters.
     """

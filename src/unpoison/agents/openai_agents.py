@@ -25,12 +25,12 @@ __all__ = ["screening_guardrail", "screening_tools"]
 def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
     """A guardrail for `function_tool(tool_output_guardrails=[...])` and for MCP servers, which take the same option.
 
-    A result in which nothing is found passes as it is. In the place of any other the model reads one text: the result
-    without what was cut, as JSON where it was no text, or the sentence that it was blocked. The SDK's record of the
-    guardrail (`output_info`) says what was cut, without its words.
+    A result without a finding passes unchanged. Any other is replaced by one text: the redacted result, as JSON if it
+    was not a text, or a sentence that it was blocked. The SDK's record of the guardrail (`output_info`) lists the
+    removals without their text.
 
     Args:
-        policy: What becomes of results, by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -51,7 +51,7 @@ def screening_tools(tools: Iterable[Tool], policy: Policy = None) -> list[Functi
     """Copies of function tools that have the guardrail, such as those of `agent.as_tool()`.
 
     Raises:
-        OptionError: A tool that runs at the provider, whose results nobody sees here; or a setting out of its range.
+        OptionError: A hosted tool, whose results cannot be screened here; or a setting out of its range.
     """
     guardrail = screening_guardrail(policy)
     twins = []

@@ -16,7 +16,7 @@ from unpoison.utils.checks import among, within
 __all__ = ["ANY_TOOL", "Action", "ToolPolicy", "ToolSettings"]
 
 Action = Literal["redact", "block", "flag", "keep"]
-"""Action on a prompt injection: cut its sentences, refuse the whole result, only report it, or do not look."""
+"""Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look."""
 
 Hidden = Literal["cut", "flag", "keep"]
 """Action on invisible characters."""
@@ -38,7 +38,7 @@ class ToolSettings:
         action: On prompt injections.
         hidden: Action on invisible characters.
         threshold: The probability from which a stretch is one, in [0, 1].
-        source: Where the results come from, for `Sources`: an address or a name. `{url}` stands for the call's argument
+        source: The source of the results, for `Sources`: an address or a name. `{url}` stands for the call's argument
             of that name.
         level: Trust in that source, where no policy of sources names it.
     """
@@ -59,7 +59,7 @@ class ToolSettings:
             raise OptionError(f"source must be an address or a name, got {clip(self.source)}")
 
     def source_of(self, arguments: Mapping[str, Any]) -> str | None:
-        """Where the result of a call comes from; an argument that is missing, or is no text, leaves nothing."""
+        """The source of a call's result; a missing or non-text argument counts as empty."""
         if self.source is None:
             return None
         found = _ARGUMENT.sub(lambda name: _text_of(arguments.get(name[1])), self.source)
@@ -73,7 +73,7 @@ class ToolPolicy:
     Attributes:
         tools: Settings by tool; the entry `*` holds for those that are not named, and without it the defaults do, which
             redact.
-        sources: Trust in sources; None where `ToolSettings.level` alone decides.
+        sources: Trust in sources; None to use `ToolSettings.level` only.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -98,14 +98,14 @@ class ToolPolicy:
         return cls(value or {})
 
     def settings(self, tool: str) -> ToolSettings:
-        """What holds for a tool."""
+        """The settings of a tool."""
         found = self.tools.get(tool, self.tools[ANY_TOOL])
         assert isinstance(found, ToolSettings)  # noqa: S101  they were made so
         return found
 
 
 def _settings(name: str, own: object, default: ToolSettings) -> ToolSettings:
-    """Settings of a tool; what it does not say is as for any tool.
+    """Settings of a tool, completed with the defaults.
 
     Raises:
         UnknownNameError: A key that they do not have; the message has the nearest.

@@ -25,11 +25,11 @@ __all__ = ["ScreeningToolset", "ToolScreening"]
 
 @dataclass
 class ScreeningToolset(WrapperToolset[AgentDepsT]):
-    """A toolset whose tools' results, and what they ask the model to try again, are screened.
+    """A toolset whose tool results and retry messages are screened.
 
     Attributes:
         wrapped: The toolset: functions, an MCP server, several together.
-        policy: What becomes of results, by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -72,7 +72,7 @@ class ToolScreening(AbstractCapability[AgentDepsT]):
     """Screens the results of all tools of an agent: `Agent(..., capabilities=[ToolScreening()])`.
 
     Attributes:
-        policy: What becomes of results, by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.

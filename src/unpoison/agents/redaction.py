@@ -1,6 +1,6 @@
 """Removes prompt injections and hidden characters from a text and keeps the rest byte for byte.
 
-What is cut from a passage of a screening is cut here from the raw text: tables, code and logs keep their layout.
+Cuts in the raw text, so that tables, code and logs keep their layout.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ANY = re.compile(rf"[{INVISIBLE}{JOINERS}{SELECTORS}{OVERRIDES}{DIRECTIONS}\u00
 _FLAG = "\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f"
 _HIDDEN = re.compile(
     rf"({_FLAG}|\A\ufeff(?![{INVISIBLE}]))|[{INVISIBLE}{OVERRIDES}]+"
-    rf"|[{JOINERS}\u00ad]{{2,}}|(?:(?<=[\x00-\x7f])|\A)[{JOINERS}]"  # a joiner shapes what stands before it
+    rf"|[{JOINERS}\u00ad]{{2,}}|(?:(?<=[\x00-\x7f])|\A)[{JOINERS}]"  # a joiner shapes the preceding letter
     rf"|[{SELECTORS}]{{2,}}"  # one chooses a form, several carry a message
 )
 _DIRECTIONS = re.compile(rf"[{DIRECTIONS}]+")
@@ -47,7 +47,7 @@ class RedactedPart(NamedTuple):
 
     Attributes:
         start, end: Positions in the text.
-        probability: Of being a prompt injection, in [0, 1]; 1 for what is hidden.
+        probability: Of being a prompt injection, in [0, 1]; 1 for hidden characters.
         reason: Why.
     """
 
@@ -58,7 +58,7 @@ class RedactedPart(NamedTuple):
 
 
 class RedactedText(NamedTuple):
-    """A text without what was cut, and what that was, rising; injections may hold hidden parts."""
+    """The remaining text and the removed parts, by position; injections may overlap hidden parts."""
 
     text: str
     parts: tuple[RedactedPart, ...]
@@ -76,7 +76,7 @@ def parts_of(text: str) -> list[Region]:
 
 
 def reading_of(text: str) -> str:
-    """What a text says to a reader, and in comments and attributes to a model; kept for whoever asks again."""
+    """The canonical text, cached, with comments and attributes that a model reads."""
     return Passage(text).reading
 
 
@@ -98,14 +98,14 @@ def hidden_parts(text: str) -> list[RedactedPart]:
 
 
 def redact(text: str, threshold: float, hidden: Sequence[RedactedPart] = ()) -> RedactedText:
-    """Cut the prompt injections out of a text that holds any, sentence by sentence, and what is hidden.
+    """Cut prompt injections out of a text, sentence by sentence, and hidden parts.
 
-    Where injections cannot be told from the rest of a part of 20,000 characters, that part goes whole.
+    If an injection cannot be separated from the rest of a part of 20,000 characters, the whole part is cut.
 
     Args:
         text: Any.
-        threshold: The probability from which a part is looked into.
-        hidden: Hidden parts that are cut as well.
+        threshold: The probability above which a part is cut.
+        hidden: Hidden parts to cut as well.
 
     Complexity: O(n log n) time for n characters.
     """
@@ -119,7 +119,7 @@ def redact(text: str, threshold: float, hidden: Sequence[RedactedPart] = ()) -> 
 
 
 def cut(text: str, parts: Sequence[RedactedPart], hidden: Sequence[RedactedPart]) -> str:
-    """A text with a mark for each injection, one for those that touch, and nothing for what is hidden."""
+    """A text with one mark per injection (adjacent ones share a mark), and without the hidden parts."""
     marked: list[Region] = []
     for start, end in merge_regions([(part.start, part.end) for part in parts]):
         if marked and not text[marked[-1][1] : start].strip():
@@ -155,7 +155,7 @@ def _part(span: Span, offset: int, quote: str) -> RedactedPart:
 
 
 def _end(flow: Flow[T]) -> T:
-    """The result of a flow that asks no model."""
+    """The result of a flow without model calls."""
     try:
         next(flow)
     except StopIteration as ended:

@@ -1,7 +1,7 @@
-"""One result of a tool, screened: prompt injections out, hidden characters out, and what was cut is said.
+"""Screens one tool result: removes prompt injections and hidden characters, and reports the removals.
 
-Every text is judged by itself and with those beside it, so that an injection in parts is found as well. A result in
-which nothing is found is returned as it is: the same object. What cannot be looked into is refused.
+Every text is judged by itself and with its neighbours, so that a split injection is found too. A result without a
+finding is returned as the same object. A result that cannot be screened is blocked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from unpoison.utils.plain_text import excerpt
 __all__ = ["ScreenedResult", "ToolCut", "ascreen_tool_result", "screen_tool_result"]
 
 TOGETHER = 20_000
-"""Characters of neighbouring texts that are judged together."""
+"""Characters of a group of neighbouring texts that is judged together."""
 
 MAX_SPLITS = 8
-"""Injections in parts that are looked for in the same neighbours; more of them, and all of these texts go."""
+"""Maximum number of split injections in one group of texts; beyond it the whole group is cut."""
 
 MAX_SHORT_CHARS = 100
 
@@ -38,7 +38,7 @@ Outcome = Literal["passed", "flagged", "redacted", "blocked"]
 
 
 class ToolCut(NamedTuple):
-    """Where something was cut, or is pointed out.
+    """A finding that was cut or flagged.
 
     Attributes:
         path: Keys and positions that lead to the text.
@@ -54,7 +54,7 @@ class ToolCut(NamedTuple):
     probability: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Its place, code and probability; without the words, which a model might obey."""
+        """Its place, code and probability, without its text."""
         where = {"path": show_path(self.path), "start": self.start, "end": self.end}
         return {**where, "code": self.reason.code, "probability": round(self.probability, 3)}
 
@@ -64,16 +64,16 @@ class ScreenedResult:
     """What `screen_tool_result` returns.
 
     Attributes:
-        tool: Whose result it is.
-        value: What the agent may read: the result itself where nothing was cut, the same without what was cut, or one
-            sentence where it was blocked.
-        outcome: What became of it.
-        cuts: What was found, in the order of the result; of a flagged result nothing was cut.
-        reason: Why it was blocked, or what was found; with its code.
-        source: Where it comes from; None where nobody said.
+        tool: The tool's name.
+        value: What the agent may read: the result itself if nothing was cut, a redacted copy, or one sentence if it was
+            blocked.
+        outcome: The action taken.
+        cuts: The findings, in order; in a flagged result nothing was cut.
+        reason: The reason for the block, or the main finding, with its code.
+        source: Its source; None if unknown.
         level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
-        notes: What was not looked into: bytes, scripts that nobody can judge.
+        notes: Parts that were not screened: bytes, unsupported scripts.
     """
 
     tool: str
@@ -98,7 +98,7 @@ class ScreenedResult:
 
     @property
     def line(self) -> str:
-        """One line for who reads the result; empty where nothing was found. It quotes nothing."""
+        """One line for the reader of the result, without quotations; empty without a finding."""
         injected = sum(cut.reason.code != "tool.hidden" for cut in self.cuts)
         if self.outcome == "blocked":
             return f"[unpoison] The result of {excerpt(self.tool)} was blocked: it {self.reason.unquoted}."
@@ -111,7 +111,7 @@ class ScreenedResult:
         return f"[unpoison] {what} of this result gave instructions to the model and {was} removed."
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, without the result and without a word of what was cut."""
+        """JSON-ready, without any text of the result."""
         fields: dict[str, Any] = {
             "tool": self.tool,
             "outcome": self.outcome,
@@ -136,19 +136,19 @@ def screen_tool_result(
     source: str | None = None,
     skip: Skip | None = None,
 ) -> ScreenedResult:
-    """Screen what a tool returned, before the agent reads it.
+    """Screen a tool result before the agent reads it.
 
     Args:
-        tool: Its name, by which the policy treats it.
+        tool: The tool's name in the policy.
         result: A value as JSON has it, a dataclass or a pydantic model; any other object is read as its `str`.
-        query: What the user asked; sources are looked up for it, and what they did for this question does not count.
+        query: The user's question, for looking up sources; their record on the same question does not count.
         policy: A `ToolPolicy`, or settings by tool; by default injections are redacted and hidden characters cut.
-        arguments: Those of the call, for a `source` such as "{url}".
-        source: Where the result comes from, if not as the policy says.
-        skip: Whether what stands at a key of a mapping is no text to any reader, such as an image in base64.
+        arguments: The call's arguments, for a `source` such as "{url}".
+        source: The source of the result; overrides the policy.
+        skip: Whether to ignore the value of a key, such as an image in base64.
 
     Returns:
-        What the agent may read, and why. A harmless result comes back as the same object.
+        The result as the agent may read it; a harmless one is the same object.
 
     Raises:
         OptionError: The policy cannot be used.
@@ -180,7 +180,7 @@ async def ascreen_tool_result(tool: str, result: Any, query: str | None = None, 
 def _standing(
     rules: ToolPolicy, settings: ToolSettings, query: str | None, source: str | None
 ) -> tuple[str | None, Level, float]:
-    """The source, its level, and the weight of that."""
+    """The source, its level, and the weight of the level."""
     level: Level = settings.level or "unknown"
     if source is not None and rules.sources is not None:
         (standing,) = rules.sources.standings(query or "", [{"text": "", "source": source}])  # type: ignore[union-attr]
@@ -190,7 +190,7 @@ def _standing(
 
 
 def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSettings) -> ScreenedResult:
-    """What becomes of a result of these texts. Where a key would have to change the whole is refused."""
+    """Apply the settings to the texts. A finding in a key blocks the whole result."""
     hidden = [hidden_parts(leaf.text) if settings.hidden != "keep" else [] for leaf in leaves]
     found = _injected(leaves, settings.threshold) if settings.action != "keep" else {}
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
@@ -223,7 +223,7 @@ def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSetting
 
 
 class _Found(NamedTuple):
-    """A text that is no harmless one: how suspicious, why, and whether only all of it can go."""
+    """A finding in a text: probability, reason, and whether the whole text must be cut."""
 
     probability: float
     reason: Reason
@@ -231,11 +231,10 @@ class _Found(NamedTuple):
 
 
 def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
-    """The texts that hold a prompt injection, or a part of one, by position.
+    """The texts that contain a prompt injection or a part of one, by position.
 
-    Neighbours are judged together. A stretch of several sentences of theirs is a stretch of one text or reaches over
-    several, so where none is suspicious no text alone is either. Short ones are judged as one line of words too: a list
-    of pairs of words is read as the sentence that they make.
+    Neighbouring texts are first judged together: if the group is harmless, so is each text. Short texts are also judged
+    as one line, because a list of word pairs may form a sentence.
     """
     found: dict[int, _Found] = {}
     whole = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
@@ -265,12 +264,12 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
 
 
 SPLIT = 0.95
-"""The probability from which neighbours that are harmless one by one are an injection together: that of the wordings
-which everybody passes around."""
+"""The probability above which texts that are harmless one by one count as a split injection: that of well-known
+wordings."""
 
 
 def _split(group: list[tuple[int, str]], threshold: float, between: str = "\n") -> dict[int, _Found]:
-    """The texts over which an injection is spread that is none in any of them."""
+    """The texts that form an injection only together."""
     found: dict[int, _Found] = {}
     for _ in range(MAX_SPLITS):
         worst = injection(between.join(text for _, text in group))
@@ -317,7 +316,7 @@ def _without_hidden(text: str, parts: list[RedactedPart]) -> str:
 
 
 def _main_reason(cuts: Iterable[ToolCut]) -> Reason:
-    """That of the surest injection; of what is hidden where there is none."""
+    """The reason of the most probable injection, else of the hidden characters."""
     return max(cuts, key=lambda cut: (cut.reason.code != "tool.hidden", cut.probability)).reason
 
 
@@ -327,6 +326,6 @@ def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:
 
 
 def _unjudged(leaves: list[Leaf]) -> list[str]:
-    """The scripts that nobody can judge, once each."""
+    """The unsupported scripts, once each."""
     scripts = {unsupported_language(leaf.text) for leaf in leaves if not leaf.text.isascii()} - {None}
     return [f"not judged for prompt injection: {script}" for script in sorted(map(str, scripts))]

@@ -1,4 +1,4 @@
-"""What the adapters to frameworks share: a result of any type in, what the model may read out; nothing unscreened."""
+"""Shared by the framework adapters: screens a tool result of any type and fails closed."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class ToolScreener:
     def screen(
         self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None, query: str | None = None
     ) -> ScreenedResult:
-        """The result screened: the same object where nothing was found, else one of its type.
+        """The screened result: the same object without a finding, else a copy of its type.
 
-        Where screening itself fails, it is blocked. One event for each result goes to the logger `unpoison`, without a
-        word of the result.
+        If screening fails, the result is blocked. One event per result goes to the logger `unpoison`, without any text
+        of the result.
         """
         try:
             found = screen_tool_result(tool, result, query, policy=self.policy, arguments=arguments, skip=_is_blob)
@@ -60,12 +60,12 @@ class ToolScreener:
     async def ascreen(
         self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None, query: str | None = None
     ) -> ScreenedResult:
-        """`screen` in a thread, so that nothing else waits for it."""
+        """`screen` in a thread, so that the event loop stays free."""
         return await asyncio.to_thread(self.screen, tool, result, arguments, query)
 
 
 def with_line(screened: ScreenedResult) -> Any:
-    """What the model may read; under a text in which something was found, the line that says so."""
+    """What the model may read: the value, and below a text with a finding a line that reports it."""
     value, line = screened.value, screened.line
     if screened.blocked or not line or not isinstance(value, str) or value.endswith(line):
         return value

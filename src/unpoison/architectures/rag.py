@@ -28,26 +28,26 @@ __all__ = ["Rag"]
 
 
 class Rag:
-    """Answers questions from what a retriever finds, past a defense.
+    """A RAG pipeline: retriever, defense, generator.
 
         rag = Rag(BM25Retriever(passages), generator="openai:gpt-4o-mini")
         answer = rag.ask("who built the Vasa")
 
-    The query is encoded once, for retriever and defense. A defense named by a string is given the retriever's encoder,
-    and the retriever itself where it asks in other words. The defense's `limits` bound finding and answering, each.
-    Embeddings are passed on where they can be compared: where the query and all passages have theirs, or where the
-    defense's encoder is the retriever's, and can add what is missing. Otherwise the defense encodes the texts itself.
+    The query is encoded once, for retriever and defense. A defense named by a string gets the retriever's encoder, and
+    the retriever for reformulated queries. The defense's `limits` apply to retrieval and to answering, each. Embeddings
+    are reused if they are comparable: if the query and all passages have one, or if the defense has the retriever's
+    encoder and can add missing ones. Otherwise the defense encodes the texts itself.
 
     Args:
         retriever: One of `unpoison.retrieval`, or anything with its `retrieve(query, k)`.
         defense: An option string such as "guard" or "grada:keep=5", or a defense.
-        generator: Answers, for a defense named by a string; without it there is only `retrieve` and `screen`.
-        k: How many passages the model may read, at least 1.
-        guarantee: Abstain unless an answer is proved to hold whatever any so many of the passages are; the defense must
-            prove its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 asks for no proof.
-        sources: Who says so, for the defense (`unpoison.Sources`, a policy file, a mapping).
-        learn: Whether what is retrieved and answered is written into the history of the sources.
-        candidates: How many are retrieved and screened, of which the `k` best that are kept are read; `k` by default.
+        generator: For a defense named by a string; without it only `retrieve` and `screen` work.
+        k: Number of passages for the model, at least 1.
+        guarantee: Abstain unless the answer is proved to withstand this many planted passages; the defense must prove
+            its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 requires no proof.
+        sources: Sources for the defense (`unpoison.Sources`, a policy file, a mapping). learn: Whether to update the
+        history of sources. candidates: Number of passages to retrieve and screen; the model reads the `k` best that are
+        kept. `k` by default.
 
     Raises:
         OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense
@@ -103,7 +103,7 @@ class Rag:
         self.defense: Defense = chosen if self.candidates == self.k else _Best(chosen, self.k)
 
     def retrieve(self, question: str | Query) -> tuple[Passage, ...]:
-        """What the retriever finds, best first, nothing screened.
+        """The retrieved passages, best first, unscreened.
 
         Raises:
             InputError: An unusable question, or a passage that cannot be used.
@@ -114,15 +114,14 @@ class Rag:
         return passages
 
     def screen(self, question: str | Query) -> Screening:
-        """What the retriever finds and the defense says of each."""
+        """Retrieve and screen passages."""
         (query, passages), _ = run(self._find_passages(as_query(question)), self._models, self.defense.limits)
         return self.defense.screen(*self._comparable(query, passages))
 
     def ask(self, question: str | Query) -> Answer:
-        """The answer, the screening behind it, and every call of retriever and models.
+        """Answer a question; the answer has the screening and all calls of retriever and models.
 
-        Where the retriever finds nothing it abstains, unless the defense has a way of its own to answer from what the
-        model or its beliefs know.
+        Abstains if nothing is retrieved, unless the defense answers from the model's knowledge or its beliefs.
 
         Raises:
             OptionError: The defense has no generator.
@@ -155,7 +154,7 @@ class Rag:
 
     @property
     def _reads(self) -> bool:
-        """Whether the defense answers from passages alone, and so from nothing where there are none."""
+        """Whether the defense answers from passages only."""
         return not self.defense.answers_itself
 
     def _empty_answer(self, query: Query, calls: tuple[Call, ...]) -> Answer:
@@ -174,7 +173,7 @@ class Rag:
         return query, as_passages(retrieved)
 
     def _comparable(self, query: Query, passages: tuple[Passage, ...]) -> tuple[Query, tuple[Passage, ...]]:
-        """The same, without embeddings where the defense would compare them with others of another encoder."""
+        """The same, without embeddings that the defense would mix with those of another encoder."""
         complete = query.embedding is not None and all(p.embedding is not None for p in passages)
         theirs, ours = self.defense.models.encoder, self._models.encoder
         if complete or (ours is not None and theirs is not None and theirs.name == ours.name):
@@ -187,7 +186,7 @@ class Rag:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """A retriever as flows ask it."""
+    """A retriever in the form that flows call."""
 
     retriever: Retriever
     count: int
@@ -204,7 +203,7 @@ class _Candidates:
 
 
 class _Best(Defense):
-    """A defense, and of what it keeps only the best `k`."""
+    """A defense that keeps at most the best `k` passages."""
 
     defense: Defense
     k: int

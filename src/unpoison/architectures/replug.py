@@ -2,7 +2,7 @@
 
 Shi et al., 2023 (NAACL 2024), Section 3.2, the inference of the method without its training:
 p(y | x) = sum over passages d of lambda(d, x) p(y | d, x), lambda the softmax of the cosine similarities of d and x.
-No defense: an architecture, which answers from what a defense kept.
+An architecture, not a defense: it answers from the passages that a defense kept.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["Replug", "mixture", "weights"]
 
 
 class Replug(Vanilla):
-    """Decodes one reply from the mixture of what every passage alone makes likely.
+    """Decodes one reply from the weighted mixture of next-token distributions, one per passage.
 
-    Each token takes one forward pass of as many rows as there are passages; the likeliest is taken, the lower number
-    where two are equal.
+    Each token takes one forward pass with one row per passage. The most likely token is chosen; ties go to the lower
+    id.
 
     Args:
-        generator: Says how likely the next token is: a local model, `hf:NAME_OR_PATH`.
-        encoder: For the weights, where passages bring no embedding; the retriever's.
+        generator: A local model with next-token probabilities, `hf:NAME_OR_PATH`.
+        encoder: For the weights of passages without an embedding; the retriever's.
         temperature: Of the weights' softmax; large ones weigh all passages alike.
-        keep: How many passages to read, the best of them; all when None.
+        keep: Maximum number of passages, the best ones; None for all.
         max_tokens: Of the reply, at least 1.
 
     As every defense it also takes the options of the shell (`ShellOptions`).

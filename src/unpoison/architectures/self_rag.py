@@ -1,8 +1,8 @@
-"""Self-RAG: every passage is answered from alone, with a critique of relevance, support and use; the best answer wins.
+"""Self-RAG: one answer per passage, with a critique of relevance, support and utility; the best answer wins.
 
 Asai et al., ICLR 2024, Section 3.3 and the released short-form inference. The published checkpoints write their
 critique as tokens of their own, `[Relevant]`, `[Fully supported]`, `[Utility:5]`, whose probabilities are the scores.
-Any other generator is asked for the critique in words. No defense: an architecture, it answers from what was kept.
+Any other generator writes the critique in words. An architecture, not a defense: it answers from the kept passages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Critique", "SelfRag", "best_answer", "critique_prompt", "read_critiq
 RELEVANCE = {"[Relevant]": 1.0, "[Irrelevant]": 0.0}
 SUPPORT = {"[Fully supported]": 1.0, "[Partially supported]": 0.5, "[No support / Contradictory]": 0.0}
 UTILITY = {f"[Utility:{score}]": (score - 3) / 2 for score in range(1, 6)}
-"""What each reflection token is worth (the released code's weights)."""
+"""The value of each reflection token (the released code's weights)."""
 
 FRAME = ("[Retrieval]", "<paragraph>", "</paragraph>")
 """The tokens around a passage in the reply of a published checkpoint."""
@@ -59,7 +59,7 @@ class Critique:
 
 
 class SelfRag(Vanilla):
-    """Answers from each passage alone and gives the answer whose critique is best, equal answers together.
+    """Answers from each passage separately and returns the answer with the best critique; equal answers add up.
 
     Args:
         generator: A published checkpoint behind `hf:NAME_OR_PATH` writes reflection tokens; any other is asked in
@@ -68,7 +68,7 @@ class SelfRag(Vanilla):
         relevance: The weight of that score; the paper's is 1.
         support: The weight of that score; the paper's is 1.
         utility: The weight of that score; the paper's is 0.5.
-        keep: How many passages to read, the best of them; all when None.
+        keep: Maximum number of passages, the best ones; None for all.
         max_tokens: Of each answer with reflection tokens.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
@@ -150,7 +150,7 @@ class SelfRag(Vanilla):
         return critiques
 
     def _decode_critique(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
-        """The published form: the passage stands in the reply between tokens that no text can spell."""
+        """The published format: the passage is part of the reply, between special tokens that no text can contain."""
         model: Any = self.models.generator
         prompt = Prompt("free", "", closing=f"### Instruction:\n{query.reading}\n\n### Response:\n")
         so_far = [ids["[Retrieval]"], ids["<paragraph>"], *model.tokens(text), ids["</paragraph>"]]
@@ -201,7 +201,7 @@ def critique_prompt(question: str, passage: str, answer: str) -> Prompt:
 
 
 def read_critique(answer: str, reply: str) -> Critique:
-    """The scores of a critique in words; what it does not say counts as the worst."""
+    """The scores of a critique in words; missing grades count as the worst."""
     grades = {"relevant": 0.0, "supported": 0.0, "utility": -1.0}
     for name, value in _LINE.findall(reply[:4000]):
         grade = _SAID[name.lower()].get(value.lower())

@@ -1,4 +1,4 @@
-"""The local engine: parts on processes of this machine, or on threads where the work is waiting."""
+"""The local engine: processes of this machine, or threads for remote models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ REMOTE = ("openai", "anthropic")
 BUILT_IN = ("lexical", "extractive")
 
 REMOTE_WORKERS = 8
-"""Rows that wait for a model somewhere else at the same time."""
+"""Rows in flight for remote models."""
 
 
 def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes]:
-    """Do the parts, `workers` at the same time, and yield in their order.
+    """Process the parts in parallel, and yield the results in order.
 
-    One worker is this process; several that wait for models elsewhere are threads; others are processes
-    (`process_map`).
+    One worker is this process; several are threads for remote models, else processes (`process_map`).
 
     Raises:
         WorkerError: A process was killed, or ran out of memory.
@@ -38,12 +37,12 @@ def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes
 
 
 def waits(screener: BatchScreener) -> bool:
-    """Whether the work is mostly waiting for models somewhere else, which threads do as well as processes."""
+    """Whether the work mostly waits for remote models, so that threads suffice."""
     return any(model in REMOTE for model in _models(screener))
 
 
 def usual_workers(screener: BatchScreener) -> int:
-    """As many as there are processors for the built-in models; one where a model uses all of them by itself."""
+    """One per processor for built-in models; one in all for a model that uses all processors itself."""
     if waits(screener):
         return REMOTE_WORKERS
     if any(model not in BUILT_IN for model in _models(screener)):
@@ -52,7 +51,7 @@ def usual_workers(screener: BatchScreener) -> int:
 
 
 def _models(screener: BatchScreener) -> list[str]:
-    """The kinds of models that its strings name, such as "st" for `st:NAME`."""
+    """The kinds of its models, such as "st" for `st:NAME`."""
     _, options = registry.parse(screener.defense)
     named = [
         options.get(name)

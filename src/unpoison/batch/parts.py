@@ -1,7 +1,7 @@
-"""A question file in parts: some of its rows, what is done to them, and the results on the disk.
+"""Parts of a question file: their rows, the work on them, and their results on disk.
 
-A part travels to whichever process works on it as a few lines of JSON; what is left of it is a few lines of JSON again.
-Finished parts stay on the disk, so that a batch that was killed goes on where it was.
+A part is sent to a process as lines of JSON, and so is its result. Finished parts stay on disk, so that an interrupted
+batch resumes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_ROWS = 64
 """Rows of one part."""
 
 MAX_BYTES = 8 * 2**20
-"""A part ends after so many bytes, however few rows they are."""
+"""Bytes after which a part ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Part:
             yield FileRow(number, fields, error, self.position)
 
     def key(self, purpose: str) -> str:
-        """A hash of everything in it, and of what is to be done to it."""
+        """A hash of the part and of the work on it."""
         return blake2b(b"\n".join((purpose.encode(), *self.lines)), digest_size=16).hexdigest()
 
     @property
@@ -62,7 +62,7 @@ class Part:
 def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> Iterator[Part]:
     """Cut a source into parts of at most `most` rows, and of at most `limit` rows together.
 
-    The cuts depend on the file and these two numbers only. One part is in memory at a time.
+    The cuts depend on the file and these two numbers only; one part is in memory at a time.
 
     Raises:
         InputError: The file is damaged, or not what its name says.
@@ -90,9 +90,9 @@ class Finished:
     """The output rows of one part.
 
     Attributes:
-        rows: How many.
-        failures: Line or row numbers of those that failed, each with its error.
-        transient: How many of them are not to blame themselves.
+        rows: Number of rows.
+        failures: Line or row numbers of failed rows, each with its error.
+        transient: Number of failures that may succeed later.
         lines: The rows as JSON Lines.
     """
 
@@ -102,7 +102,7 @@ class Finished:
     lines: bytes
 
     def to_bytes(self) -> bytes:
-        """What a process hands over and a shard holds: a heading, and the lines."""
+        """The form for processes and shards: a heading, then the lines."""
         heading = {"rows": self.rows, "failures": self.failures, "transient": self.transient, "bytes": len(self.lines)}
         return json.dumps(heading).encode() + b"\n" + self.lines
 
@@ -128,17 +128,17 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class PartWork:
-    """What every engine does with a part: screen its rows.
+    """The work of every engine: screens the rows of a part.
 
     Attributes:
-        screener: What is done to each row.
+        screener: Screens each row.
     """
 
     screener: BatchScreener
 
     @property
     def purpose(self) -> str:
-        """All that decides the output of a given row, as text."""
+        """Everything that determines the output of a row, as text."""
         it = self.screener
         code = own_code(it.defense)
         settings: list[object] = [__version__, it.defense, it.encoder, it.generator, it.nli, it.injection_model]
@@ -152,7 +152,7 @@ class PartWork:
         return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
 
     def __call__(self, part: Part) -> bytes:
-        """Read a part and do it.
+        """Screen the rows of a part.
 
         Raises:
             OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
@@ -174,7 +174,7 @@ class PartWork:
         outcome = self.screener.outcome(record.fields)
         try:
             return json_line(with_results(record.fields or line, **outcome.results)), outcome
-        except (TypeError, ValueError, RecursionError) as error:  # a defense of somebody else's, or a bottomless row
+        except (TypeError, ValueError, RecursionError) as error:  # a third party's defense, or a deeply nested row
             outcome = self.screener.failure(f"the result cannot be written as JSON: {error}")
             return json_line(with_results(line, **outcome.results)), outcome
 
@@ -183,12 +183,12 @@ SUFFIX = ".part"
 
 
 class Shards:
-    """The finished parts of one output, a file for each, named by a hash of its rows and of what was done to them.
+    """The finished parts of one output, a file each, named by a hash of the rows and the work.
 
-    A file is there whole or not at all, also after a power failure. Several processes may write the same folder.
+    Files are written atomically, and several processes may share the folder.
 
     Args:
-        folder: Made where there is none.
+        folder: Created if it does not exist.
 
     Raises:
         OSError: It cannot be made.
@@ -207,18 +207,18 @@ class Shards:
         draft.replace(self._path(key))
 
     def read(self, key: str) -> Finished | None:
-        """A finished part, None where there is none or the file is damaged."""
+        """A finished part, None if it is missing or damaged."""
         try:
             return Finished.from_bytes(self._path(key).read_bytes())
         except (FileNotFoundError, InputError):
             return None
 
     def draft(self, name: str) -> Path:
-        """Where this process may write a file that is to be renamed."""
+        """A temporary path for this process."""
         return self.folder / f"{name}.{os.getpid()}.draft"
 
     def clear(self) -> None:
-        """Delete what a batch left here; other people's files stay, and so does the folder that holds them."""
+        """Delete the files of the batch, and the folder if nothing else is in it."""
         for path in self.folder.iterdir():
             if path.suffix in (SUFFIX, ".draft"):
                 path.unlink(missing_ok=True)

@@ -14,27 +14,27 @@ from unpoison.utils.extras import require
 __all__ = ["on_ray"]
 
 WINDOW = 256 * 2**20
-"""Bytes of the parts that are given to Ray at once: its object store stays small, however long the file is."""
+"""Bytes of parts in one Ray data set, which bounds the object store."""
 
 MAX_PARTS = 1024
-"""Parts that are given to Ray at once."""
+"""Parts in one Ray data set."""
 
 
 def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterator[bytes]:
-    """Do the parts on actors of Ray and yield in their order.
+    """Process the parts on Ray actors, and yield the results in order.
 
-    Uses the Ray that this process is connected to, else the one that RAY_ADDRESS names, else one of its own on this
-    machine, which it ends with the work. The nodes need unpoison, at the same version, and the models; not the file.
+    Uses the Ray cluster of this process, else that of RAY_ADDRESS, else starts one on this machine and stops it at the
+    end. The nodes need the same version of unpoison and the models, but not the file.
 
     Args:
-        work: What is done to each part.
-        parts: Read as Ray can take them.
+        work: Screens a part.
+        parts: Read lazily.
         workers: Actors, one processor each; None for as many as Ray has processors.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        OptionError: The defense cannot be made; no row is to blame.
-        WorkerError: Ray gave up.
+        OptionError: The defense cannot be created.
+        WorkerError: Ray failed.
     """
     ray = require("ray", "the engine ray")
     require("ray.data", "the engine ray")
@@ -53,7 +53,7 @@ def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterat
 
 
 def _start(ray: Any, workers: int | None) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a defense reports to nobody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or it warns of what its own actors do
     quiet = {"log_to_driver": False, "logging_level": "error"}
     for name in ("ray", "ray.data"):
@@ -78,7 +78,7 @@ def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
 
 def _process_window(ray: Any, work: PartWork, window: list[Part], actors: int) -> Iterator[bytes]:
     class Actor:
-        """Defined here, so that Ray sends it by value, without constructor arguments to keep."""
+        """Defined here, so that Ray sends it by value."""
 
         def __call__(self, table: Any) -> dict[str, list[Any]]:
             return _actor_batch(work, table)

@@ -1,4 +1,4 @@
-"""A whole file through a screener: in parts, on an engine, resumable, in order."""
+"""Screens a whole file: in parts, on an engine, resumable, in order."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["Progress", "run"]
 ENGINES = ("local", "ray")
 
 ASKING_ROWS = 8
-"""Rows of a part where a model is asked: what was paid for and is lost when a batch is killed is little."""
+"""Rows of a part with model calls, so that an interruption loses few paid calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One part of a batch is done.
+    """Progress after one part of a batch.
 
     Attributes:
         source: What messages call the input.
         finished: Its rows and failures.
-        position: How far the input is read.
-        size: The whole length, in bytes or rows; None where unknown.
-        resumed: Whether an earlier run had done it.
+        position: Position in the input, in the unit of `size`.
+        size: Length of the input, in bytes or rows; None if unknown.
+        resumed: Whether an earlier run had finished the part.
     """
 
     source: str
@@ -59,24 +59,23 @@ def run(
 ) -> None:
     """Screen a file of rows into another, in order, however long it is.
 
-    What is finished lies in the folder `OUTPUT.parts` until all is; then the output appears whole, and the folder is
-    deleted. Run again after an interruption, the batch goes on where it was, and the output has the same bytes as
-    without. A part counts as finished if its rows, the screener's strings and the version of this package are the
-    same; others are done anew, and so are parts in which a model failed.
+    Finished parts are stored in `OUTPUT.parts`; at the end the output is written atomically and the folder deleted.
+    After an interruption the same command resumes, and the output has the same bytes. A part is reused if its rows, the
+    screener's settings and the package's version are the same and no model failed in it.
 
     Args:
         source: As `screen` takes it: JSON Lines, CSV, JSON, Parquet (by its suffix), or `-` for standard input.
         output: JSON Lines; `-` writes every part to standard output when it is done, and nothing can be resumed.
-        screener: What is done to each row.
+        screener: Screens each row.
         engine: `local`, processes or threads of this machine, or `ray`.
-        workers: Parts at the same time; None for what suits the models.
-        limit: Only so many rows.
+        workers: Parallel parts; None chooses by the models.
+        limit: Maximum number of rows.
         progress: Called after each part.
 
     Raises:
         InputError: The source is damaged.
         OptionError, UnknownNameError, MissingExtraError: An option, the defense or a model.
-        WorkerError: A worker died; what is finished is kept.
+        WorkerError: A worker died; finished parts are kept.
         OSError: A file cannot be read or written.
     """
     among("engine", engine, ENGINES)
@@ -104,7 +103,7 @@ class _Batch:
     progress: Callable[[Progress], None]
 
     def into(self, output: Path) -> None:
-        """Write everything to a file that appears when it is complete."""
+        """Write the output file atomically."""
         if output.is_dir():
             raise OptionError(f"{output} is a folder; name a file")
         shards = Shards(output.with_name(f"{output.name}.parts"))
@@ -123,7 +122,7 @@ class _Batch:
             shards.leave()
 
     def run_parts(self, shards: Shards | None, keys: list[str]) -> Iterator[Finished]:
-        """Do what no shard holds, and yield it in order; `keys` is filled with the keys of all parts."""
+        """Process the unfinished parts and yield them in order; `keys` is filled with the keys of all parts."""
         work = PartWork(self.screener)
         purpose, waiting = work.purpose, deque[tuple[str, int]]()
 

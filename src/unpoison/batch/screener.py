@@ -1,4 +1,4 @@
-"""The function that every engine runs: rows in, rows out, a failure is a row too."""
+"""Screens rows on any engine; a failure becomes a row with an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unpoison.runtime.limits import Limits
 __all__ = ["BatchScreener", "RowResults"]
 
 MAX_ERROR = 500
-"""Characters of an error that unpoison did not raise itself."""
+"""Maximum characters of a foreign error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class RowResults:
 
     Attributes:
         results: `screening` or `scores`, with `answer` and `generator` where it was answered; or `error`.
-        error: Why there is no screening, or None.
-        transient: Whether the row itself is not to blame, so that it may be tried again: a model or a store failed.
+        error: The error, or None.
+        transient: Whether a retry may succeed, because a model or a store failed.
     """
 
     results: dict[str, Any]
@@ -36,20 +36,19 @@ class RowResults:
 
 @dataclass(frozen=True)
 class BatchScreener:
-    """A defense that travels: made of strings and numbers, it is pickled as such and loads its models where it works.
+    """A defense that can be sent to workers: it holds strings and numbers, and loads its models where it runs.
 
-    `Screener("guard")(rows)` takes the rows of `unpoison screen` as mappings and returns one output row for each, in
-    order: the row's fields with `screening`, or with `error`. The rows that come in are never written to.
+    `BatchScreener("guard")(rows)` takes rows of `unpoison screen` as mappings and returns one output row each, in
+    order: the row's fields with `screening`, or with `error`. The input rows are not changed.
 
     Attributes:
         defense: A defense's name with options, such as `grada:alpha=0.3`.
-        encoder, generator, nli, injection_model: Model strings, as the command line takes them; None for what the
-            defense has built in.
+        encoder, generator, nli, injection_model: Model strings as on the command line; None for the defense's default.
         sources: The file of a policy or history of sources; None for none.
-        learn: Whether the history is written; what comes of a row then depends on the rows before it.
-        in_flight: Model calls of one row at the same time.
-        deadline: Seconds that one answer may take, None for no bound.
-        retries: How often a model call that may succeed later is tried again.
+        learn: Whether to update the history; results then depend on earlier rows.
+        in_flight: Concurrent model calls of one row.
+        deadline: Time limit of one answer in seconds, None for none.
+        retries: Retries of a model call.
 
     Raises:
         OptionError: `learn` without `sources`.
@@ -74,7 +73,7 @@ class BatchScreener:
         """One output row for each row, in order.
 
         Raises:
-            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be created.
         """
         return [with_results(row, **self.outcome(row).results) for row in rows]
 
@@ -82,7 +81,7 @@ class BatchScreener:
         """Screen one row. A failure affects this row alone.
 
         Raises:
-            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be created.
         """
         defense = self.loaded
         try:
@@ -102,10 +101,10 @@ class BatchScreener:
 
     @cached_property
     def loaded(self) -> Defense:
-        """The defense with its models, made on first use.
+        """The defense with its models, loaded on first use.
 
         Raises:
-            OptionError: A wrong option, or a defense that remembers what it answered before.
+            OptionError: An invalid option, or a defense with beliefs.
             UnknownNameError: No such defense.
             MissingExtraError: A model needs an extra that is not installed.
         """

@@ -1,4 +1,4 @@
-"""What RADAR remembers: in memory, SQLite, Redis, PostgreSQL.
+"""Stores for RADAR's beliefs: memory, SQLite, Redis, PostgreSQL.
 
 The names below are imported when they are first used; a store imports its library when it is made.
 """

@@ -36,8 +36,8 @@ class RedisBeliefs(Remade):
 
     A string holds the version, the time of creation and the rest as JSON, separated by spaces.
 
-    Whether they survive the server is the server's configuration; for a long memory switch `appendonly` on, and use
-    no eviction policy that may drop keys without expiry.
+    Persistence depends on the server: switch `appendonly` on, and use no eviction policy that drops keys without
+    expiry.
 
     Args:
         url: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, or `unix://`.
@@ -48,7 +48,7 @@ class RedisBeliefs(Remade):
         OptionError: An option out of its range.
         MissingExtraError: redis is not installed.
         StoreError: The server cannot be reached.
-        InputError: What the server holds there was made by something else.
+        InputError: The server holds other data under these keys.
     """
 
     def __init__(

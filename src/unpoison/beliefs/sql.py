@@ -21,7 +21,7 @@ from unpoison.utils.sqlite import Connected, connect, explain_errors
 __all__ = ["PostgresBeliefs", "SqlBeliefs", "SqliteBeliefs"]
 
 PAGE = 500
-"""Beliefs that a listing reads at once."""
+"""Page size of a listing."""
 
 _COLUMNS = "answer, support, conflict, query, version, created, updated"
 _INSERT = f"""
@@ -39,11 +39,11 @@ STATEMENTS = {
     "forget": "DELETE FROM beliefs WHERE namespace = :namespace AND key = :key",
     "forget all": "DELETE FROM beliefs WHERE namespace = :namespace",
 }
-"""As SQLite has them."""
+"""In SQLite's dialect."""
 
 
 class SqlBeliefs(Remade, Connected):
-    """Beliefs in one table. A subclass says how to connect."""
+    """Beliefs in one table; a subclass connects."""
 
     statements: ClassVar[Mapping[str, str]] = STATEMENTS
 
@@ -100,10 +100,10 @@ class SqlBeliefs(Remade, Connected):
 
 
 APPLICATION = int.from_bytes(b"unpb")
-"""SQLite's mark of whose a file is, and PostgreSQL's lock under which one process makes the table."""
+"""SQLite's application id, and PostgreSQL's advisory lock for creating the table."""
 
 BUSY = 10.0
-"""Seconds to wait for another process that holds the file."""
+"""Seconds to wait for a lock on the file."""
 
 
 TABLE = (
@@ -118,10 +118,10 @@ def _make_file(connection: sqlite3.Connection) -> None:
 
 
 class SqliteBeliefs(SqlBeliefs):
-    """Beliefs in a SQLite file, made where there is none. Shared by threads and processes of one machine.
+    """Beliefs in a SQLite file, created if missing. Shared by threads and processes of one machine.
 
-    The file is in write-ahead mode: readers do not wait for writers, a killed process leaves every belief as it was
-    before or after a write, and after a power cut the last writes may be missing but none is torn.
+    The file is in write-ahead mode: readers do not wait for writers, writes are atomic, and a power failure loses at
+    most the last writes.
 
     Args:
         path: The file; beside it SQLite keeps `-wal` and `-shm`. Not on a network drive.
@@ -165,7 +165,7 @@ TIMEOUT = 5
 
 
 class PostgresBeliefs(SqlBeliefs):
-    """Beliefs in the table `unpoison_beliefs`, made where there is none. One connection, used by one thread at a time.
+    """Beliefs in the table `unpoison_beliefs`, created if missing. One connection, used by one thread at a time.
 
     Args:
         url: `postgresql://[user[:password]@]host[:port]/database`, or any other connection string of libpq.
@@ -214,7 +214,7 @@ class PostgresBeliefs(SqlBeliefs):
         try:
             (there,) = connection.execute("SELECT to_regclass('unpoison_beliefs') IS NOT NULL").fetchone()
             if not there:
-                with connection.transaction():  # of several processes one makes it
+                with connection.transaction():  # only one process creates it
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
                     table = TABLE.format(collation='COLLATE "C"', real="double precision")
                     connection.execute(f"CREATE TABLE IF NOT EXISTS unpoison_beliefs {table}")
@@ -229,7 +229,7 @@ class PostgresBeliefs(SqlBeliefs):
         return repr(self)
 
     def _mask_secrets(self, error: Exception) -> str:
-        """The error on one line, without what may be a password: libpq quotes parts of the url."""
+        """The error on one line, with passwords masked: libpq quotes parts of the URL."""
         message = " ".join(str(error).split())
         for secret in re.findall(r"(?<=:)[^:/@]{1,512}(?=@)|(?<=password=)\S{1,512}", self._url):
             message = message.replace(secret, "***")

@@ -1,4 +1,4 @@
-"""What every belief store offers, what can be done with any of them, and the one in memory."""
+"""The protocol of belief stores, helpers for all of them, and the store in memory."""
 
 from __future__ import annotations
 
@@ -68,15 +68,14 @@ def check_namespace(namespace: str) -> str:
 
 
 ATTEMPTS = 10_000
-"""So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""
+"""Maximum attempts of `update`; some worker makes progress in each, so only a faulty store reaches it."""
 
 
 @runtime_checkable
 class BeliefStore(Protocol):
     """Beliefs by key, within one namespace. Safe for threads; all stores but memory, for processes and machines.
 
-    Every method raises StoreError when the store cannot be reached, and InputError when it holds something that no
-    version of this package wrote.
+    Every method raises StoreError when the store cannot be reached, and InputError when it holds foreign data.
 
     Attributes:
         namespace: Stores of different namespaces in one place do not see each other.
@@ -85,18 +84,18 @@ class BeliefStore(Protocol):
     namespace: str
 
     def get(self, key: str) -> Belief | None:
-        """The belief, with its `version` and times; None if there is none."""
+        """The belief with its `version` and times; None if missing."""
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         """Write a belief, in one atomic step.
 
         Args:
             key: 1 to 128 visible characters.
-            belief: Its own version is not looked at.
-            expected: Write only while the stored version is this one; "" while there is none; None always.
+            belief: Its version is ignored.
+            expected: Write only if the stored version is this one; "" if there is none; None for always.
 
         Returns:
-            Whether it was written. False means that another worker was faster: read again.
+            Whether it was written; False if another worker was faster.
         """
 
     def items(self) -> Iterator[tuple[str, Belief]]:
@@ -109,11 +108,11 @@ class BeliefStore(Protocol):
         """Delete all beliefs of the namespace; how many there were."""
 
     def close(self) -> None:
-        """Let go of files and connections; the store opens them again when it is used again."""
+        """Close files and connections; the next use reopens them."""
 
 
 def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belief]) -> Belief:
-    """Read, change, and write back unless somebody wrote meanwhile; then again. No update is lost.
+    """Read, change and write back; retried if another worker wrote in between. No update is lost.
 
     Args:
         store: Where.
@@ -121,7 +120,7 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
         change: From the belief as it is now, or None, to the new one; called once per attempt.
 
     Returns:
-        What was written.
+        The belief that was written.
 
     Raises:
         StoreError: The store cannot be reached, or did not agree in 10,000 attempts.
@@ -135,17 +134,17 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
 
 
 def fresh_version() -> str:
-    """A version that no other write has, not even one before a deletion."""
+    """A unique version, also across deletions."""
     return token_hex(8)
 
 
 class MemoryBeliefs:
-    """Beliefs in a dictionary, for tests, notebooks and streams that end with it. Not shared between processes.
+    """Beliefs in a dictionary, for tests and notebooks. Not shared between processes.
 
     Args:
-        namespace: Told apart from other namespaces.
-        limit: Beliefs held at most, of about 1 KB each; then the one written longest ago is forgotten. A store that
-            must forget none is a file or a server.
+        namespace: Separates stores.
+        limit: Maximum number of beliefs, of about 1 KB each; beyond it the oldest write is dropped. Files and servers
+            have no limit.
 
     Raises:
         OptionError: An option out of its range.
@@ -168,7 +167,7 @@ class MemoryBeliefs:
             if expected is not None and expected != ("" if before is None else before.version):
                 return False
             created = now if before is None else before.created
-            self._beliefs.pop(key, None)  # so that the dictionary is in the order of writing
+            self._beliefs.pop(key, None)  # keeps the dictionary in the order of writing
             self._beliefs[key] = replace(belief, version=fresh_version(), created=created, updated=now)
             while len(self._beliefs) > self.limit:
                 del self._beliefs[next(iter(self._beliefs))]
@@ -190,7 +189,7 @@ class MemoryBeliefs:
             return count
 
     def close(self) -> None:
-        """Nothing is open; what is remembered stays."""
+        """Nothing to close; the beliefs stay."""
 
     def __repr__(self) -> str:
         return f"MemoryBeliefs(namespace={self.namespace!r}, {len(self._beliefs)} beliefs)"

@@ -4,5 +4,5 @@
     from unpoison.integrations.llamaindex import ScreeningPostprocessor  # extra llamaindex
     from unpoison.integrations.haystack import Screen                    # extra haystack
 
-What they share, `unpoison.integrations.screener`, knows no framework.
+The shared code, `unpoison.integrations.screener`, imports no framework.
 """

@@ -26,8 +26,8 @@ __all__ = ["Screen"]
 class Screen:
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
 
-    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
-    front, "[removed]" where something was cut, and without its embedding.
+    A redacted document (`guard:action=redact`) is a copy: its text is the screened text with the title in front and
+    "[removed]" for each cut, and it has no embedding.
 
     A saved pipeline holds an option string and a list, no objects. Haystack loads it where the caller allows our
     module: `Pipeline.loads(text, allowed_modules=["unpoison.integrations.haystack"])`.
@@ -37,8 +37,8 @@ class Screen:
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
-            that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+            that are always kept.
+        audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
     Raises:

@@ -29,15 +29,15 @@ __all__ = ["ScreenedRetriever", "ScreeningCompressor"]
 class ScreeningCompressor(BaseDocumentCompressor):
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
 
-    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
-    front, "[removed]" where something was cut.
+    A redacted document (`guard:action=redact`) is a copy: its text is the screened text with the title in front and
+    "[removed]" for each cut.
 
     Attributes:
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
-        exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+        exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are always kept.
+        audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
     Raises:
@@ -74,7 +74,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         self._screener = screener
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of: a defense holds locks and models, and is made anew from its string."""
+        """The constructor's arguments: a defense is recreated from its option string."""
         return {name: getattr(self, name) for name in ("defense", "mode", "annotate", "exempt", "audit_log")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -119,12 +119,11 @@ class ScreeningCompressor(BaseDocumentCompressor):
 
 
 class ScreenedRetriever(BaseRetriever):
-    """A retriever whose documents are screened before anybody sees them.
+    """A retriever that screens its documents.
 
     Attributes:
-        retriever: Where the documents come from.
-        screening: What decides on them: a compressor, or a defense or option string, of which one is made. By default
-            Guard.
+        retriever: Finds the documents.
+        screening: A compressor, a defense, or an option string; by default Guard.
 
     Raises:
         OptionError: A vector store in the place of a retriever, or an option of the compressor.

@@ -27,8 +27,8 @@ __all__ = ["ScreeningPostprocessor"]
 class ScreeningPostprocessor(BaseNodePostprocessor):
     """Drops the nodes that a defense does not trust; the others come back as the objects they were, best first.
 
-    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
-    front, "[removed]" where something was cut, and without its embedding.
+    A redacted node (`guard:action=redact`) is a copy: its text is the screened text with the title in front and
+    "[removed]" for each cut, and it has no embedding.
 
     The bare text of the nodes is screened. Where the query bundle and all nodes bring embeddings, these are used.
 
@@ -37,8 +37,8 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
-        exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
-        audit_log: Where every screening is written down for `unpoison audit`: a path (hashes stand for texts), or an
+        exempt: Ids and sources, or a function of a passage, that are always kept.
+        audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
     Raises:

@@ -1,7 +1,4 @@
-"""What the adapters share: a framework's documents in, the trusted ones out, and the same five options everywhere.
-
-`DocumentScreener` stands between a retriever and the model.
-"""
+"""Shared by the adapters: screens a framework's documents, with the same five options everywhere."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ LONG_DOCUMENTS = (
 )
 
 MAX_NAMED = 10
-"""Positions that a warning names."""
+"""Maximum number of positions in a warning."""
 
 logger = logging.getLogger("unpoison")
 
@@ -58,8 +55,8 @@ class Delivery(Generic[D]):
     """A list of documents after screening.
 
     Attributes:
-        documents: What may be read on: the kept ones, best first, or in monitor mode all, in the order given.
-        dropped: The others, in the order given.
+        documents: The kept documents, best first; in monitor mode all, in the given order.
+        dropped: The others, in the given order.
     """
 
     documents: list[D]
@@ -67,23 +64,23 @@ class Delivery(Generic[D]):
 
 
 class DocumentScreener(Generic[D]):
-    """Puts a framework's documents through a defense.
+    """Screens a framework's documents by a defense.
 
     Args:
-        reading: Makes a passage of a document.
-        noting: Makes a copy of a document with the given verdict in its metadata; must not change the document.
-        cutting: Makes a copy of a document with the given text in the place of its own, and without its title, which
-            stands in that text; must not change the document.
-        defense: A defense, or an option string such as "grada:keep=5". A misspelt one is refused here; its models are
-            loaded when they are first used.
-        mode: `enforce` drops; `monitor` delivers all documents as they came, with their verdicts, or without them when
-            anything at all fails while screening. Both log one event for each query, with counts and no text.
-        annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
-            objects that it was given, but for what is redacted: of that a copy, with the text that was screened.
+        reading: Converts a document to a passage.
+        noting: Copies a document and adds the verdict to its metadata; must not change the document.
+        cutting: Copies a document, replaces its text and removes its title, which the new text contains; must not
+            change the document.
+        defense: A defense, or an option string such as "grada:keep=5", which is checked here; its models are loaded on
+            first use.
+        mode: `enforce` drops; `monitor` delivers all documents unchanged with their verdicts, or without them if
+            screening fails. Both log one event per query, with counts and no text.
+        annotate: Deliver copies with their verdicts. Otherwise `enforce` delivers the given objects; only redacted
+            documents are copies.
         exempt: Ids, sources, hashes of texts and patterns of sources as in a policy (`docs.example`), or a function of
-            a passage: what it names is shown to the defense and always kept.
-        audit_log: Where every screening is written down for `unpoison audit`: a log, or the path of one with hashes in
-            place of texts. Where it cannot be written, that is a warning, and the documents go on.
+            a passage: the defense reads these documents, and they are always kept.
+        audit_log: The log of all screenings for `unpoison audit`: a log, or the path of one with hashes instead of
+            texts. A write error is only a warning.
 
     Raises:
         UnknownNameError: No such defense.
@@ -119,11 +116,11 @@ class DocumentScreener(Generic[D]):
 
     @cached_property
     def defense(self) -> Defense:
-        """The defense, made when it is first needed: its models may take seconds to load."""
+        """The defense, loaded on first use, because its models may take seconds."""
         return load_defense(self.given) if isinstance(self.given, str) else self.given
 
     def prepare(self) -> Self:
-        """The same screener, its defense made and its models loaded."""
+        """Load the defense and its models."""
         _ = self.defense
         return self
 
@@ -143,7 +140,7 @@ class DocumentScreener(Generic[D]):
         documents = list(documents)
         try:
             return self._delivery(self.defense.screen(*self._input(query, documents, query_embedding)), documents)
-        except Exception as error:  # monitor mode never breaks the chain that it monitors
+        except Exception as error:  # monitor mode never breaks the chain
             if self.mode == "enforce":
                 raise
             return self._pass_through(error, documents)
@@ -155,7 +152,7 @@ class DocumentScreener(Generic[D]):
             return self._delivery(
                 await self.defense.ascreen(*self._input(query, documents, query_embedding)), documents
             )
-        except Exception as error:  # monitor mode never breaks the chain that it monitors
+        except Exception as error:  # monitor mode never breaks the chain
             if self.mode == "enforce":
                 raise
             return self._pass_through(error, documents)
@@ -199,7 +196,7 @@ class DocumentScreener(Generic[D]):
                 logger.warning("the audit log was not written: %s", kind, extra={"unpoison": {**fields, "error": kind}})
 
     def _pass_through(self, error: Exception, documents: list[D]) -> Delivery[D]:
-        """Everything as it came. The error's message may quote a passage, so only its kind is logged."""
+        """All documents unchanged. The error's message may quote a passage, so only its type is logged."""
         kind, passages = type(error).__name__, len(documents)
         fields = {"mode": self.mode, "passages": passages, "error": kind}
         logger.warning("%d passages were not screened: %s", passages, kind, extra={"unpoison": fields})
@@ -215,10 +212,9 @@ def passage(
     score: object = None,
     embedding: Any = None,
 ) -> Passage:
-    """A passage of a document's fields. Without a text (a picture) it is read as empty.
+    """A passage from a document's fields. A document without text (an image) counts as empty.
 
-    Metadata are anybody's: their title and their source are used where they are strings, and else left out; texts and
-    numbers among them come along.
+    Of the metadata, title and source are used if they are strings; strings and numbers become `Passage.metadata`.
     """
     details = metadata if isinstance(metadata, Mapping) else {}
     return Passage(
@@ -242,7 +238,7 @@ def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D,
 
 
 def verdict_metadata(defense: str, verdict: Verdict) -> dict[str, Any]:
-    """What annotated documents carry in their metadata under "unpoison"."""
+    """The metadata "unpoison" of annotated documents."""
     fields = verdict.to_dict()
     del fields["index"]
     return {"defense": defense, **fields}
@@ -251,8 +247,7 @@ def verdict_metadata(defense: str, verdict: Verdict) -> dict[str, Any]:
 def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening:
     """The screening with all exempt passages kept, whole.
 
-    Those that the defense dropped stand where the retriever had them if the defense keeps the retriever's order, and
-    after all others if it reranks.
+    Dropped passages return to their rank if the defense keeps the retriever's order, and to the end if it reranks.
     """
     whole = [v.index for v in screening.verdicts if (v.cuts or not v.kept) and exempt(screening.passages[v.index])]
     if not whole:

@@ -1,7 +1,7 @@
-"""One row of a user's file: from a line of JSON or a row of CSV, and back to one. Nothing that stands there is trusted.
+"""Rows of untrusted files: lines of JSON or rows of CSV, read and written.
 
-A row of CSV becomes the line of JSON that it stands for. It keeps its place in the file, so that numbers in messages
-are those of a spreadsheet: the heading is row 1. How a cell becomes a value is `docs/data.md`, section CSV.
+A row of CSV is converted to a line of JSON. It keeps its number, so that messages refer to the rows of a spreadsheet:
+the heading is row 1. How a cell becomes a value is `docs/data.md`, section CSV.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MAX_LINE = 256 * 2**20
-"""Bytes of one line: room for 5,000 passages with their embeddings; a longer one is refused unread."""
+"""Maximum bytes of one line: room for 5,000 passages with embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class FileRow:
 
     Attributes:
         number: Its line or row, from 1.
-        fields: What it holds; empty where `error` is set.
+        fields: Its content; empty if `error` is set.
         error: Why it could not be read, or None.
-        position: How far the source has been read, in the unit of `Source.size`.
+        position: Position in the source, in the unit of `Source.size`.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Source(Protocol):
 
     Attributes:
         name: What messages call it.
-        size: The whole length, in bytes or rows; None where unknown.
+        size: Length in bytes or rows; None if unknown.
     """
 
     name: str
@@ -72,7 +72,7 @@ def line_text(line: bytes) -> bytes:
 
 
 def read_line(number: int, line: bytes | None, position: int = 0) -> FileRow | None:
-    """The record of a line, None for a blank one; a line of None was too long."""
+    """The row on a line, None for a blank line; `line` is None if it was too long."""
     if line is None:
         return FileRow(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
     text = line_text(line)
@@ -80,7 +80,7 @@ def read_line(number: int, line: bytes | None, position: int = 0) -> FileRow | N
 
 
 def _parse_line(line: bytes) -> tuple[Mapping[str, Any], str | None]:
-    """The object on a line, or why there is none."""
+    """The object on a line, or an error."""
     try:
         value = parse_json(line)
     except UnicodeDecodeError as error:
@@ -97,10 +97,10 @@ def _parse_line(line: bytes) -> tuple[Mapping[str, Any], str | None]:
 
 
 def parse_json(text: bytes) -> Any:
-    """What a JSON text in UTF-8 says; numbers that JSON does not have are errors.
+    """Parse JSON in UTF-8; NaN and infinities are errors.
 
     Raises:
-        ValueError: It is no such text.
+        ValueError: Invalid JSON or UTF-8.
         RecursionError: It is nested too deeply.
     """
     return json.loads(text.decode("utf-8"), parse_constant=_refuse_number, parse_float=_finite)
@@ -118,7 +118,7 @@ def _finite(text: str) -> float:
 
 
 def json_line(record: Mapping[str, Any], *, plain: bool = False) -> bytes:
-    """A record as one line of JSON: readable where it can be, or `plain`, in ASCII alone."""
+    """A record as one line of JSON: with readable characters, or `plain`, in ASCII."""
     try:
         return (json.dumps(record, ensure_ascii=plain, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:  # a lone surrogate: JSON can only say it escaped
@@ -126,24 +126,24 @@ def json_line(record: Mapping[str, Any], *, plain: bool = False) -> bytes:
 
 
 ANSWERS = ("correct_answers", "correct_answer", "incorrect_answers", "incorrect_answer", "answers", "answer")
-"""Where a row keeps answers; a cell may hold several with | between them."""
+"""Columns with answers; a cell may hold several, separated by |."""
 
 COLUMNS = frozenset({"id", "query", "question", "passages", "text", "content", "page_content", *ANSWERS})
-"""Headings by which a table is recognised as one of ours."""
+"""Column names by which a table of rows is recognised."""
 
 UNREADABLE = "\x00unreadable"
-"""The only key of a line that stands for a row which cannot be read; its value says why."""
+"""The only key of a line for an unreadable row; its value is the error."""
 
 DELIMITERS = ",;\t"
 GUARDED = tuple(f"'{sign}" for sign in "=+-@\t\r")
-"""How a cell begins that no spreadsheet shall take for a formula; the quote is not part of the text."""
+"""Prefixes of cells that were escaped against formula injection; the quote is not part of the text."""
 
 _NUMBERED = re.compile(r"passage[ _]?([0-9]{1,4})\Z")
 _JSON_COLUMNS = ("passages", "query_embedding")
 
 
 def looks_like_csv(first: bytes, second: bytes | None = None) -> bool:
-    """Whether a file whose first line (or two) is this is a table: a known heading, or equally many cells twice."""
+    """Whether these first lines belong to a CSV file: a known heading, or two lines with equally many cells."""
     cells = _cells(first)
     if len(cells) < 2:
         return False
@@ -159,13 +159,13 @@ def dialect(heading: bytes) -> str:
 
 
 def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False) -> Iterator[bytes]:
-    """The rows of a CSV file, each as the line of JSON that it stands for.
+    """The rows of a CSV file, each converted to a line of JSON.
 
     Args:
         stream: UTF-8, with or without a byte order mark.
         name: What messages call the file.
-        longest: Bytes of one row; a longer one ends the reading.
-        any_columns: Whether the heading may name columns that we do not know only.
+        longest: Maximum bytes of one row.
+        any_columns: Accept a heading without any known column.
 
     Raises:
         InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
@@ -194,9 +194,9 @@ def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str] | No
 
 
 class _Lines:
-    """Physical lines as text for the csv module, with an eye on how much one row takes.
+    """Physical lines as text for the csv module, with a limit on the bytes of one row.
 
-    Bytes that are no UTF-8 pass through as surrogates and come out as they were, so the row says so itself.
+    Invalid UTF-8 passes as surrogate escapes, so that the error is reported for its row.
     """
 
     def __init__(self, stream: IO[bytes], name: str, longest: int) -> None:
@@ -238,7 +238,7 @@ class _Lines:
 def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
     columns = [cell.strip() for cell in heading]
     names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
-    while names and not names[-1]:  # spreadsheets leave empty columns behind
+    while names and not names[-1]:  # spreadsheets add empty columns
         names.pop()
     doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
     if doubled is not None:
@@ -252,7 +252,7 @@ def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
 
 
 def _line(columns: Sequence[str], row: Sequence[str]) -> bytes:
-    """The line of JSON that a row stands for, with the row's own bytes where they are no UTF-8."""
+    """A row as a line of JSON; invalid UTF-8 keeps its bytes."""
     if not any(cell.strip() for cell in row):
         return b"\n"
     if any(cell.strip() for cell in row[len(columns) :]):

@@ -1,4 +1,4 @@
-"""Question files in, as streams: one row in memory at a time, and nothing trusted."""
+"""Reads untrusted question files as streams, one row in memory at a time."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from unpoison.utils.extras import require
 __all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "open_source", "source_of"]
 
 MAX_JSON = 2**30
-"""Bytes of one JSON list: it is held in memory."""
+"""Maximum bytes of one JSON file, which is held in memory."""
 
 
 @contextmanager
 def open_source(path: str) -> Iterator[Source]:
     """Open a question file, or standard input (`-`, JSON Lines).
 
-    The suffix says what it is: `.csv`, `.tsv`, `.json` (one list), `.parquet`, anything else is JSON Lines; all but
-    Parquet also with `.gz` behind.
+    The suffix decides: `.csv`, `.tsv`, `.json` (one list), `.parquet`; anything else is JSON Lines. All but Parquet may
+    be compressed (`.gz`).
 
     Raises:
         OSError: The file cannot be opened.
-        InputError: It is not what its name says.
+        InputError: The content does not match the suffix.
         MissingExtraError: Parquet needs an extra that is not installed.
     """
     if path == "-":
@@ -71,7 +71,7 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
 
 
 _FIELDS = ("query", "question", "user_input", "passages", "contexts", "text")
-"""What one row of any kind has, and no object of rows by id but for a row that is called so."""
+"""Fields by which a JSON object is recognised as one row instead of rows by id."""
 
 
 class _Unpacked(io.BufferedReader):
@@ -103,7 +103,7 @@ OTHER_KINDS = {
     b"\xfe\xff": "UTF-16; save it as UTF-8",
     b"[{": "one JSON list; give a file whose name ends in .json",
 }
-"""How files of other kinds begin, and what to do with them."""
+"""Magic bytes of other formats, with advice."""
 
 
 class JsonLinesSource:
@@ -113,7 +113,7 @@ class JsonLinesSource:
         stream: The lines.
         name: What messages call it.
         size: The file's length in bytes, None where unknown.
-        packed: The file itself, where `stream` unpacks it: progress is counted in its bytes.
+        packed: The compressed file if `stream` decompresses it; progress is counted in its bytes.
     """
 
     def __init__(self, stream: IO[bytes], name: str, size: int | None, packed: IO[bytes] | None = None) -> None:
@@ -129,10 +129,10 @@ class JsonLinesSource:
                 yield record
 
     def _lines(self) -> Iterator[bytes | None]:
-        """Every line as it stands, None for one that is too long.
+        """Every line, None for one that is too long.
 
         Raises:
-            InputError: The file is something else, as its first lines show.
+            InputError: The first lines show another format.
         """
         first, begun, waiting = b"", False, list[bytes | None]()
         for line in self._stream_lines():
@@ -144,13 +144,13 @@ class JsonLinesSource:
                 begun = bool(first and text) or (text.startswith(b"{") and _is_row(text))
                 first = first or text
                 if first and not begun:
-                    continue  # the next line tells a bad row from a file of another kind
+                    continue  # the next line distinguishes a bad row from another format
             yield from waiting
             waiting.clear()
         yield from waiting
 
     def _refuse(self, first: bytes, second: bytes | None) -> None:
-        """Say once that the whole file is something else."""
+        """Raise an error for a file of another format."""
         found = next((other for begins, other in OTHER_KINDS.items() if first.startswith(begins)), None)
         if second is not None and first.startswith(b"{") and not second.startswith(b"{"):
             found = (
@@ -168,7 +168,7 @@ class JsonLinesSource:
     def _stream_lines(self) -> Iterator[bytes | None]:
         while line := self.stream.readline(MAX_LINE + 1):
             yield None if len(line) > MAX_LINE else line
-            while len(line) > MAX_LINE and not line.endswith(b"\n"):  # past the end of a line that is too long
+            while len(line) > MAX_LINE and not line.endswith(b"\n"):  # skip the rest of a line that is too long
                 line = self.stream.readline(MAX_LINE + 1)
 
 
@@ -180,7 +180,7 @@ def _is_row(line: bytes) -> bool:
 
 
 class CsvSource(JsonLinesSource):
-    """A table with a heading; every row stands for a line of JSON (`csv_lines`)."""
+    """A CSV table with a heading (`csv_lines`)."""
 
     def _lines(self) -> Iterator[bytes | None]:
         return csv_lines(self.stream, self.name, MAX_LINE)
@@ -212,7 +212,7 @@ class ParquetSource:
     def __init__(self, stream: IO[bytes], name: str) -> None:
         parquet = require("pyarrow.parquet", "reading Parquet files")
         try:
-            self.file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)  # or it holds a whole group
+            self.file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)  # else it loads a whole group
         except (OSError, ValueError) as error:
             raise InputError(f"{name} is no Parquet file: {error}") from None
         self.name = name
@@ -225,12 +225,12 @@ class ParquetSource:
                 for fields in batch.to_pylist():
                     number += 1
                     yield FileRow(number, _json_ready(fields), None, number)
-        except (OSError, ValueError) as error:  # damage, or a value that Python cannot hold, as a year past 9999
+        except (OSError, ValueError) as error:  # damaged, or a value out of Python's range
             raise InputError(f"{self.name} cannot be read past row {number}: {error}") from None
 
 
 def _json_ready(value: Any) -> Any:
-    """A Parquet value as JSON has it: moments as ISO text, NaN (pandas' missing value) as null, bytes as hex."""
+    """A Parquet value as JSON: times as ISO text, NaN as null, bytes as hex."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):

@@ -1,11 +1,10 @@
-"""JSON Lines that are only ever appended to, and that a killed process leaves readable.
+"""Append-only JSON Lines files that stay readable after a crash.
 
     with Journal(path) as journal:
         journal.append({"question": "q1", "answer": "blue"})
     rows = read_rows(path)
 
-Every append writes whole lines. What a killed process wrote of a line is cut off by the next writer, and skipped by
-readers.
+Every append writes whole lines. A partial last line is skipped by readers and removed by the next writer.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ class Journal(Closing):
     """Appends rows to a file; other processes see them when `append` returns. Not for several threads at once.
 
     Args:
-        path: Made, with its folder, where there is none. A torn last line is cut off.
-        private_file: Make the file for its owner alone (mode 600).
-        exclusive: Let one process at a time have the file.
+        path: Created with its folder if missing. A partial last line is removed.
+        private_file: Create the file with mode 600.
+        exclusive: Lock the file for this process.
         default: For values that JSON does not know, as `json.dumps` takes it.
-        check: Called when the file is locked and before anything in it is changed; it may raise.
+        check: Called after locking and before any change; it may raise.
 
     Raises:
         InputError: Another process has the file.
@@ -63,11 +62,11 @@ class Journal(Closing):
             raise
 
     def append(self, *rows: Mapping[str, Any], sync: bool = False) -> None:
-        """Write rows, all of them or none.
+        """Append rows atomically.
 
         Args:
             rows: The rows.
-            sync: Wait until they are on the disk, so that a power cut does not lose them either.
+            sync: Flush them to disk, so that they survive a power failure.
 
         Raises:
             OSError: They could not be written whole.
@@ -81,7 +80,7 @@ class Journal(Closing):
                     _sync_folder(self._path.parent)
                     self._fresh = False
         except OSError:
-            self._file.truncate(start)  # a torn line would swallow the next one
+            self._file.truncate(start)  # else the next line would be appended to a partial one
             raise
 
     def close(self) -> None:
@@ -103,7 +102,7 @@ class Journal(Closing):
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The number, from 1, and the bytes of every whole line. A line of more than 256 MiB comes in pieces.
+    """Number (from 1) and bytes of every complete line. A line of more than 256 MiB comes in pieces.
 
     Raises:
         OSError: The file cannot be read.
@@ -116,7 +115,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, none where there is no file; a line that is no JSON object is passed over."""
+    """The rows of a file; invalid lines are skipped, and a missing file has none."""
     rows = []
     for _, line in read_lines(path) if path.is_file() else ():
         try:
@@ -129,12 +128,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a whole file, or nothing of it."""
+    """Write a file atomically."""
     _replace(path, b"".join(map(_line, rows)))
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write one indented JSON object, or nothing of it."""
+    """Write one indented JSON object atomically."""
     _replace(path, (json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode())
 
 
@@ -147,10 +146,10 @@ def is_last_line_ended(descriptor: int) -> bool:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write all of it: after a partial write the rest follows.
+    """Write all of the content, also after partial writes.
 
     Raises:
-        OSError: It cannot be written, because the disk is full for example.
+        OSError: The write failed, for example because the disk is full.
     """
     while content:
         content = content[os.write(descriptor, content) :]
@@ -169,7 +168,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the file's name to the disk, too."""
+    """Flush the folder, and so the file's name, to disk."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # Windows

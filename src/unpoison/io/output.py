@@ -1,4 +1,4 @@
-"""JSON Lines out: files that are not the input, can be written, and get their name when they are whole."""
+"""Writes JSON Lines to files atomically, with early checks of the path."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from unpoison.io.file_rows import json_line
 __all__ = ["Writer", "check_output", "check_rows_name", "check_writable", "not_the_input"]
 
 OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
-"""Suffixes of formats in which no rows are written."""
+"""Suffixes of other formats."""
 
 
 def check_output(output: Path, source: str) -> None:
-    """See early that a file can be written and is not the input.
+    """Check that a file can be written and is not the input.
 
     Raises:
         OptionError: It is the input.
@@ -30,7 +30,7 @@ def check_output(output: Path, source: str) -> None:
 
 
 def check_writable(output: Path) -> None:
-    """See early that a file can be written, without changing it, and without leaving an empty one.
+    """Check that a file can be written, without changing or creating it.
 
     Raises:
         OSError: It cannot be written.
@@ -45,7 +45,7 @@ def check_writable(output: Path) -> None:
 
 
 def check_rows_name(output: Path) -> None:
-    """See that the name of a file of rows promises no other format.
+    """Check that the suffix is not that of another format.
 
     Raises:
         OptionError: It does.
@@ -55,7 +55,7 @@ def check_rows_name(output: Path) -> None:
 
 
 def not_the_input(output: Path, source: str) -> None:
-    """See that a file is not the input.
+    """Check that a file is not the input.
 
     Raises:
         OptionError: It is.
@@ -67,7 +67,7 @@ def not_the_input(output: Path, source: str) -> None:
 class Writer:
     """Writes JSON Lines to a file, or to standard output, or nowhere; flushed after every row.
 
-    A file gets its name when it is whole. What was written until Ctrl-C stays beside it, as NAME.part.
+    The file is renamed when it is complete; after Ctrl-C the partial output stays as NAME.part.
 
     Attributes:
         active: Whether it writes anywhere.
@@ -98,6 +98,6 @@ class Writer:
     def write(self, record: Mapping[str, Any]) -> None:
         if self.active:
             stream = sys.stdout.buffer if self._file is None else self._file
-            # A terminal obeys control characters and marks of direction; in ASCII they are only shown.
+            # A terminal would interpret control and bidirectional characters; in ASCII they are escaped.
             stream.write(json_line(record, plain=self._file is None and sys.stdout.isatty()))
             stream.flush()

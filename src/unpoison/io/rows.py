@@ -1,4 +1,4 @@
-"""Rows of question files: one mapping with a question and its retrieved passages, read into types."""
+"""Rows of question files: a question and its retrieved passages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from unpoison.types import Answer, Passage, Query, as_passages
 __all__ = ["Row", "answer_fields", "load_sample", "with_results"]
 
 QUERY_FIELDS = ("query", "question", "user_input")
-"""Where a row keeps its question, first match wins; the last one is that of RAGAS."""
+"""Fields with the question; the first match wins, the last is that of RAGAS."""
 
 PASSAGE_FIELDS = ("passages", "contexts", "retrieved_contexts")
-"""Where it keeps its passages; the last two are those of RAGAS."""
+"""Fields with the passages; the last two are those of RAGAS."""
 
 REPLACED_FIELDS = ("screening", "error")
-"""What an earlier screening of the same row may have left there."""
+"""Results of an earlier screening, which are replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Row:
     Attributes:
         query: The question, with its embedding where the row has `query_embedding`.
         passages: The retrieved passages, in the row's order.
-        raw: The row as it was read, for fields that nobody here knows.
+        raw: The row as read, with unknown fields.
     """
 
     query: Query
@@ -68,12 +68,12 @@ class Row:
 
 
 def with_results(fields: Mapping[str, Any], **results: Any) -> dict[str, Any]:
-    """An output row: the input's fields, and what was found; the results of an earlier run are not kept."""
+    """An output row: the input's fields and the results, without those of an earlier run."""
     return {name: value for name, value in fields.items() if name not in REPLACED_FIELDS} | results
 
 
 def answer_fields(answer: Answer, generator: str) -> dict[str, Any]:
-    """What an output row says of an answer: the screening behind it, the answer, and who gave it."""
+    """The fields of an answered row: screening, answer and generator."""
     return {"screening": answer.screening.summary(), "answer": answer.to_dict(), "generator": generator}
 
 

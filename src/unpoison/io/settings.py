@@ -1,6 +1,6 @@
-"""Files of settings in YAML, read into sections that say what is misspelled, missing or unusable.
+"""YAML settings files, validated by pydantic with errors that name the field.
 
-Whoever imports this needs pydantic, and says so first (`utils.extras.require`).
+Importers call `utils.extras.require` for pydantic first.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonE
 __all__ = ["SettingsSection", "Text", "load_yaml", "walk"]
 
 MAX_BYTES = 1 << 20
-"""Larger files are refused: a configuration is a page of YAML."""
+"""Maximum size of a file."""
 
 MAX_MEMBERS = 10_000
-"""Aliases of YAML can make a small file a huge one."""
+"""Maximum number of members: YAML aliases can expand a small file."""
 
 WANTED = {
     "bool_type": "true or false",
@@ -34,14 +34,14 @@ WANTED = {
     "string_pattern_mismatch": "a text",
     "string_type": "a text",
 }
-"""What a value must be, by the kind of pydantic's error; a mapping otherwise."""
+"""The expected value by pydantic's error type; a mapping otherwise."""
 
 Text = Annotated[str, Field(pattern=r"\S")]
 """A string that is not blank."""
 
 
 class SettingsSection(BaseModel):
-    """A mapping in a configuration. A field that stands there without a value is not given."""
+    """A mapping in a configuration. A field with an empty value counts as missing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -50,8 +50,8 @@ class SettingsSection(BaseModel):
         """Read a section.
 
         Args:
-            values: What stands in the file.
-            name: What the section is called in messages.
+            values: The section's content.
+            name: The section's name in messages.
 
         Raises:
             UnknownNameError: An unknown field; the message names the nearest.
@@ -72,7 +72,7 @@ class SettingsSection(BaseModel):
 
 
 def _sentence(kind: type[SettingsSection], error: dict[str, Any], name: str) -> UnpoisonError:
-    """What pydantic says of one field, as one of our errors."""
+    """Pydantic's error for one field as an error of this package."""
     details = error.get("ctx", {})
     if isinstance(details.get("error"), UnpoisonError):
         return cast(UnpoisonError, details["error"])
@@ -97,17 +97,17 @@ def _fields(kind: type[SettingsSection], steps: Sequence[str]) -> list[str]:
 
 
 def _parts(hint: Any) -> Iterator[Any]:
-    """A hint and everything that stands in its brackets: the section of a list that may be missing is deep in there."""
+    """A type hint and all its arguments, recursively."""
     yield hint
     for part in get_args(hint):
         yield from _parts(part)
 
 
 def load_yaml(path: str | Path) -> Any:
-    """What a file of settings holds.
+    """The content of a settings file.
 
     Raises:
-        InputError: It cannot be read, has more than 1 MiB, is no YAML, or gives a key twice.
+        InputError: The file cannot be read, exceeds 1 MiB, is not YAML, or has a duplicate key.
     """
     try:
         with Path(path).open("rb") as file:
@@ -123,7 +123,7 @@ def load_yaml(path: str | Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice: YAML would silently take the last."""
+    """Rejects duplicate keys, of which YAML would silently take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set[str]()

@@ -1,4 +1,4 @@
-"""Rows in the order of time, for `ask --stream`: each row is one step of a question and has `time`."""
+"""Rows ordered by time, for `ask --stream`: each row is one step of a question and has `time`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from unpoison.io.rows import QUERY_FIELDS
 __all__ = ["TIMES", "moment_of", "open_stream", "steps_of"]
 
 TIMES = ("time", "date", "year", "timestamp")
-"""Where a row says when it holds, first match wins."""
+"""Fields with the time; the first match wins."""
 
 BUILT_IN = "timeline"
-"""The name of the built-in sample, where no file is called so."""
+"""The name of the built-in sample, unless a file has this name."""
 
 
 def moment_of(row: Mapping[str, Any]) -> str | None:
-    """When a row holds, as a text that sorts by time: years and ISO dates do, with `-` or `/`."""
+    """The time of a row as a sortable text: a year or an ISO date."""
     time = next((row[name] for name in TIMES if row.get(name) is not None), None)
     return None if time is None else str(time).replace("/", "-")
 
@@ -32,7 +32,7 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The steps of one row, each with `time`: itself, or one a year where it has RADAR's `yearly_contexts`.
 
     Raises:
-        InputError: A row without a time, or years that are no contexts.
+        InputError: A row without a time, or invalid `yearly_contexts`.
     """
     years = row.get("yearly_contexts")
     if years is None:
@@ -53,7 +53,7 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _StreamSource:
-    """The steps of another source, each a record of its own; never back in time for the same question."""
+    """The steps of another source as rows; the times of one question must not decrease."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class _StreamSource:
                 yield FileRow(record.number, step, self._late(step), record.position)
 
     def _late(self, step: Mapping[str, Any]) -> str | None:
-        """Why a step comes too late, or None."""
+        """The error for a step that is out of order, or None."""
         question = str(next((step[name] for name in QUERY_FIELDS if step.get(name)), "")).casefold().strip()
         time, latest = str(step["time"]), self._latest.get(question, "")
         if time < latest:

@@ -41,15 +41,15 @@ def create_app(
     """The service as an ASGI application.
 
     Args:
-        defenses: Option string -> defense, such as {"guard": Guard()}, which is the default; the first is what
-            requests get that name none.
-        bounds: What a request may cost.
+        defenses: Defenses by option string, such as {"guard": Guard()}, the default. The first one is used by requests
+            that name no defense.
+        bounds: Limits of a request and of the service.
         on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
             `monitor`: reply as if nothing was found, and only count and log. By default it is left out where fewer
             documents are asked for than were sent; else it is put last, for such clients pair scores with positions.
         keys: What `Authorization: Bearer` must say: one key, or the `Keys` of a file; None for nothing.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
-        hosts: The names by which the service may be called, empty for any.
+        hosts: Allowed host names, empty for any.
         audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
 
     Returns:
@@ -93,7 +93,7 @@ def create_app(
     )
     app.state.service = service
     replies.install(app)
-    app.include_router(rerank.router)  # first, for a request is held against one route after the other
+    app.include_router(rerank.router)  # first: routes are matched in this order
     app.include_router(routes.router)
     app.include_router(page_router)
     watched = rerank.PATHS if on_poison == "monitor" else ()
@@ -110,10 +110,10 @@ def create_app(
 
 
 def _normalize_root(path: str) -> str:
-    """A root path as it is stripped: "/unpoison", or nothing.
+    """A root path without a trailing slash, such as "/unpoison", or an empty string.
 
     Raises:
-        OptionError: It is no such path.
+        OptionError: An invalid path.
     """
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):

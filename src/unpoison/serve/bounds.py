@@ -32,7 +32,7 @@ class Bounds:
         dimensions: Numbers of one embedding.
         at_once: Requests in work at the same time.
         wait: Queue timeout of further requests, before a 503.
-        threads: Short requests that are computed side by side, and as many long ones.
+        threads: Short requests that are computed in parallel, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
         in_flight: Model calls at the same time, for one request.
         retries: How often a failed model call is tried again.
@@ -64,10 +64,10 @@ class Bounds:
 
     @classmethod
     def of(cls, settings: Iterable[str]) -> Self:
-        """The limits of settings such as "passages=200".
+        """Parse settings such as "passages=200".
 
         Raises:
-            OptionError: A setting that is no NAME=NUMBER, or out of its range.
+            OptionError: A setting that is not NAME=NUMBER, or is out of its range.
             UnknownNameError: A limit that does not exist.
         """
         kinds = {field.name: int if field.type == "int" else float for field in fields(cls)}

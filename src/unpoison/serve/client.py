@@ -24,10 +24,10 @@ from unpoison.utils.extras import require
 __all__ = ["Client"]
 
 AGAIN = (429, 503)
-"""What is refused before anything was done: by the service, or by a proxy in front of it."""
+"""Status codes of requests that the service, or a proxy in front of it, refused before any work."""
 
 MAX_WAIT = 30.0
-"""Seconds before a request is tried again, whatever the service asks."""
+"""Longest delay before a retry, in seconds, even if the service asks for more."""
 
 
 class Client(Closing):
@@ -137,7 +137,7 @@ def _json(response: Any) -> Any:
 
 
 def _failure(response: Any) -> UnpoisonError:
-    """A reply that is no success, as the library would raise it."""
+    """The library's error for a reply that is not 200."""
     try:
         error = response.json()["error"]
         kind, says = str(error["type"]), f"it says: {clip(str(error['message']), 300)}"

@@ -28,25 +28,25 @@ HEAD_BYTES = 64 * 1024
 """Bytes of one head."""
 
 MAX_HELD = 64 * 1024
-"""Bytes of a reply that wait for more of it: beyond that the transport has to say whether the client keeps up."""
+"""Bytes of a reply that are held back at most, so that the transport notices a slow client."""
 
 CONNECTIONS = 8192
-"""Connections at most, where the system allows so many; each that rests costs about 10 KB."""
+"""Maximum number of connections, if the system allows it; an idle one takes about 10 KB."""
 
 PER_ADDRESS = 1024
 """Connections of one address."""
 
 OTHER_FILES = 128
-"""Files and sockets that the process may need for anything else."""
+"""File descriptors reserved for other purposes."""
 
 
 class Corked:
-    """A transport that sends what is written to it in one turn of the loop as one: the head of a reply and its body.
+    """A transport that joins all writes of one turn of the event loop: the head of a reply and its body.
 
-    Each send gives way to the threads that compute, and each packet wakes the client.
+    Each send yields to the computing threads, and each packet wakes the client.
 
     Args:
-        transport: Sends it. For everything but writing and closing it speaks for itself.
+        transport: Sends the data; all its other methods are available unchanged.
         loop: Its loop.
     """
 
@@ -58,7 +58,7 @@ class Corked:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send it with what else is written in this turn."""
+        """Send the data together with other writes of this turn."""
         if not self._held:
             self._loop.call_soon(self._flush)
         self._held += data
@@ -66,7 +66,7 @@ class Corked:
             self._flush()
 
     def close(self) -> None:
-        """Close the transport behind what was written."""
+        """Send pending data, then close the transport."""
         self._flush()
         self._transport.close()
 
@@ -80,9 +80,9 @@ class ServerConnection(HttpToolsProtocol):
     """One connection.
 
     Attributes:
-        most: How many there may be in this process.
-        waiting: Those whose request has not arrived whole, longest first.
-        addresses: How many each address has.
+        most: Maximum number in this process.
+        waiting: Connections without a complete request, oldest first.
+        addresses: Number of connections by address.
     """
 
     most: ClassVar[int] = CONNECTIONS
@@ -123,7 +123,7 @@ class ServerConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not before or (before is not None and not before.response_complete):
-            self._stop_timer()  # a head has come to its end, or more of a body
+            self._stop_timer()  # a head is complete, or more of a body arrived
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD, self.transport.abort)
         if self._in_head:

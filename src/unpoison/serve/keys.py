@@ -1,6 +1,6 @@
 """API keys, stored as SHA-256 digests.
 
-A file of keys has a line for each, as `sha256sum` writes them: 64 hexadecimal digits, and behind them whose key it is.
+A key file has one line per key in the format of `sha256sum`: 64 hexadecimal digits and the name of the holder.
 
     $ printf %s "$KEY" | sha256sum | sed 's/-/search-team/' >> keys.txt
 
@@ -31,10 +31,10 @@ def digest(text: str | bytes) -> str:
 
 
 class Keys:
-    """Keys by digest, so that the time of a lookup says nothing of a key's text.
+    """Keys by digest, so that the time of a lookup reveals nothing about a key.
 
     Args:
-        names: Digest -> whose key it is; the name stands in logs and metrics.
+        names: Holder's name by digest; it appears in logs and metrics.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ class Keys:
         """The keys of a file; blank lines and lines that begin with # are skipped. Read once, at the start.
 
         Raises:
-            InputError: It cannot be read, holds no key, or a line that is none; the message has its number, no key.
+            InputError: The file cannot be read, holds no key, or has an invalid line; the message gives its number.
         """
         try:
             with path.open("rb") as file:
@@ -85,5 +85,5 @@ class Keys:
         return Keys(self._names | other._names)
 
     def holder(self, text: str | bytes) -> str | None:
-        """Whose key a text is, None for nobody's."""
+        """The holder of a key, None if it is unknown."""
         return self._names.get(digest(text))

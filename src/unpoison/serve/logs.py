@@ -38,7 +38,7 @@ class LogRecord:
         route: The route's pattern.
         key: The name of the key that was shown.
         trace: The trace's, where traces are recorded.
-        defense, k, dropped: What was screened, None where nothing was.
+        defense, k, dropped: Of the screening, None if there was none.
         calls: Calls of language models.
         error: The kind of the failure, None for none.
         unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.

@@ -1,4 +1,4 @@
-"""What `/metrics` tells Prometheus: counts and times, no texts."""
+"""Prometheus metrics of `/metrics`: counts and times, no texts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from unpoison.types import Call, Screening
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-"""Bounds of the histogram: from a screening with given embeddings to an answer of many model calls."""
+"""Buckets of the histogram: from a screening with given embeddings to an answer of many model calls."""
 
 
 class Metrics:
-    """Counters of one application, in a registry of their own."""
+    """Counters of one application, in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -83,7 +83,7 @@ class Metrics:
             self.tokens.labels(call.model, "completion").inc(call.completion_tokens or 0)
 
     def text(self) -> bytes:
-        """Everything in the text format of Prometheus: of all processes where several serve together."""
+        """All metrics in the text format of Prometheus, summed over the worker processes."""
         if not self.several:
             return generate_latest(self.registry)
         registry = CollectorRegistry()

@@ -1,6 +1,6 @@
 """The middleware around every request: admission, the size of its body, a slot, a time limit, and the access log.
 
-Plain ASGI, so that it holds for every route, and so that a body is counted before anybody reads it.
+Plain ASGI, so that it covers every route and counts a body before the application reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from unpoison.utils.tracing import request_span
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
 
 OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/")
-"""Paths that need no key; none of them reveals what the service was asked."""
+"""Paths that need no key; none of them reveals the content of requests."""
 
 
 class Admission:
@@ -80,7 +80,7 @@ class Admission:
 
 
 def too_large(most: int) -> Refusal:
-    """The refusal of a body with more than so many bytes."""
+    """The refusal of a body that exceeds the limit in bytes."""
     message = f"the body has more than the {most:,} bytes that are taken; send fewer or shorter passages"
     return Refusal(413, "TooLarge", message)
 
@@ -90,7 +90,7 @@ def _is_open(path: str) -> bool:
 
 
 QUEUE = 16
-"""Requests that may wait for each slot. A waiting request holds the beginning of its body and computes nothing."""
+"""Waiting requests per slot. A waiting request holds its body and computes nothing."""
 
 
 class Slots:
@@ -138,7 +138,7 @@ class Slots:
             client, line = self._waiting.popitem(last=False)
             turn = line.popleft()
             if line:
-                self._waiting[client] = line  # behind the others
+                self._waiting[client] = line  # at the end of the queue
             if not turn.done():
                 turn.set_result(None)
                 return
@@ -149,11 +149,11 @@ QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """Probes and scrapes, which are logged at level DEBUG."""
 
 PATIENCE = 2.0
-"""Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
-the reply of a request that was only watched in vain."""
+"""Seconds to discard the rest of a refused body, so that the client reads the reply; and extra seconds for requests in
+monitor mode."""
 
 ARRIVAL = 20.0
-"""Seconds in which the whole body of a request has to arrive."""
+"""Timeout for a request's body, in seconds."""
 
 CLIENT_GONE = 499
 """Status in log and metrics of a request whose client disconnected."""
@@ -178,11 +178,11 @@ class RequestMiddleware:
     """An ASGI middleware.
 
     Args:
-        app: The application behind it.
+        app: The wrapped application.
         bounds: Sizes and numbers.
         metrics: Counters.
         admission: Checks of every request.
-        root: The path under which a proxy serves us, such as "/unpoison"; stripped where a request has it.
+        root: The path under which a proxy serves the application, such as "/unpoison"; stripped from requests.
         stopping: Whether the service is shutting down; connections are then closed after their reply.
         watched: Paths in monitor mode: without a free slot their requests pass unscreened.
     """
@@ -259,7 +259,7 @@ class RequestMiddleware:
                 log.log(level, "request", extra={"fields": record.fields()})
 
     async def _work(self, scope: Scope, body: _Body, reply: _Reply, client: str) -> None:
-        """Pass on what is small at once; what brings a body takes a slot and has a time."""
+        """Forward requests without a body at once; others take a slot and have a time limit."""
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
@@ -275,7 +275,7 @@ class RequestMiddleware:
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
 
     async def _receive_body(self, body: _Body) -> None:
-        """Wait for the whole body before it takes a slot, so that slow senders hold up nobody but themselves."""
+        """Wait for the whole body before taking a slot, so that slow senders delay no other client."""
         try:
             async with asyncio.timeout(ARRIVAL):
                 await body.read()
@@ -297,7 +297,7 @@ class RequestMiddleware:
         except asyncio.CancelledError:
             if not body.gone:
                 raise
-            task.uncancel()  # the client is gone, and the computation has stopped
+            task.uncancel()  # the client disconnected, and the computation has stopped
             record: LogRecord = scope["state"]["record"]
             record.error, record.status = "Disconnected", CLIENT_GONE
         except TimeoutError:
@@ -349,10 +349,10 @@ class _Body:
         return await self._receive()
 
     async def read(self) -> None:
-        """Receive all of it.
+        """Receive the whole body.
 
         Raises:
-            Refusal: It is too large, all bodies together are, or its sender is gone.
+            Refusal: The body is too large, all bodies together are, or the client disconnected.
         """
         while self._more:
             part = await self._next()
@@ -370,7 +370,7 @@ class _Body:
             await self._next()
 
     def let_go(self) -> None:
-        """Free its bytes."""
+        """Release its memory."""
         self._middleware.held -= len(self._held)
         self._held = bytearray()
 
@@ -386,7 +386,7 @@ class _Body:
 
 
 class _Reply:
-    """Sends a reply with the headers that all have, and remembers its status."""
+    """Adds the common headers to a reply and records its status."""
 
     def __init__(self, send: Send, record: LogRecord, *, close: bool = False) -> None:
         self._send = send

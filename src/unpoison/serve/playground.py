@@ -26,7 +26,7 @@ from unpoison.sources.sources import Sources
 __all__ = ["load_examples", "router"]
 
 MAX_CARDS = 50
-"""Passages that the page holds."""
+"""Maximum number of passages on the page."""
 
 ASSETS = {
     "page.css": "text/css",
@@ -44,7 +44,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def load_examples() -> tuple[dict[str, Any], ...]:
-    """Questions with passages to begin with: `name`, `about` in a sentence, `query`, `passages`, `trust`."""
+    """Example questions: `name`, `about` in a sentence, `query`, `passages`, `trust`."""
     text = files("unpoison").joinpath("data", "playground.json").read_text(encoding="utf-8")
     return tuple(json.loads(text))
 
@@ -67,13 +67,13 @@ async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
 
 @router.post("/play")
 async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
-    """The verdicts, pieces of the page."""
+    """The verdicts, as fragments of the page."""
     return await _reply(request, body, service, answers=False)
 
 
 @router.post("/play/answer")
 async def play_answer(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
-    """The verdicts with the answer, its status and what speaks for it, and the answer without a defense."""
+    """The verdicts with the answer, its status and evidence, and the answer without a defense."""
     return await _reply(request, body, service, answers=True)
 
 
@@ -111,7 +111,7 @@ def _show(found: Preview, defense: Defense, body: PlayRequest) -> str:
 
 
 def _is_free(defense: Defense) -> bool:
-    """Whether nobody pays for a screening, nor for an answer: it may be made at every pause of typing."""
+    """Whether screenings and answers cost no model calls, so that the page may ask at every pause of typing."""
     generator, encoder = defense.models.generator, defense.models.encoder
     return (generator is None or not can_write(generator)) and not getattr(encoder, "remote", False)
 

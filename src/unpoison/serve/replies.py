@@ -1,4 +1,4 @@
-"""JSON replies, and failures among them: `{"error": {"type", "message"}}` with a sentence and the status that fits."""
+"""JSON replies; errors are `{"error": {"type", "message"}}` with the matching status."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ STATUS: Mapping[type[UnpoisonError], int] = {
     DeadlineError: 504,
     ModelError: 502,
 }
-"""The first that fits counts."""
+"""The first match counts."""
 
 HTTP: Mapping[int, tuple[str, str]] = {
     400: ("InvalidBody", "the body is no JSON that can be read; send one JSON object"),
     404: ("NotFound", "there is nothing at this address; GET /openapi.json lists what there is"),
     405: ("MethodNotAllowed", "this address does not take this method; GET /openapi.json lists what there is"),
 }
-"""What the framework itself refuses, in our words."""
+"""Messages for requests that the framework itself refuses."""
 
 
 class Refusal(HTTPException):
-    """A request that is not served; the middleware replies.
+    """A refused request; the middleware replies.
 
     Attributes:
-        kind: What the reply calls it.
+        kind: The error's type in the reply.
     """
 
     def __init__(self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -70,7 +70,7 @@ def failure_reply(status: int, kind: str, message: str, headers: Mapping[str, st
 
 
 def install(app: FastAPI) -> None:
-    """Make the application reply in this way."""
+    """Register the error handlers."""
     app.add_exception_handler(RequestValidationError, _reject_malformed)
     app.add_exception_handler(AnyHTTPException, _refuse)
     app.add_exception_handler(UnpoisonError, _ours)
@@ -102,13 +102,13 @@ async def _reject_malformed(request: Request, error: Exception) -> Json:
 def _log_failure(
     request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
 ) -> Json:
-    """The reply for a failure whose kind the access log names."""
+    """The reply for a failure, whose type is also written to the access log."""
     request.state.record.error = kind
     return failure_reply(status, kind, message, headers)
 
 
 def _sentence(problem: Mapping[str, Any]) -> str:
-    """Such as: passages[3].embedding[0] should be a finite number, got 'x'."""
+    """A sentence such as: passages[3].embedding[0] should be a finite number, got 'x'."""
     where, value = _path_of(problem["loc"]), problem.get("input")
     if problem["type"] == "missing":
         return f"{where} is missing; GET /openapi.json describes the body"
@@ -127,6 +127,6 @@ def _path_of(location: Sequence[str | int]) -> str:
     for part in location[1:]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not part.startswith("<"):  # a branch of a union, as schemas.py calls them, is no field
+        elif not part.startswith("<"):  # tags of unions in schemas.py are not fields
             path += f".{part}" if path else part
     return plain(path[:80]) or "the body"

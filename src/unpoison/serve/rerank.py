@@ -29,13 +29,13 @@ from unpoison.types import Query, Screening
 __all__ = ["PATHS", "rank_documents", "router"]
 
 VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
-"""Fields by which a request at /v2/rerank shows that it was written for vLLM."""
+"""Fields of /v2/rerank requests that only vLLM has."""
 
 VOYAGE_ONLY = {"top_k", "truncation"}
-"""Fields of Voyage's API alone; its clients read `data`, not `results`."""
+"""Fields that only Voyage has; its clients read `data`, not `results`."""
 
 NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
-"""Screening bills no tokens; the field is required."""
+"""Screening uses no tokens, but clients require the field."""
 
 PATHS = ("/rerank", "/v1/rerank", "/v2/rerank")
 
@@ -60,7 +60,7 @@ def rank_documents(
         screening: Of all of them; None only where the service watches and could not screen.
         on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were; by default they
             are left out where fewer than k are asked for.
-        top: At most so many; 0 and None mean all.
+        top: Maximum number of documents; 0 and None mean all.
         with_texts: Whether the client reads the documents of the reply; otherwise redacted ones count as dropped.
     """
     k = len(documents)
@@ -124,7 +124,7 @@ async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOf
 
 @router.post("/v2/rerank", responses=REFUSALS)
 async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
-    """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
+    """Rerank as Cohere v2 does: positions and scores only. A request in vLLM's format gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
         return await rerank_v1(request, body, service)
     found = await _rerank(request, body, service)
@@ -139,7 +139,7 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
 
 
 class _Found(NamedTuple):
-    """What a request is replied with: the texts as a model may read them, their ranking, and what is dropped."""
+    """The texts as a model may read them, their ranking, and the dropped positions."""
 
     model: str
     texts: list[str]
@@ -178,7 +178,7 @@ def _unread(screening: Screening) -> frozenset[int]:
 
 
 def _read_fields(document: str | PassageIn, names: list[str] | None) -> str | PassageIn:
-    """A document as it is ranked: of an object the fields that the request names, as one text."""
+    """The document to rank: of an object the fields in `rank_fields`, joined."""
     if isinstance(document, str) or not names:
         return document
     fields = document.model_dump(exclude_unset=True)
@@ -189,7 +189,7 @@ def _read_fields(document: str | PassageIn, names: list[str] | None) -> str | Pa
 
 
 def _cut(screening: Screening | None, on_poison: OnPoison | None) -> Mapping[int, str]:
-    """What is redacted, by position; nothing where the service only watches."""
+    """Redacted texts by position; none in monitor mode."""
     if screening is None or on_poison == "monitor" or not any(verdict.cuts for verdict in screening.verdicts):
         return {}
     texts = zip(screening.kept_indices, screening.texts, strict=True)
@@ -198,7 +198,7 @@ def _cut(screening: Screening | None, on_poison: OnPoison | None) -> Mapping[int
 
 @contextmanager
 def _field_name(field: str) -> Iterator[None]:
-    """Errors name the field that the client sent, not ours."""
+    """Rename `passages` in errors to the field that the client sent."""
     try:
         yield
     except InputError as error:
@@ -207,7 +207,7 @@ def _field_name(field: str) -> Iterator[None]:
 
 
 def _text(document: str | PassageIn) -> str:
-    """As the client sent it; nothing for what has none, which only a service that watches lets through."""
+    """The document's text as sent; empty for a document without text, which only monitor mode accepts."""
     if isinstance(document, str):
         return document
     return next((text for text in (document.text, document.content, document.page_content) if text is not None), "")

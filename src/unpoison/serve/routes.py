@@ -1,8 +1,8 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics.
+"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, health, readiness and metrics.
 
-An answer can be streamed as server-sent events: `screening`, then `text` after `text`, then `answer`; or `error` where
-it broke off. The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces.
-What fails before the first event is an ordinary failure with its status.
+An answer can be streamed as server-sent events: `screening`, `text` for each chunk, then `answer`, or `error`. Use the
+text of `answer`: it differs from the chunks if a vote over the passages overrules the model. A failure before the first
+event is an ordinary error reply.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         504: "No result in time.",
     }.items()
 }
-"""For the description of the interface."""
+"""For the OpenAPI description."""
 
 NO_MODEL = {"model": Failure, "description": "The service was started without a model to answer."}
 
 router = APIRouter(responses={status: REFUSALS[status] for status in (400, 401, 421, 500)})
-"""Before any route a request may be refused for its form, its key and its name."""
+"""Refusals of the middleware, which precede every route."""
 
 
 @router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
 async def screen(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> Json:
-    """Say which passages to trust, and why."""
+    """Return which passages to trust, and why."""
     defense = service.choices.pick(body.defense)
     screening = await service.screen(request, defense, query_of(body), body.passages)
     return Json({"screening": screening.summary()})
@@ -109,7 +109,7 @@ async def models(service: ServiceOfRequest) -> Json:
 
 @router.get("/info")
 async def info(service: ServiceOfRequest) -> Json:
-    """What text-embeddings-inference (TEI) says of itself and its clients ask for: a reranker and its limits."""
+    """The model info that clients of text-embeddings-inference (TEI) request: a reranker and its limits."""
     bounds = service.bounds
     return Json(
         {
@@ -126,22 +126,22 @@ async def info(service: ServiceOfRequest) -> Json:
 
 @router.get("/health")
 async def health() -> Response:
-    """`/healthz` where TEI has it, with an empty body."""
+    """`/healthz` at TEI's address, with an empty body."""
     return Response()
 
 
 @router.get("/healthz")
 async def healthz() -> Json:
-    """Whether the process answers at all."""
+    """Whether the process is alive."""
     return Json({"status": "ok"})
 
 
 @router.get("/readyz", responses={503: {"model": Failure}})
 async def readyz(request: Request) -> Json:
-    """Whether requests can be screened: from the start of the threads on, and whatever the load.
+    """Whether the service accepts requests; independent of the load.
 
-    Under too much load requests are refused one by one. A service that said here that it has enough to do would be
-    taken out, its share would go to the others, and all would be out one after the other.
+    Under overload single requests are refused. If this reported overload, the load balancer would shift the load to the
+    other instances and take them out one after the other.
     """
     if request.app.state.service.stopping:
         return failure_reply(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
@@ -150,12 +150,12 @@ async def readyz(request: Request) -> Json:
 
 @router.get("/metrics")
 async def metrics(service: ServiceOfRequest) -> Response:
-    """Counts and times for Prometheus."""
+    """Metrics for Prometheus."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 STREAM_GRACE = 2.0
-"""Seconds beyond the time of a request in which a stream that is late can say so."""
+"""Extra seconds in which a stream can report its timeout."""
 
 
 LATE = "the answer was not ready in time; send fewer or shorter passages"
@@ -167,10 +167,10 @@ async def event_response(request: Request, events: AsyncIterator[Event], generat
     Args:
         request: Its middleware's timer is put off by `STREAM_GRACE`, so that a stream ends with a sentence.
         events: As `ScreeningService.stream` gives them.
-        generator: The model's name, which stands in the answer.
+        generator: The model's name for the answer.
 
     Raises:
-        UnpoisonError: What fails before the first event.
+        UnpoisonError: A failure before the first event.
     """
     timer: asyncio.Timeout = request.state.timer
     end = timer.when()
@@ -189,7 +189,7 @@ async def _write_events(
         event: Event | None = first
         while event is not None:
             yield _event(event, generator)
-            async with asyncio.timeout_at(end):  # around no yield: it would end whatever the receiver does then
+            async with asyncio.timeout_at(end):  # not around a yield: it would interrupt the consumer
                 event = await anext(events, None)
     except UnpoisonError as error:
         if end is None or asyncio.get_running_loop().time() < end:
@@ -208,7 +208,7 @@ def _event(event: Event, generator: str) -> bytes:
         return _lines("text", {"text": event})
     if isinstance(event, Screening):
         return _lines("screening", {"screening": event.summary()})
-    assert isinstance(event, Answer)  # noqa: S101  there is no fourth
+    assert isinstance(event, Answer)  # noqa: S101  the only other kind
     return _lines("answer", answer_fields(event, generator))
 
 

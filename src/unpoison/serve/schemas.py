@@ -79,7 +79,7 @@ PassageOrText = Annotated[
 
 
 class ScreenRequest(BaseModel):
-    """What to screen, and by which of the configured defenses."""
+    """A question, its passages and the defense."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES}]})
 
@@ -94,7 +94,7 @@ class ScreenRequest(BaseModel):
 
 
 class AnswerRequest(ScreenRequest):
-    """What to answer, by which of the configured defenses, and how sure."""
+    """A question to answer, with its passages, the defense and the required guarantee."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES, "stream": False}]})
 
@@ -105,7 +105,7 @@ class AnswerRequest(ScreenRequest):
 
 
 class PlayRequest(ScreenRequest):
-    """What the playground asks: a screening, with trust in sources that the page sets."""
+    """A request of the playground: a screening, with trust in sources set on the page."""
 
     trust: dict[Annotated[str, StringConstraints(max_length=2_048)], Literal["trusted", "known", "open", "blocked"]] = (
         Field({}, max_length=200, description="In which list each origin stands, before the service's own policy.")
@@ -168,13 +168,13 @@ class Answered(Screened):
 
 
 class FailureOut(BaseModel):
-    """What went wrong."""
+    """The type and message of an error."""
 
     type: str
     message: str
 
 
 class Failure(BaseModel):
-    """The reply of everything that fails."""
+    """The reply of a failed request."""
 
     error: FailureOut

@@ -89,7 +89,7 @@ OnPoison = Literal["drop", "demote", "monitor"]
 
 
 class Preview(NamedTuple):
-    """What a page shows: a screening, and where it was answered the answer with the defense and without one."""
+    """Results for the playground: a screening and, if requested, the answers with and without the defense."""
 
     screening: Screening
     answer: Answer | None = None
@@ -98,18 +98,18 @@ class Preview(NamedTuple):
 
 @dataclass(slots=True)
 class ScreeningService:
-    """What the routes of one application share.
+    """State and operations shared by the routes of one application.
 
-    A full disk under the audit log does not take the service down: what is missing there is counted and logged.
+    A full disk does not stop the service: missing entries of the audit log are counted and logged.
 
     Attributes:
-        choices: The defenses.
-        bounds: Sizes and numbers.
+        choices: The configured defenses.
+        bounds: Limits.
         metrics: Counters.
-        on_poison: What the rerank dialects do with what was dropped; None for what suits each.
+        on_poison: The rerank dialects' action on dropped documents; None chooses by request.
         audit: The audit log.
-        stopping: Whether the service is about to end.
-        work: Where defenses run, while the application runs.
+        stopping: Whether the service is shutting down.
+        work: Runs the defenses while the application is up.
     """
 
     choices: Choices
@@ -157,7 +157,7 @@ class ScreeningService:
             try:
                 async with asyncio.timeout(self.bounds.timeout):
                     return await self.screen(request, defense, query, documents)
-            except Exception as error:  # whatever it is; the access log would have its kind too
+            except Exception as error:  # of any kind
                 record.unscreened = type(error).__name__
         self.metrics.unscreened.labels(record.unscreened).inc()
         return None
@@ -174,8 +174,8 @@ class ScreeningService:
     ) -> Preview:
         """Screen, or answer with and without the defense, for the playground.
 
-        The limits hold and model calls are counted. Nothing is audited or counted as a screening, because a poison
-        typed here is no attack.
+        Limits apply and model calls are counted. Nothing is audited or counted as a screening, because a poison typed
+        here is not an attack.
         """
         if answers:
             read, shown = self._read(query, passages)
@@ -193,7 +193,7 @@ class ScreeningService:
     async def stream(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> AsyncIterator[Event]:
-        """`answer` as it comes."""
+        """`answer` as a stream of events."""
         read, shown = self._read(query, passages)
         async with aclosing(cast(Any, defense.aanswer_stream(query, shown))) as stream:
             async for event in stream:
@@ -206,7 +206,7 @@ class ScreeningService:
                     yield event
 
     async def _record_answer(self, request: Request, answer: Answer, read: tuple[Passage, ...]) -> Answer:
-        """Count and audit an answer, as one from the whole passages."""
+        """Count and audit an answer, mapped back to the whole passages."""
         self._count(request, answer.screening, answer.calls)
         answer = self._of_all(answer, read)
         await self._audit(request, answer)
@@ -227,7 +227,7 @@ class ScreeningService:
         action = getattr(request.state, "on_poison", "drop")
         try:
             await asyncio.to_thread(self.audit.record, result, action=action, request=names)
-        except Exception as error:  # whatever it is; the operator is told
+        except Exception as error:  # of any kind
             self.metrics.unaudited.labels(type(error).__name__).inc()
             fields = {"id": names["id"], "error": type(error).__name__}
             log.error("audit log not written", extra={"fields": fields})
@@ -235,7 +235,7 @@ class ScreeningService:
     def _read(
         self, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
-        """The passages of a request, and as they are judged."""
+        """The passages of a request, whole and cut to the limit for screening."""
         read = as_passages(list(map(_fields, passages)))
         self.bounds.check(query, read)
         return read, beginnings(read, self.bounds.characters)
@@ -262,10 +262,10 @@ def _fields(one: str | PassageIn) -> object:
 
 
 def generator_of(defense: Defense) -> Generator:
-    """What a defense answers with.
+    """The generator of a defense.
 
     Raises:
-        Refusal: Nothing.
+        Refusal: It has none.
     """
     if defense.models.generator is None:
         raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
@@ -280,7 +280,7 @@ def query_of(body: ScreenRequest) -> Query:
 
 async def _service(
     request: Request,
-) -> ScreeningService:  # what is not asynchronous would be called on a thread, which takes longer
+) -> ScreeningService:  # asynchronous, because FastAPI runs other dependencies on a thread
     service: ScreeningService = request.app.state.service
     return service
 

@@ -33,10 +33,10 @@ from unpoison.serve.work import warm_up
 __all__ = ["Draining", "address", "listen", "serve"]
 
 LAST_REQUESTS = 0.2
-"""Seconds after the socket stops accepting in which open connections may still send their request."""
+"""Seconds in which open connections may still send a request after the socket stops accepting."""
 
 BACKLOG = 2048
-"""Connections that the system holds until they are accepted."""
+"""Pending connections that the system queues."""
 
 log = logging.getLogger("unpoison.service")
 
@@ -49,7 +49,7 @@ def listen(host: str, port: int) -> socket.socket:
         port: 0 for a free one.
 
     Raises:
-        InputError: It cannot be listened on; the message says why.
+        InputError: The address cannot be used.
     """
     try:
         family, _, _, _, endpoint = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -71,15 +71,15 @@ def address(listening: socket.socket) -> str:
 class Draining(uvicorn.Server):
     """A server that shuts down in three steps, so that a load balancer never sends a request to a closed socket.
 
-    SIGTERM: `/readyz` says no from then on and everything is still served, each reply closing its connection. After
-    `drain` seconds nothing new is taken. Requests in work have `timeout_graceful_shutdown` seconds to end. SIGINT, and
-    a second SIGTERM, leave the first step out.
+    On SIGTERM `/readyz` returns 503, requests are still served, and each reply closes its connection. After `drain`
+    seconds no connection is accepted. Requests in flight have `timeout_graceful_shutdown` seconds to finish. SIGINT,
+    and a second SIGTERM, skip the first step.
 
     Args:
         config: As for `uvicorn.Server`; its `app` is a `_Maker`.
         drain: Seconds of the first step.
         stopping: Called when it begins.
-        clock: Seconds, rising.
+        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -129,8 +129,8 @@ class Draining(uvicorn.Server):
 
 
 def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
-    """Those who have connected and wait to be accepted: with the last process that listens they would be reset."""
-    with suppress(OSError):  # there are no more, or another process has closed it
+    """Accept the pending connections, which the system would reset when the last listener closes."""
+    with suppress(OSError):  # none are left, or another process closed the socket
         while True:
             taken, _ = listening.accept()
             taken.setblocking(False)
@@ -138,7 +138,7 @@ def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
 
 
 class _Maker:
-    """Makes the application where it runs: in this process, or in each of several."""
+    """Makes the application in the process that serves it."""
 
     def __init__(self, make: Callable[[], FastAPI]) -> None:
         self.make = make
@@ -156,11 +156,11 @@ class _Maker:
             fields = {"error": type(error).__name__}  # it passes everything on until then, and counts that
             log.warning("a model cannot be used yet; in monitor mode the service starts", extra={"fields": fields})
         gc.collect()
-        gc.freeze()  # what is loaded stays: each look through all of it would stop every request for about 50 ms
+        gc.freeze()  # each collection of the loaded modules would pause all requests for about 50 ms
         return app
 
     def stop(self) -> None:
-        """`/readyz` says no from now on."""
+        """Let `/readyz` return 503 from now on."""
         if self.app is not None:
             self.app.state.service.stopping = True
 
@@ -177,7 +177,7 @@ class _Worker(Process):
         return self._server
 
     def target(self, sockets: list[socket.socket] | None = None) -> None:
-        """What the process does."""
+        """The main function of the process."""
         log_to_stderr("info", "unpoison.service", "uvicorn")
         threading.Thread(target=_end_with_parent, daemon=True).start()
         try:
@@ -188,14 +188,14 @@ class _Worker(Process):
 
 
 def _end_with_parent() -> None:
-    """Stop this worker when its parent is gone, however that ended."""
+    """Stop this worker when its parent process ends."""
     if (parent := parent_process()) is not None:
         wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Supervisor(Multiprocess):
-    """Starts the workers, starts those again that die, and stops them."""
+    """Starts the workers, restarts those that die, and stops them."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], bounds: Bounds) -> None:
         super().__init__(config, sockets)
@@ -207,7 +207,7 @@ class _Supervisor(Multiprocess):
             self.processes.append(self._start())
 
     def terminate_all(self) -> None:
-        # A socket that only this process holds would take connections that nobody accepts, and reset them in the end.
+        # If only this process held the socket, it would queue connections that no worker accepts, and reset them.
         for listening in self.sockets:
             listening.close()
         self.failed = any(worker.exitcode == STARTUP_FAILURE for worker in self.processes)
@@ -218,7 +218,7 @@ class _Supervisor(Multiprocess):
     def join_all(self) -> None:
         end = time.monotonic() + self.bounds.drain + self.bounds.grace + PATIENCE
         while alive := [worker for worker in self.processes if worker.process.is_alive()]:
-            if self.signal_queue:  # a second signal: nobody waits for the drain
+            if self.signal_queue:  # a second signal skips the drain
                 self.signal_queue.clear()
                 for worker in alive:
                     os.kill(cast(int, worker.pid), signal.SIGTERM)
@@ -233,7 +233,7 @@ class _Supervisor(Multiprocess):
         for i, worker in enumerate(self.processes):
             if worker.process.is_alive() or self.should_exit.is_set():
                 continue
-            mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # its gauges; what it counted stays counted
+            mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # its gauges; its counters stay
             if worker.exitcode == STARTUP_FAILURE:
                 self.should_exit.set()
                 return
@@ -251,7 +251,7 @@ PATIENCE = 5.0
 """Seconds beyond drain and grace after which a worker is killed."""
 
 COUNTS = "PROMETHEUS_MULTIPROC_DIR"
-"""Where prometheus_client keeps the counts of several processes."""
+"""The variable with the folder in which prometheus_client shares counts between processes."""
 
 
 def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Bounds, workers: int = 1) -> int:
@@ -278,12 +278,12 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=1,  # connections that a process takes at once: the first to wake would take all that wait
+        backlog=1,  # connections accepted per wake-up: the first process to wake would take them all
         timeout_graceful_shutdown=int(bounds.grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
         http=ServerConnection,
         ws="none",
-        loop="asyncio",  # uvloop takes all that wait
+        loop="asyncio",  # uvloop accepts all pending connections
     )
     try:
         if workers == 1:

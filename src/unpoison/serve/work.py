@@ -1,9 +1,9 @@
-"""Where screenings are computed, so that the loop of the server stays free.
+"""Runs screenings outside the server's event loop.
 
-A screening that asks no model is computation: it waits for a thread, and the clients take turns. Short and long
-requests have a queue each, so that a thousand documents do not hold up ten. Each queue has one thread by default,
-because threads that compute in Python only take turns. A computation stops at the next text when its client is gone or
-its time is up. What asks models mostly waits, and runs on the server's loop through the asynchronous driver.
+A screening without model calls is pure computation: it waits for a thread, and clients take turns. Short and long
+requests have separate queues, so that a thousand documents do not delay ten. Each queue has one thread by default,
+because Python threads do not compute in parallel. A computation stops at the next text when its client has disconnected
+or its time is up. Screenings with model calls mostly wait, so they run on the event loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MIN_CHARACTERS = 300
 """Characters that a passage counts for at least: each is compared with all, however short it is."""
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""Whose request this is: the name of a key, or an address."""
+"""The client of the current request: the name of its key, or its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class ScreenedWork:
 
 
 class FairQueue:
-    """Threads that take jobs from the clients in turn, and of each client first come, first served.
+    """Threads that take jobs round robin by client, each client's in order.
 
-    The threads are daemons: a job that cannot be stopped delays nobody's exit.
+    The threads are daemons, so a job that cannot be stopped does not delay the exit.
 
     Args:
-        threads: How many jobs are done side by side.
+        threads: Number of parallel jobs.
     """
 
     def __init__(self, threads: int) -> None:
@@ -64,7 +64,7 @@ class FairQueue:
             Thread(target=self._work, name="unpoison", daemon=True).start()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Have `work` done; a job whose caller is cancelled never begins, or stops at its next text."""
+        """Run `work` on a thread; if the caller is cancelled, it never starts, or stops at its next text."""
         future: Future[T] = Future()
         stop = threading.Event()
         context = copy_context()
@@ -84,7 +84,7 @@ class FairQueue:
             raise
 
     def close(self) -> None:
-        """Let the threads end, behind the jobs that wait. Nobody waits for them."""
+        """End the threads after the queued jobs, without waiting for them."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -102,15 +102,15 @@ class FairQueue:
             client, line = self._lines.popitem(last=False)
             job = line.popleft()
             if line:
-                self._lines[client] = line  # behind the others
+                self._lines[client] = line  # at the end of the queue
             return job
 
 
 class Work:
-    """Runs defenses beside the server's loop.
+    """Runs defenses outside the server's event loop.
 
     Args:
-        threads: Short requests that are computed side by side, and as many long ones; the others wait for their turn.
+        threads: Short requests that are computed in parallel, and as many long ones; the others wait.
     """
 
     def __init__(self, threads: int) -> None:
@@ -134,13 +134,13 @@ class Work:
         return result
 
     def close(self) -> None:
-        """Stop the threads when they have finished; nobody waits for them."""
+        """End the threads after the queued jobs, without waiting for them."""
         self._short.close()
         self._long.close()
 
 
 def _size(passages: Iterable[Passage]) -> int:
-    """The characters of titles and texts, for that much is read."""
+    """Characters of titles and texts."""
     return sum(max(len(p.title or "") + len(p.text), MIN_CHARACTERS) for p in passages)
 
 

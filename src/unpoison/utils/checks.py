@@ -13,7 +13,7 @@ N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 
 MAX_NUMBER = 2**31 - 1
-"""What no option exceeds: it fits every integer type that a computation may use."""
+"""The upper bound of every option; it fits into 32 bits."""
 
 
 def among(option: str, value: S, choices: tuple[str, ...]) -> S:
@@ -32,10 +32,10 @@ def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: boo
 
     Args:
         option: Its name.
-        value: What was given.
-        low: The smallest that is taken.
-        high: The largest; where it is not given, what every computation with the number can still hold.
-        whole: Whether only whole numbers are taken.
+        value: The given value.
+        low: The minimum.
+        high: The maximum; by default `MAX_NUMBER`.
+        whole: Whether to accept whole numbers only.
 
     Raises:
         OptionError: It is not.
@@ -53,12 +53,12 @@ def _is_number(value: object, whole: bool) -> bool:
 
 
 def flag(option: str, value: bool) -> bool:
-    """The value, if it is True or False: a string such as "false" would count as true.
+    """The value, if it is True or False; a string such as "false" would be truthy.
 
     Raises:
         OptionError: It is not.
     """
-    if type(value).__name__ not in ("bool", "bool_"):  # numpy's has no other sign, and is not imported here
+    if type(value).__name__ not in ("bool", "bool_"):  # also numpy's, which is not imported here
         raise OptionError(f"{option} must be True or False, got {clip(value)}")
     return bool(value)
 

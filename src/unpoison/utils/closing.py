@@ -1,4 +1,4 @@
-"""What holds a file or a connection is a context manager that closes itself."""
+"""A base class for context managers that close a file or a connection."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Closing"]
 
 
 class Closing:
-    """`with` for a class that has `close`; an error inside goes on."""
+    """A context manager that calls `close`."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """Let go of files and connections; most have nothing to close."""
+        """Close files and connections; does nothing by default."""
 
     def __enter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ __all__ = ["CopyableLock", "Remade"]
 
 
 class CopyableLock:
-    """A lock for objects that are copied and pickled: what it guards is copied, and each copy has a lock of its own."""
+    """A lock that can be copied and pickled; each copy is a new lock."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -29,8 +29,7 @@ class CopyableLock:
 class Remade:
     """A model or a connection: pickled as the arguments of its constructor, and its own deep copy.
 
-    What it loaded stays in its process, and so do caches. Instances with the same arguments are loaded once in each
-    process that reads them.
+    Loaded data and caches stay in their process. Pickles with the same arguments are loaded once per process.
     """
 
     __slots__ = ("_made_by",)  # not in the instance's dictionary, which logs may show: an argument may be a key

@@ -80,7 +80,7 @@ def install_command(*extras: str) -> str:
 
 
 def installed_extras() -> list[str]:
-    """The extras all of whose modules are there, sorted."""
+    """The extras whose modules are all installed, sorted."""
     missing = {extra for module, extra in EXTRAS.items() if find_spec(module) is None}
     return sorted(set(EXTRAS.values()) - missing)
 

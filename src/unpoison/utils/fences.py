@@ -1,8 +1,8 @@
-"""The marker that fences hostile texts in a prompt: nobody who wrote one of them can compute it.
+"""The delimiter around untrusted texts in a prompt, which their authors cannot predict.
 
-It is keyed with a secret of this installation and with all the texts of the prompt, so it is the same for the same
-prompt here, and caches of replies find it again. A marker derived from the texts alone could be computed by whoever
-knows them: the question is known to the attacker, and a note may be his own words.
+It is a keyed hash of all texts of the prompt, with a secret of this installation: the same prompt gets the same
+delimiter, so that reply caches work. Without the key an attacker who knows the question and the passages could compute
+it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path
 __all__ = ["KEY", "digest_text", "key_file", "marker"]
 
 KEY = "UNPOISON_FENCE_KEY"
-"""The environment variable with the secret, for several machines that share a cache of replies."""
+"""The environment variable with the secret, for machines that share a reply cache."""
 
 
 def key_file() -> Path:
-    """Where this installation keeps its secret, if `KEY` gives none.
+    """The file with this installation's secret, used if `KEY` is not set.
 
     Raises:
-        RuntimeError: There is no home.
+        RuntimeError: There is no home directory.
     """
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state, "unpoison", "fence-key")
 
 
 def marker(texts: Sequence[str]) -> str:
-    """Twelve hexadecimal digits that stand in none of the texts; the same for the same texts on this installation."""
+    """Twelve hexadecimal digits that occur in none of the texts; deterministic on this installation."""
     whole = chr(0).join(texts).encode("utf-8", "surrogatepass")
     salt = 0
     while True:
@@ -45,10 +45,10 @@ def marker(texts: Sequence[str]) -> str:
 
 
 def digest_text(purpose: str, text: str) -> str:
-    """Sixteen hexadecimal digits that stand for a text where the text itself must not be written.
+    """A keyed hash of 16 hexadecimal digits, for logs that must not contain the text.
 
-    The same for the same text on this installation, and on all that share the secret; nobody without it can try out
-    what a text was. `purpose`, of 16 characters at most, keeps those of different uses apart.
+    Deterministic on all installations that share the secret; without the secret nobody can test guesses of the text.
+    `purpose`, of 16 characters at most, separates uses.
     """
     data, key = text.encode("utf-8", "surrogatepass"), _secret(os.environ.get(KEY))
     return blake2b(data, digest_size=8, key=key, person=purpose.encode()).hexdigest()
@@ -56,7 +56,7 @@ def digest_text(purpose: str, text: str) -> str:
 
 @cache
 def _secret(given: str | None) -> bytes:
-    """What the environment gives, else this installation's own, else one for this process."""
+    """The secret of the environment, else of this installation, else of this process."""
     if given:
         return blake2b(given.encode("utf-8", "surrogateescape"), digest_size=32).digest()
     with suppress(OSError, RuntimeError):
@@ -67,7 +67,7 @@ def _secret(given: str | None) -> bytes:
             draft.touch(mode=0o600, exist_ok=False)
             draft.write_bytes(secrets.token_bytes(32))
             try:
-                os.link(draft, path)  # of several processes the first wins, and none reads half a key
+                os.link(draft, path)  # atomic: the first process wins
             finally:
                 draft.unlink()
         secret = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Files for their owner alone, and locks between processes, which the system lets go of however a process ends."""
+"""Files with mode 600, and file locks, which the system releases when a process ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["hold_lock", "lock_file", "private"]
 
 
 def private(path: Path) -> None:
-    """Make a file with questions, passages or replies (mode 600) where there is none; what is there is left as it is.
+    """Create a file with mode 600 if it does not exist.
 
-    Whoever opens it next reports what stands in the way.
+    Errors are ignored here; opening the file reports them.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -21,7 +21,7 @@ def private(path: Path) -> None:
 
 @contextmanager
 def hold_lock(descriptor: int) -> Iterator[None]:
-    """Wait until no other process has an open file locked, and have it locked inside. Not for two threads at once."""
+    """Hold an exclusive lock on an open file. Not for two threads at once."""
     lock_file(descriptor, wait=True)
     try:
         yield
@@ -39,10 +39,10 @@ def lock_file(descriptor: int, *, wait: bool = False) -> bool:
 
     Args:
         descriptor: Of the file.
-        wait: Wait until no other process has it.
+        wait: Wait for the lock.
 
     Returns:
-        Whether it is locked; without waiting False where another process has it. True where the system has no locks.
+        Whether it is locked; False if another process holds it and `wait` is not set. True if the system has no locks.
     """
     try:
         import fcntl

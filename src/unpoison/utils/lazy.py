@@ -1,4 +1,4 @@
-"""Public names of a package, imported when they are first used, so that `import unpoison` stays fast."""
+"""Lazy imports of a package's public names, so that `import unpoison` stays fast."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Its full name.
-        homes: Each public name with the module that defines it: of the package (`grada`), or in full
-            (`unpoison.core.answers`).
+        homes: Public name to defining module, relative to the package (`grada`) or absolute (`unpoison.core.answers`).
     """
 
     def public(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What was used last, up to so many bytes: the dictionary of every cache whose entries differ in size."""
+"""An LRU cache with a limit in bytes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ V = TypeVar("V")
 
 
 class LRUCache(Generic[K, V]):
-    """A dictionary that forgets what was not used for longest. Safe for threads; O(1) for each use.
+    """A dictionary that evicts the least recently used entries. Thread-safe; O(1) per operation.
 
     Args:
-        size: Bytes that an entry takes, roughly, its key included; at least 1.
-        most: Bytes of all entries together. What alone is larger is not kept.
-        entries: Entries at most.
+        size: Approximate bytes of an entry with its key; at least 1.
+        most: Maximum bytes of all entries; a larger entry is not stored.
+        entries: Maximum number of entries.
     """
 
     def __init__(self, size: Callable[[K, V], int], most: int, entries: int | None = None) -> None:
         self._size, self._most, self._entries = size, most, entries
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._sizes: dict[K, int] = {}  # what is kept may grow
+        self._sizes: dict[K, int] = {}  # as of insertion: values may grow
         self._held = 0
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """The value, None for none; it counts as used."""
+        """The value, None if missing; marks it as used."""
         with self._lock:
             value = self._values.get(key)
             if value is not None:
@@ -38,7 +38,7 @@ class LRUCache(Generic[K, V]):
             return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, and forget others for it."""
+        """Store a value, and evict others."""
         size = self._size(key, value)
         with self._lock:
             self._drop(key)
@@ -49,7 +49,7 @@ class LRUCache(Generic[K, V]):
             self._make_room()
 
     def grow(self, key: K, by: int) -> None:
-        """Say that a value, where it is still kept, takes so many bytes more, and forget others for it."""
+        """Add to the size of an entry, if it is still stored, and evict others."""
         with self._lock:
             if key not in self._sizes:
                 return
@@ -60,7 +60,7 @@ class LRUCache(Generic[K, V]):
             self._make_room()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._values.clear()
             self._sizes.clear()

@@ -1,4 +1,4 @@
-"""Hostile texts made harmless: on one line, without what steers a terminal or turns text around."""
+"""Makes untrusted text safe to print: one line, without terminal escapes and bidirectional controls."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _ESCAPES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?"
 )
 
-# Joiners shape Persian and Indic words and emoji; every other format character is invisible or turns text around.
+# Joiners shape Persian and Indic words and emoji; other format characters are invisible or bidirectional controls.
 _JOINERS = "\u200c\u200d"
 
 
 def plain(text: str) -> str:
-    """A hostile text on one line that cannot steer a terminal or turn text around.
+    """An untrusted text on one line, safe for terminals.
 
-    Without escape sequences, control and format characters; lone surrogates become question marks.
+    Escape sequences, control and format characters are removed; lone surrogates become question marks.
     """
     return " ".join(without_invisible(text).split())
 
 
 def without_invisible(text: str) -> str:
-    """A hostile text as `plain` has it, with its lines and spaces."""
+    """Like `plain`, but keeps lines and spaces."""
     if text.isprintable():
         return text
     kept = (c for c in _ESCAPES.sub("", text) if _is_visible(c))

@@ -1,4 +1,4 @@
-"""Work on several processes of this machine, in order, with an error where one of them dies."""
+"""An ordered map over processes that reports the death of a worker."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 AHEAD = 2
-"""Items for each process that are read and whose results are not yielded yet."""
+"""Items read ahead per process."""
 
 
 def process_map(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
-    """Do the work on every item, on up to `workers` processes, and yield the results in the order of the items.
+    """Map `work` over the items on up to `workers` processes, and yield the results in order.
 
-    Each process has a pipe of its own, so that the death of either side is an end of file for the other. A pool whose
-    processes share a queue can wait forever for a lock that a killed process held. Processes are spawned, so a script
-    needs the usual `if __name__ == "__main__":`; Ctrl-C is for the parent alone.
+    Each process has a separate pipe, so that the death of either side is an end of file for the other; with a shared
+    queue a killed process could leave a lock behind. Processes are spawned, so a script needs the usual
+    `if __name__ == "__main__":`. Ctrl-C only reaches the parent.
 
     Args:
-        work: Pickled once for each process.
-        items: Taken as results are, at most `2 * workers` ahead; pickled.
+        work: Pickled once per process.
+        items: Read lazily, at most `2 * workers` ahead; pickled.
         workers: At least 1.
 
     Raises:
@@ -65,7 +65,7 @@ def process_map(work: Callable[[S], T], items: Iterable[S], workers: int) -> Ite
                 return
     finally:
         for connection in (*idle, *busy):
-            connection.close()  # each process then ends, at the latest with its item
+            connection.close()  # ends each process, at the latest after its item
 
 
 @contextmanager
@@ -86,12 +86,12 @@ def _start(work: Callable[[Any], Any]) -> Connection:
     process = context.Process(target=_serve, args=(work, theirs), daemon=True)
     with _without_interrupts(), _single_threaded_algebra():
         process.start()
-    theirs.close()  # else its death would be no end of file here
+    theirs.close()  # else the death of the process would not be an end of file
     return ours
 
 
 def _serve(work: Callable[[Any], Any], parent: Connection) -> None:
-    """What a process does until its parent closes the pipe or dies."""
+    """The main loop of a process, until its parent closes the pipe or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -105,7 +105,7 @@ def _serve(work: Callable[[Any], Any], parent: Connection) -> None:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """A process that starts meanwhile inherits the blocked signal; the parent gets its Ctrl-C afterwards."""
+    """Block SIGINT, so that processes started inside inherit the mask; the parent receives it afterwards."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -118,7 +118,7 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _single_threaded_algebra() -> Iterator[None]:
-    """A process that starts meanwhile multiplies its small matrices on one thread, not on all processors."""
+    """Let processes started inside use one BLAS thread."""
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         yield

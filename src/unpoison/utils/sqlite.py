@@ -1,4 +1,4 @@
-"""One connection to a database for each process; SQLite files for their owner alone, with errors that help."""
+"""Database connections per process, and SQLite files with mode 600 and helpful errors."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from unpoison.utils.files import private
 __all__ = ["Connected", "connect", "explain_errors", "transaction", "write_ahead"]
 
 SCHEMA = 1
-"""Of all our files."""
+"""The schema version of all files."""
 
 RETRY = 0.005
-"""Seconds between two tries to switch a file that another process switches at the moment."""
+"""Seconds between two attempts to switch to write-ahead mode."""
 
 _ABANDONED: list[Any] = []
-"""Connections of a parent process, which a child may neither use nor close."""
+"""Connections of the parent process, which a forked child must neither use nor close."""
 
 
 class Connected(ABC):
-    """What has one connection for each process, opened when it is used, by one thread at a time.
+    """A store with one connection per process, opened on first use and used by one thread at a time.
 
     Attributes:
-        in_memory: Whether everything is lost with the connection: then it is never let go of.
+        in_memory: Whether the data live in the connection, which is then never closed.
     """
 
     in_memory = False
@@ -44,7 +44,7 @@ class Connected(ABC):
 
     @abstractmethod
     def _connect(self) -> Any:
-        """Open it; every statement is a transaction of its own."""
+        """Open the connection in autocommit mode."""
 
     @abstractmethod
     def _translate_errors(self) -> AbstractContextManager[None]:
@@ -52,7 +52,7 @@ class Connected(ABC):
 
     @contextmanager
     def _open_connection(self) -> Iterator[Any]:
-        if self._process != os.getpid():  # a child: the parent's connection is the parent's, and so are its threads
+        if self._process != os.getpid():  # a forked child must not use the parent's connection or lock
             self._lock, self._process = RLock(), os.getpid()
             if self._connection is not None and not self.in_memory:
                 _ABANDONED.append(self._connection)
@@ -63,7 +63,7 @@ class Connected(ABC):
             yield self._connection
 
     def close(self) -> None:
-        """Let go of the connection; it is opened again when it is used again. What is in memory stays."""
+        """Close the connection; the next use reopens it. An in-memory database stays open."""
         with self._lock:
             if self._connection is None or self.in_memory:
                 return
@@ -81,21 +81,21 @@ def connect(
     name: str,
     kind: str,
 ) -> sqlite3.Connection:
-    """Open a file, made where there is none, whose statements are each a transaction of their own.
+    """Open a file in autocommit mode, and create it with its tables if it does not exist.
 
-    A file appears with its tables in it, so one of 0 bytes has lost what it held. A killed process leaves every row as
-    it was before or after a write; after a power cut the last writes may be missing, but none is torn.
+    Creation is atomic, so a file of 0 bytes has lost its data. Writes are atomic; a power failure loses at most the
+    last ones.
 
     Args:
         path: The file; None for memory.
-        make: Makes the tables of an empty file.
-        wait: Seconds to wait for another process.
-        application: SQLite's own mark (`PRAGMA application_id`) of the files that may be opened.
-        name: What messages call the file.
-        kind: What it is, such as "history of sources".
+        make: Creates the tables.
+        wait: Seconds to wait for a lock.
+        application: The expected `PRAGMA application_id`.
+        name: The file's name in messages.
+        kind: Its purpose, such as "history of sources".
 
     Raises:
-        InputError: The file is empty, a database of something else, or was made by a newer version.
+        InputError: The file is empty, another application's, or of a newer version.
         sqlite3.Error: It is damaged, or cannot be used.
     """
 
@@ -117,12 +117,12 @@ def connect(
 
 
 def _name_once(draft: Path, path: Path) -> None:
-    """Give a file its name, unless another process was faster."""
+    """Rename a file, unless another process was faster."""
     try:
         os.link(draft, path)
     except FileExistsError:
         return
-    except OSError:  # the file system has no second names
+    except OSError:  # no hard links
         os.replace(draft, path)
 
 
@@ -137,7 +137,7 @@ def _open(
 ) -> sqlite3.Connection:
     connection = sqlite3.connect(path or ":memory:", timeout=wait, isolation_level=None, check_same_thread=False)
     try:
-        # In this order: whoever made the tables at the same time has set the mark with them.
+        # In this order, because a concurrent process sets the id together with the tables.
         (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         if used and owner != application:
@@ -160,7 +160,7 @@ def _schema(connection: sqlite3.Connection) -> int:
 def _make(
     connection: sqlite3.Connection, make: Callable[[sqlite3.Connection], object], application: int, name: str
 ) -> None:
-    """Make the tables of an empty file, in one transaction; of several processes one does it."""
+    """Create the tables in one transaction, by one process only."""
     with transaction(connection):
         schema = _schema(connection)
         if schema not in (0, SCHEMA):
@@ -174,7 +174,7 @@ def _make(
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float) -> None:
-    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else.
+    """Switch to write-ahead mode, with retries: here SQLite itself does not wait for other processes.
 
     Args:
         connection: To the file.
@@ -196,7 +196,7 @@ def write_ahead(connection: sqlite3.Connection, wait: float) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All statements inside, or none."""
+    """Run the statements inside atomically."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -212,7 +212,7 @@ def explain_errors(name: str) -> Iterator[None]:
     """Raise SQLite's errors as ours.
 
     Args:
-        name: The file as messages name it, such as "the history FILE".
+        name: The file's name in messages, such as "the history FILE".
 
     Raises:
         StoreError: The file cannot be used.
@@ -224,5 +224,5 @@ def explain_errors(name: str) -> Iterator[None]:
         full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
         other = "give a path in a folder that can be written, and see whether another process holds it locked"
         raise StoreError(f"{name} cannot be used ({error}); {'free some space' if full else other}") from error
-    except sqlite3.Error as error:  # of which a damaged file is the only one left
+    except sqlite3.Error as error:  # a damaged file
         raise InputError(f"{name} is damaged or no SQLite file ({error}); give another path, or restore it") from error

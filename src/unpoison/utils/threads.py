@@ -1,4 +1,4 @@
-"""Blocking calls on threads: side by side in order, or so that nobody has to wait for them."""
+"""Blocking calls on threads: an ordered parallel map, and calls that can be abandoned."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
-"""Set by whoever computes on a thread and may want to stop it; the event says when."""
+"""Stops the current computation when it is set."""
 
 
 def check_stopped() -> None:
-    """To be called between two pieces of a long computation.
+    """Stop a long computation whose caller is gone; called between its steps.
 
     Raises:
-        DeadlineError: Nobody waits for its result any more.
+        DeadlineError: The caller no longer waits for the result.
     """
     event = STOP.get()
     if event is not None and event.is_set():
@@ -34,16 +34,16 @@ def check_stopped() -> None:
 
 
 def parallel_map(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
-    """Do the work on every item, `at_once` side by side, and yield the results in the order of the items.
+    """Map `work` over the items on `at_once` threads, and yield the results in order.
 
-    At most `2 * at_once` items are taken ahead of their results. When something is raised, or the caller stops, what
-    has not begun never begins. One at a time is done on the caller's thread.
+    At most `2 * at_once` items are read ahead. After an error, or when the caller stops, no further item starts. With
+    `at_once=1` the caller's thread is used.
 
     Args:
-        work: What is done.
-        items: On what; taken as results are.
-        at_once: Threads, at least 1.
-        name: What the threads are called.
+        work: Called with each item.
+        items: Read lazily.
+        at_once: Number of threads, at least 1.
+        name: Prefix of the threads' names.
     """
     if at_once == 1:
         yield from map(work, items)
@@ -62,20 +62,20 @@ def parallel_map(work: Callable[[S], T], items: Iterable[S], at_once: int, name:
 
 
 def start_thread(work: Callable[[], T]) -> Future[T]:
-    """Start `work` on a thread of its own.
+    """Start `work` on a new thread.
 
-    The thread is a daemon: a call that is abandoned at a deadline delays neither the caller nor the interpreter's
-    exit, as the threads of an executor would.
+    The thread is a daemon, so that an abandoned call delays neither the caller nor the interpreter's exit, as a thread
+    of an executor would.
     """
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so setting its result is safe
-    # What is current here, such as a trace, is current there.
+    future.set_running_or_notify_cancel()  # it cannot be cancelled from here on
+    # Context variables, such as a trace, are inherited.
     Thread(target=copy_context().run, args=(settle, future, work), name="unpoison", daemon=True).start()
     return future
 
 
 def settle(future: Future[T], work: Callable[[], T]) -> None:
-    """Do the work, and give the future what comes of it."""
+    """Run the work and set the future's result or exception."""
     try:
         result = work()
     except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)
@@ -87,5 +87,5 @@ def settle(future: Future[T], work: Callable[[], T]) -> None:
 
 
 async def on_thread(work: Callable[[], T]) -> T:
-    """Await `work` on a thread of its own; a cancelled wait abandons it."""
+    """Await `work` on a new thread; cancelling abandons it."""
     return await asyncio.wrap_future(start_thread(work))

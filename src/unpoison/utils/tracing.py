@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry, where the program uses it: one for a screening or an answer, and one for each model call.
+"""OpenTelemetry spans: one per screening or answer, and one per model call.
 
-Nothing is imported and nothing is recorded unless the program, or `unpoison serve --otel`, has set OpenTelemetry up. A
-span holds names, numbers and kinds of failures, never a text.
+Nothing is imported or recorded unless the program, or `unpoison serve`, has set OpenTelemetry up. Spans hold names,
+numbers and types of errors, never texts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Mark = Callable[[str, Attribute], None]
 """Sets an attribute of the span that is open."""
 
 TRACEPARENT = ("traceparent", "tracestate")
-"""The headers of W3C Trace Context, level 1; nothing else of a request is taken over."""
+"""The headers of W3C Trace Context, level 1; other headers are ignored."""
 
 
 @contextmanager
 def span(name: str, **attributes: Attribute) -> Iterator[Mark]:
-    """A span around a piece of work; what it raises marks the span, by its kind only.
+    """A span around a piece of work; an exception marks it by its type only.
 
     Args:
         name: Such as "screen"; it is written as "unpoison screen".
@@ -75,7 +75,7 @@ def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
 
 
 def export_spans() -> None:
-    """Send spans by OTLP over HTTP; the variables `OTEL_...` say where, which, and as whose.
+    """Export spans by OTLP over HTTP, configured by the variables `OTEL_...`.
 
     Raises:
         MissingExtraError: The extra `otel` is not installed.
@@ -86,7 +86,7 @@ def export_spans() -> None:
     resources = require("opentelemetry.sdk.resources", "sending traces")
     trace = require("opentelemetry.trace", "sending traces")
 
-    named = resources.Resource.create({"service.name": "unpoison"})  # OTEL_SERVICE_NAME counts before it
+    named = resources.Resource.create({"service.name": "unpoison"})  # OTEL_SERVICE_NAME takes precedence
     provider = sdk.TracerProvider(resource=named.merge(resources.OTELResourceDetector().detect()))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
@@ -102,7 +102,7 @@ def _start_span(
         context=context,
         kind=trace.SpanKind[kind],
         attributes=attributes,
-        record_exception=False,  # its words may quote a passage
+        record_exception=False,  # the message may quote a passage
         set_status_on_exception=False,
     ) as own:
         try:
@@ -114,7 +114,7 @@ def _start_span(
 
 
 def _tracer() -> Any:
-    """The program's tracer; None where OpenTelemetry was not set up, though FastAPI may have imported it."""
+    """The program's tracer; None if OpenTelemetry was not set up, even if it was imported."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -123,4 +123,4 @@ def _tracer() -> Any:
 
 
 def _ignore_attribute(key: str, value: Attribute) -> None:
-    """Set no attribute of no span."""
+    """Ignore the attribute."""
