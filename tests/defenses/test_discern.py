@@ -134,7 +134,7 @@ def test_it_survives_its_file(discriminator: Discriminator, tmp_path: Path) -> N
 def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "head.json"
     file.write_text(content, "latin-1")
-    with pytest.raises(InputError, match=r"head\.json.* holds no discriminator"):
+    with pytest.raises(InputError, match=r"head\.json.* is not a saved discriminator"):
         Discern(discriminator=file)
     with pytest.raises(InputError):
         Discriminator.load(tmp_path / "absent.json")

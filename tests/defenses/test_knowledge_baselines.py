@@ -114,7 +114,7 @@ def test_an_unfinished_step_is_said() -> None:
     cut = Reply("one of several", finish="length")
     answer = AstuteRag(ScriptedGenerator([cut, "groups", "<ANSWER>a</ANSWER>"]), merged=False).answer("q", ["p"])
     assert answer.details["unfinished"] == {"internal knowledge": "length"}
-    assert answer.screening.evidence.notes[-1] == "the internal knowledge was cut at its length limit"
+    assert answer.screening.evidence.notes[-1] == "the internal knowledge was truncated at its length limit"
     answer = InstructRag(ScriptedGenerator([cut, "<ANSWER>a</ANSWER>"]), extract="call").answer("q", ["p"])
     assert answer.details["unfinished"] == {"rationale": "length"}
     answer = InstructRag(ScriptedGenerator([cut])).answer("q", ["p"])
@@ -153,7 +153,7 @@ def test_demonstrations_of_ones_own_stand_in_place_of_the_built_in_ones(tmp_path
 def test_a_file_without_demonstrations_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(text)
-    with pytest.raises(InputError, match="holds no demonstrations"):
+    with pytest.raises(InputError, match="has no demonstrations"):
         InstructRag(demonstrations=path)
     with pytest.raises(InputError, match="FileNotFoundError"):
         InstructRag(demonstrations=tmp_path / "missing.jsonl")

@@ -271,7 +271,7 @@ class TestAnswer:
         assert all("judge" in prompt.system for prompt in (whole, unknowing))
         assert all("judge" not in prompt.system for prompt in (trusting, neither))
 
-    @pytest.mark.parametrize(("finish", "message"), [("refusal", "refused"), ("length", "cut")])
+    @pytest.mark.parametrize(("finish", "message"), [("refusal", "refused"), ("length", "truncated")])
     def test_an_unfinished_consolidation_is_said(self, finish: str, message: str) -> None:
         def reply(prompt: Prompt) -> Reply:
             return Reply("text", finish=finish if prompt.task == "consolidate" else "stop")

@@ -1,4 +1,4 @@
-"""What the sources of recorded retrievals answer, each passage read alone: what `Sources.learn` counts agreement by."""
+"""The answers of sources in recorded retrievals, each passage read alone, for `Sources.learn`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ __all__ = ["answers_by_origin"]
 def answers_by_origin(
     rows: Iterable[object], sources: Sources, generator: Generator | str
 ) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """For each row its question, and for each origin the class of its answer (`text.forms`).
+    """The question of each row, and for each origin the form of its answer (`text.answer_forms`).
 
     Args:
         rows: Mappings with a question and passages, or `Row` objects.
-        sources: Say which passages are of one origin; those of unknown origin are left out.
+        sources: Determines the origin of passages; passages of unknown origin are skipped.
         generator: Reads each passage alone, such as "reader".
 
     Yields:
-        Question and answers; of an origin's passages the answer that most of them give, None where none answers, or two
-        answers are as frequent.
+        Question and answers; for each origin the most frequent answer of its passages, None if there is none or a tie.
 
     Raises:
         InputError: A row without question or passages; the message says which.

@@ -1,8 +1,8 @@
-"""What every defense is: a pure flow that screens, and by default a flow that answers from what it kept.
+"""Base of defenses: a pure flow that screens, and by default a flow that answers from the kept passages.
 
-`screening` and `answering` read a question and passages and ask models; nothing else. Callers use `screen` and
-`answer`, which run these flows inside the shell (`unpoison.screener`): it admits what callers pass, cuts injections,
-knows blocked sources, bounds, streams, traces and learns.
+`screening` and `answering` get a question and passages, and request models; nothing else. Callers use `screen` and
+`answer`, which run these flows inside the shell (`unpoison.screener`): it validates input, cuts injections, drops
+blocked sources, and handles limits, streaming, tracing and learning.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ EQUAL = Reason.of("copies.all_equal")
 
 
 class ShellOptions(TypedDict, total=False):
-    """What every defense takes beside its own options: what the shell around it does.
+    """Options of every defense, for the shell around it.
 
-    A constructor takes them as `**shell: Unpack[ShellOptions]` and passes them on; option strings find them there.
+    A constructor accepts them as `**shell: Unpack[ShellOptions]` and passes them on, so that option strings find them.
 
     Attributes:
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
-            cuts it and what follows in its block, and drops what has no harmless rest, `drop`, `flag` only says so,
-            `keep` does not look.
-        prompt_injection_threshold: The probability in [0, 1) above which a stretch is an injection; .1 unless given.
-        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
-            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
+        trust_embeddings: False encodes passages even if they have an embedding, because vectors can be forged.
+        prompt_injection: The action on passages with a prompt injection, before anything else reads them: `redact` cuts
+            it and the rest of its block, and drops a passage without a harmless rest; `drop`; `flag` only reports it;
+            `keep` skips the check.
+        prompt_injection_threshold: The probability in [0, 1) above which a region is an injection; .1 by default.
+        injection_model: A classifier of injections instead of the built-in detector, or its string: `hf:NAME_OR_PATH`
+            or `onnx:FOLDER` (`models.load_injection_model`).
+        sources: `Sources`, or a policy as a file or a mapping. Blocked sources are dropped unread, and repetitions
+            within a source are read once.
         limits: Bounds on the model calls.
     """
 
@@ -74,7 +74,7 @@ class ShellOptions(TypedDict, total=False):
 
 
 class ScreeningOptions(ShellOptions, total=False):
-    """The same for a defense that does not name its generator, since only the plain answer needs one.
+    """The same for defenses that need a generator only for the plain answer.
 
     Attributes:
         generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
@@ -95,7 +95,7 @@ def _takes_positional(init: Callable[..., Any]) -> bool:
 
 
 def _refuse_unknown(kind: type[Defense]) -> Any:
-    """The constructor of a class, which says which option was meant by a name that it does not have."""
+    """Wrap the constructor of a class to suggest the right option for an unknown name."""
     init = kind.__init__
     names = cache(partial(_option_names, kind))
 
@@ -115,22 +115,22 @@ def _refuse_unknown(kind: type[Defense]) -> Any:
 
 
 class Defense(ABC):
-    """A defense answers "which passages do I trust" and, given a generator, "what is the answer in spite of them".
+    """A defense decides which passages to trust and, with a generator, answers despite poisoned ones.
 
-    A subclass names itself, validates its options in `__init__`, and writes `screening`, a flow; `answering` may stay
-    as it is: answer from the kept passages with the plain RAG prompt.
+    A subclass has a name, validates its options in `__init__`, and implements the flow `screening`. By default,
+    `answering` uses the kept passages with the plain RAG prompt.
 
     Attributes:
-        name: What users type.
-        needs: The models without which `screen` cannot run, such as ("generator",).
+        name: Its name in option strings.
+        needs: The models that `screen` requires, such as ("generator",).
         summary: One line for lists of defenses.
-        calls: How often an answer asks the generator, as a function of the k passages.
+        calls: The number of generator calls per answer, as a function of the k passages.
         source: The paper.
-        certifies: Whether its answers come with a guarantee.
-        client_options: The options that clients of a service may override without weakening the defense or making it
-            dearer, and to which side: "lower" or "higher" than they are.
-        mode: `reference` where it does as a paper's released code, which reads raw texts.
-        learn: Whether what it screens and answers is written into the history of its `sources`.
+        certifies: Whether its answers have a guarantee.
+        client_options: The options that clients of a service may override, because it neither weakens the defense nor
+            raises its cost, and the allowed direction: "lower" or "higher".
+        mode: `reference` if it follows a paper's released code, which reads raw texts.
+        learn: Whether results are written to the history of its `sources`.
     """
 
     name: ClassVar[str]
@@ -185,17 +185,17 @@ class Defense(ABC):
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """The flow that decides which passages to trust. It reads their `reading`, never their `text`."""
+        """The flow that decides which passages to trust. It uses their `reading`, never their `text`."""
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
+        """The flow that answers; by default from the kept passages, or with an abstention if there are none."""
         from unpoison.runtime.flows import as_flow, result_of
 
         screening = yield from as_flow(self.screening(query, passages), self, "screening")
         return (yield from self.answer_from(query, result_of(screening, Screening, self, "screening")))
 
     def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        """The plain answer from what a screening kept."""
+        """The plain answer from the kept passages of a screening."""
         if screening.passages and not screening.kept:
             return Answer.abstention(screening)
         texts = screening.texts
@@ -205,16 +205,16 @@ class Defense(ABC):
 
     @property
     def answers_itself(self) -> bool:
-        """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
+        """Whether it does not use the plain answer from the kept passages."""
         return type(self).answering is not Defense.answering or self.certifies
 
     @property
     def verbatim(self) -> bool:
-        """Whether it reads raw texts, as the papers' released codes do."""
+        """Whether it reads raw texts, as in the papers' released code."""
         return self.mode == "reference"
 
     def with_style(self, style: PromptStyle | str) -> Self:
-        """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
+        """The same defense with another style of prompts (`safe`, `plain`, `plain:abstain=false`, ...).
 
         Raises:
             OptionError: No such style.
@@ -224,20 +224,20 @@ class Defense(ABC):
         return styled
 
     def with_sources(self, sources: SourcesOption) -> Self:
-        """The same defense with other sources, about which it learns nothing."""
+        """The same defense with other sources, without learning."""
         other = copy(self)
         other.sources, other.learn = _sources_of(sources), False
         return other
 
     @property
     def source_notes(self) -> tuple[str, ...]:
-        """What went on without the policy or the history of `sources`."""
+        """Notes on an unavailable policy or history of `sources`."""
         return self.sources.notes if self.sources is not None else ()
 
     def all_kept(
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Reason | Sequence[str | Reason], *notes: str
     ) -> Screening:
-        """A screening that drops nothing, for one reason or for one reason each."""
+        """A screening that drops nothing, with one reason for all passages or one for each."""
         k = len(passages)
         return Screening.decided(
             self.name,
@@ -249,21 +249,21 @@ class Defense(ABC):
             evidence=Evidence(notes=notes),
         )
 
-    # The shell. It is imported when it is first used, so that a defense stands on its method alone.
+    # The shell. It is imported on first use, so that importing a defense imports its method only.
 
     @property
     def shell(self) -> Screener:
-        """What runs the flows of this defense."""
+        """The shell that runs the flows of this defense."""
         from unpoison.screener.screener import Screener
 
         return Screener(self)
 
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
-        """The flow of `screen`, for who runs it himself."""
+        """The flow of `screen`, for callers with their own driver."""
         return self.shell.screen_flow(query, passages)
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
-        """Say which passages to trust.
+        """Decide which passages to trust.
 
         Args:
             query: The user's question.
@@ -273,13 +273,13 @@ class Defense(ABC):
             One verdict per passage; kept plus dropped is exactly the input.
 
         Raises:
-            InputError: An unusable query or passage.
-            ModelError: A model failed; nothing is ever returned unscreened.
+            InputError: An invalid query or passage.
+            ModelError: A model failed; nothing is returned unscreened.
         """
         return self.shell.screen(query, passages)
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
-        """`screen` for asyncio; the loop stays free while it computes."""
+        """`screen` for asyncio, without blocking the event loop."""
         return await self.shell.ascreen(query, passages)
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -287,15 +287,15 @@ class Defense(ABC):
         return [self.screen(query, passages) for query, passages in rows]
 
     def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
-        """Answer in spite of poisoned passages.
+        """Answer despite poisoned passages.
 
         Returns:
-            The answer, the screening behind it and the account of every model call.
+            The answer, the screening behind it and the record of every model call.
 
         Raises:
-            InputError: An unusable query or passage.
+            InputError: An invalid query or passage.
             OptionError: No generator was given.
-            ModelError: A model failed for good.
+            ModelError: A model failed after all retries.
             DeadlineError: The deadline passed.
         """
         return self.shell.answer(query, passages)
@@ -305,26 +305,26 @@ class Defense(ABC):
         return await self.shell.aanswer(query, passages)
 
     def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
-        """`aanswer` as it comes: one `Screening`, then pieces of text, then the `Answer`.
+        """Stream `aanswer`: one `Screening`, then pieces of text, then the `Answer`.
 
-        The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces. A
-        generator that cannot stream gives its text as one piece.
+        The final answer is authoritative: if a vote over the passages decides otherwise, its text differs from the
+        pieces. A generator without streaming gives one piece.
 
         Raises:
-            UnpoisonError: As `answer`, at any event.
+            UnpoisonError: As `answer`, at any point.
         """
         return self.shell.stream(query, passages)
 
     def remember(self, result: Screening | Answer) -> None:
-        """Write what came of each source into the history, where that is wanted (`learn`)."""
+        """Write the result for each source to the history, if `learn` is set."""
         self.shell.remember(result)
 
 
 class AnsweringDefense(Defense):
-    """A defense that drops no passage: it answers from all of them, in a way of its own.
+    """A defense that drops no passage: it has its own way to answer from all of them.
 
     Attributes:
-        keeps_for: The code of the reason that its screening gives for every passage.
+        keeps_for: The reason code of every passage.
     """
 
     keeps_for: ClassVar[str]
@@ -335,7 +335,7 @@ class AnsweringDefense(Defense):
 
 
 def make_answer(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
-    """The answer that a final reply makes. A refusal or an empty reply abstains; a reply that was cut says so."""
+    """The answer from a final reply. A refusal or an empty reply abstains; a truncated reply is noted in details."""
     all_details = dict(details or {})
     if reply.finish != "stop":
         all_details["finish"] = reply.finish
@@ -348,11 +348,11 @@ def make_answer(reply: Reply, screening: Screening, details: Mapping[str, Any] |
 
 
 def note_unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
-    """The same answer, saying which of the replies that it rests on were refused or cut, by the name of the step."""
+    """The same answer with notes on refused or truncated intermediate replies, by the name of the step."""
     ended_early = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
     if not ended_early:
         return answer
-    in_words = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
+    in_words = {"refusal": "was refused by the model", "length": "was truncated at its length limit"}
     notes = [f"the {step} {in_words.get(finish, f'ended early ({finish})')}" for step, finish in ended_early.items()]
     return replace(answer.with_notes(*notes), details={**answer.details, "unfinished": ended_early})
 

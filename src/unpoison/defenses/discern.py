@@ -1,15 +1,15 @@
 """Discern-and-Answer: find the perturbed passages, ignore them, answer (Hong et al., 2024).
 
-The model names the perturbed passages itself (the paper's Disc-inst), or a discriminator that was trained for it fills
-that line of the prompt (Disc-FiD to LLM). The paper's third variant is a reader whose own encoder carries the
-discriminator: give such a checkpoint as the generator, `models.FusionInDecoder` (`-g fid:FOLDER`), which says what it
-finds perturbed and answers from all passages.
+The model names the perturbed passages itself (the paper's Disc-inst), or a trained discriminator fills in that line of
+the prompt (Disc-FiD to LLM). The paper's third variant is a reader with the discriminator in its own encoder: use such
+a checkpoint as the generator, `models.FusionInDecoder` (`-g fid:FOLDER`), which names the perturbed passages and
+answers from all of them.
 
-`Discriminator` trains the same head, with the same losses but that of the reader, on the vectors of any encoder. In the
-paper it sits on the first encoder token of a T5 that reads question and passage together, and is trained with the
-reader. Here the encoder is any that gives vectors of a fixed size, and stays as it is: the head sees the passage's
-vector, its product with the question's, entry by entry, and their cosine. That trains on hundreds of questions in
-seconds, on a CPU, and is saved as JSON.
+`Discriminator` trains the same head, with the same losses except that of the reader, on the vectors of any encoder. In
+the paper it uses the first encoder token of a T5 that reads question and passage together, and is trained with the
+reader. Here any encoder with vectors of a fixed size is used, without training: the features are the passage's vector,
+its elementwise product with the question's, and their inner product. Training on hundreds of questions takes seconds on
+a CPU; the result is saved as JSON.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ __all__ = ["Discern", "Discriminator", "Labelled", "parse_reply"]
 
 
 class Discern(Defense):
-    """Ignore the passages that are found to be perturbed (Discern-and-Answer).
+    """Ignore perturbed passages (Discern-and-Answer).
 
-    When all are found perturbed, the model is to answer from what it knows.
+    If all passages are perturbed, the model answers from its own knowledge.
 
     Args:
         generator: Finds perturbed passages and answers in one call; with a discriminator it only answers.
-        discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
-        threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
-        encoder: The one that the discriminator was trained on; by default the one that its file names.
+        discriminator: A `Discriminator` or its saved file; with it `screen` needs no generator.
+        threshold: The discriminator's minimum P(perturbed) of a perturbed passage, in [0, 1].
+        encoder: The encoder of the discriminator's training; by default the one named in its file.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -90,13 +90,13 @@ class Discern(Defense):
             )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Discernment alone; without a discriminator the model's answer is thrown away."""
+        """Discernment only; without a discriminator the model's answer is discarded."""
         if self.discriminator is not None:
             return (yield from self._classify(query, passages, self.discriminator))
         return (yield from self._by_prompt(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """Discernment and answer; in one call where the model does both."""
+        """Discernment and answer, in one call if the model does both."""
         if self.discriminator is None:
             screening, reply = yield from self._by_prompt(query, passages)
         else:
@@ -119,7 +119,7 @@ class Discern(Defense):
         if not passages:
             return self._build_screening(query, passages, [], [], [], Evidence())
         vectors, target = yield from embed_passages(query, passages, self.models.encoder, with_query=True)
-        assert target is not None  # noqa: S101  asked for above
+        assert target is not None  # noqa: S101  requested above
         probabilities = discriminator.probabilities(target, vectors)
         kept = np.flatnonzero(probabilities < self.threshold).tolist()
         reasons = [
@@ -150,7 +150,7 @@ class Discern(Defense):
 
 
 class Discerned(NamedTuple):
-    """What a reply says: the numbers of the perturbed passages, from 1, and the answer."""
+    """A parsed reply: the numbers of the perturbed passages, from 1, and the answer."""
 
     perturbed: frozenset[int]
     answer: str
@@ -161,7 +161,7 @@ _NUMBERS = re.compile(r"\bpassages?\s+(\d+(?:\s*(?:,\s*(?:and\s+)?|and\s+)\d+)*)
 
 
 def parse_reply(reply: str) -> Discerned:
-    """Read a reply of the form "Passage 2, 4 are perturbed. ... answer: Paris"; without one it is the answer whole."""
+    """Parse "Passage 2, 4 are perturbed. ... answer: Paris"; any other reply is an answer as a whole."""
     marker = _ANSWER.search(reply)
     head = reply[: marker.start()] if marker else reply
     first = re.split(r"[.\n]", head.strip().removeprefix("perturbed:").strip(), maxsplit=1)[0]
@@ -172,7 +172,7 @@ def parse_reply(reply: str) -> Discerned:
 
 FORM = "unpoison discriminator 1"
 MAX_FILE_BYTES = 10_000_000
-"""Bytes of a file that is read: a head for vectors of 100,000 entries is smaller."""
+"""Maximum bytes of a file; a head for vectors of 100,000 entries is smaller."""
 
 
 class Labelled(NamedTuple):
@@ -188,9 +188,9 @@ class Discriminator:
     """A trained head.
 
     Attributes:
-        encoder: The name of the encoder whose vectors it was trained on.
+        encoder: The name of the encoder of its training.
         weights: Shape (2 d + 1,), for vectors of d entries.
-        bias: Added to their product with the features.
+        bias: Added to the product of weights and features.
     """
 
     encoder: str
@@ -202,26 +202,26 @@ class Discriminator:
         """Fit the head to labelled passages.
 
         The loss of a question is the mean cross-entropy of its passages, plus the paper's contrastive term: minus the
-        logarithm of the share of exp(z) that the perturbed passages have among themselves and as many others, taken
-        from the end of the list. A question without a perturbed passage has none. To the mean over questions `penalty`
-        times half the squared weights is added. Minimised by L-BFGS from 0, so that equal examples give equal heads.
+        logarithm of the share of exp(z) of the perturbed passages among themselves and as many others, taken from the
+        end of the list. A question without a perturbed passage has no such term. `penalty` times half the squared
+        weights is added to the mean over questions. L-BFGS starts from 0, so that the result is deterministic.
 
         Args:
-            examples: Some hundreds; perturbed and clean passages must both occur.
-            encoder: Any but one whose vectors depend on the other texts of a call.
-            penalty: The larger, the smaller the weights; 0 or more.
+            examples: Several hundred, with perturbed and clean passages.
+            encoder: Any encoder whose vectors do not depend on the other texts of a call.
+            penalty: L2 regularisation, 0 or more.
 
         Raises:
-            OptionError: An encoder that cannot be used, or a negative penalty.
-            InputError: Labels and passages do not match, or only one label occurs.
+            OptionError: An unsuitable encoder, or a negative penalty.
+            InputError: Labels and passages do not match, or there is only one label.
         """
         from scipy.optimize import minimize
 
         at_least("penalty", penalty, 0.0, whole=False)
         if getattr(encoder, "per_set", False):
             raise OptionError(
-                f"the vectors of {clip(encoder.name)} depend on the other texts of a call, so nothing can be trained "
-                "on them; pass a sentence encoder such as 'minilm' or 'st:NAME_OR_PATH'"
+                f"the vectors of {clip(encoder.name)} depend on the other texts of a call and cannot be used for "
+                "training; pass a sentence encoder such as 'minilm' or 'st:NAME_OR_PATH'"
             )
         for example in examples:
             if len(example.passages) != len(example.perturbed):
@@ -232,7 +232,7 @@ class Discriminator:
         groups = [_features(*_vectors(encoder, example)) for example in examples if example.passages]
         labels = [np.array(example.perturbed, bool) for example in examples if example.passages]
         if len({bool(label) for group in labels for label in group}) < 2:
-            raise InputError("the examples must hold perturbed passages and clean ones; label both")
+            raise InputError("the examples must have both perturbed and clean passages; label both")
 
         def objective(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             weights = parameters[:-1]
@@ -251,7 +251,7 @@ class Discriminator:
         """P(perturbed) of each passage, shape (k,), from the question's vector (d,) and the passages' (k, d).
 
         Raises:
-            InputError: Vectors of another size than it was trained on.
+            InputError: The vectors differ in size from those of the training.
         """
         features = _features(np.asarray(question, float), np.asarray(passages, float))
         if features.shape[1] != len(self.weights):
@@ -268,10 +268,10 @@ class Discriminator:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote.
+        """Read the output of `save`.
 
         Raises:
-            InputError: The file cannot be read, or is of another kind.
+            InputError: The file is unreadable or invalid.
         """
         try:
             with Path(path).open("rb") as file:
@@ -282,8 +282,8 @@ class Discriminator:
                 raise ValueError("the wrong form")
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError(
-                f"{clip(str(path), 200)} holds no discriminator ({type(error).__name__}); "
-                "give a file that Discriminator.save wrote"
+                f"{clip(str(path), 200)} is not a saved discriminator ({type(error).__name__}); "
+                "give a file written by Discriminator.save"
             ) from error
         return cls(document["encoder"], weights, bias)
 
@@ -302,7 +302,7 @@ def _features(question: NDArray[np.float64], passages: NDArray[np.float64]) -> N
 
 
 def _loss(logits: NDArray[np.float64], perturbed: NDArray[np.bool_]) -> tuple[float, NDArray[np.float64]]:
-    """Cross-entropy plus contrast of one question, and its derivative by the logits, shape (k,)."""
+    """The loss of one question (cross-entropy plus contrast), and its gradient by the logits, shape (k,)."""
     loss = float(np.logaddexp(0, np.where(perturbed, -logits, logits)).mean())
     slope = (0.5 * (1 + np.tanh(logits / 2)) - perturbed) / len(logits)
     positives = np.flatnonzero(perturbed)

@@ -1,4 +1,4 @@
-"""The vectors that defenses compare passages by: those that came with them, and for the others the encoder's."""
+"""The vectors by which defenses compare passages: given embeddings, else those of the encoder."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from unpoison.models.requests import Flow, encode
 __all__ = ["embed_passages", "has_refused_embedding"]
 
 MIN_GIVEN = 2
-"""Given vectors beside which another can be estimated; with fewer, all texts are encoded."""
+"""Minimum number of given vectors for an estimate of another; with fewer, all texts are encoded."""
 
 
 def has_refused_embedding(text: Query | Passage) -> bool:
-    """Whether a text has no vector because the one that it brought was made of other words than are judged."""
+    """Whether a text's embedding was rejected, because it was computed from other words than are screened."""
     return text.embedding is None and (bool(text.hidden) or bool(getattr(text, "cuts", ())))
 
 
 def embed_passages(
     query: Query, passages: tuple[Passage, ...], encoder: Encoder | None, *, with_query: bool = False
 ) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
-    """The passages' vectors, and the query's if asked for; what brings its embedding is never encoded again.
+    """The vectors of the passages, and of the query if requested; texts with an embedding are not encoded again.
 
-    A text whose embedding was refused does not cost the others theirs: where the encoder cannot add to the given ones
-    (its vectors hold for one call only, or have other dimensions), that text's are estimated by its words.
+    A rejected embedding of one text does not affect the others: if the encoder's vectors cannot be compared with the
+    given ones (they are valid for one call only, or have other dimensions), its vector is estimated from its words.
 
     Returns:
-        Shapes (k, d) and (d,) or None. Given vectors are returned as given, not normalised; wider by zeros where
-        others are estimated.
+        Shapes (k, d) and (d,) or None. Given vectors are not normalised; they are padded with zeros if others are
+        estimated.
 
     Raises:
-        InputError: Given embeddings and the encoder's have different dimensions, or cannot be compared because the
-            encoder's hold for the texts of one call only.
+        InputError: Given embeddings and the encoder's have different dimensions, or the encoder's are valid for one
+            call only.
     """
     texts: tuple[Query | Passage, ...] = (*passages, query) if with_query else passages
     missing = [text for text in texts if text.embedding is None]
@@ -65,7 +65,7 @@ def embed_passages(
 def _encode_missing(
     texts: tuple[Query | Passage, ...], encoder: Encoder | None, *, with_query: bool
 ) -> Flow[list[NDArray[np.float32]]]:
-    """A vector for each text: the one it brings, or the encoder's, the question's as it encodes questions."""
+    """A vector for each text: the given one, or the encoder's; for the question, its query encoder's."""
     apart = with_query and texts[-1].embedding is None and isinstance(encoder, TwoTowers)
     wanted = [text.reading for text in (texts[:-1] if apart else texts) if text.embedding is None]
     fresh = iter((yield from encode(wanted)) if wanted else ())
@@ -74,7 +74,7 @@ def _encode_missing(
 
 
 def _estimate_missing(texts: tuple[Query | Passage, ...]) -> Flow[NDArray[np.float32]]:
-    """The given vectors, and by the encoder's comparison of all texts those that are missing."""
+    """The given vectors, and estimates of the missing ones from the encoder's similarity of all texts."""
     encoded = yield from encode([text.reading for text in texts])
     given = [text.embedding for text in texts if text.embedding is not None]
     if len(given) < MIN_GIVEN:

@@ -1,11 +1,11 @@
 """GRADA: graph-based reranking against adversarial documents (Zheng et al., 2025).
 
-A poison is made similar to the query, not to the other passages. GRADA draws a graph of the passages, takes the
-query's share out of every edge, lets a PageRank run over what is left, and keeps the best `keep`. It needs no language
-model and, in its default form, no encoder.
+A poisoned passage is similar to the query, not to the other passages. GRADA builds a similarity graph of the passages,
+subtracts the query's share from every edge, runs PageRank on the result, and keeps the best `keep`. It needs no
+language model and, by default, no encoder.
 
-Where the paper is silent this follows the released code, which produced the tables: BM25 is computed with the
-statistics of a single passage (no IDF, no length normalisation in effect), the query term in one direction only.
+If the paper is not specific, this follows the released code, which produced the tables: BM25 uses the statistics of a
+single passage (in effect no IDF and no length normalisation), and the query term one direction only.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ __all__ = ["Grada"]
 ALIASES = {"d2dsim-bm25": "bm25", "d2dsim-ebd": "ebd"}
 
 NOISE = 1e-12
-"""A weight below this is what rounding leaves of 0: the only tie of a passage passes on all it has, however weak."""
+"""Smaller weights are rounding errors of 0; they must be removed, because a passage's only edge passes on its whole
+score, however weak."""
 
 
 class Similarities(NamedTuple):
-    """How alike the passages are, (k, k), and how alike each is to the query, (k,)."""
+    """The similarity of the passages, (k, k), and of each to the query, (k,)."""
 
     passages: NDArray[np.float64]
     query: NDArray[np.float64]
@@ -50,22 +51,22 @@ class Similarities(NamedTuple):
 class Grada(Defense):
     """Rerank by a similarity graph and keep the best `keep` (GRADA, Sections 3.1 and 3.2).
 
-    Retrieve at least twice as many passages as you keep: the method relies on the benign ones being the majority. Up
-    to `keep` passages it only reorders.
+    Retrieve at least twice as many passages as you keep: the method relies on a benign majority. With at most `keep`
+    passages it only reorders.
 
     Args:
-        variant: `hrsim`, edges less the query's share (the paper's best); `bm25` or `ebd`, passage similarity alone by
+        variant: `hrsim`, edges minus the query's share (the paper's best); `bm25` or `ebd`, passage similarity only, by
             BM25 or by an encoder (`d2dsim-bm25` and `d2dsim-ebd` are the paper's names).
         alpha: The query's share in `hrsim`, 0 or more.
         damping: PageRank's damping factor, in [0, 1).
-        keep: How many passages to keep (the paper's n), at least 1.
+        keep: The number of passages to keep (the paper's n), at least 1.
         start: `uniform`, or `query` to start from query similarity (Appendix C.2; it helps the attacker).
-        similarity: What `hrsim` compares with: `bm25`, `encoder` or `cross-encoder`.
-        merge: Let passages whose ROUGE-L is at least this share one vote (Section 4.1's remark); None for one vote
-            each. Copies are ranked behind everything that speaks for itself.
-        encoder: For `ebd` and `similarity="encoder"`; passages that bring embeddings are not encoded.
-        cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a
-            list-aware one. Its scores are used as they are, negative ones as 0.
+        similarity: The similarity of `hrsim`: `bm25`, `encoder` or `cross-encoder`.
+        merge: Passages with at least this ROUGE-L share one vote (remark in Section 4.1); None for one vote each.
+            Copies are ranked last.
+        encoder: For `ebd` and `similarity="encoder"`; passages with embeddings are not encoded.
+        cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a list-aware
+            one. Its scores are used unchanged, negative ones as 0.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
 
@@ -140,7 +141,7 @@ class Grada(Defense):
         )
 
     def _speakers(self, passages: Sequence[Passage]) -> NDArray[np.int64]:
-        """For each passage the first one of its group of near-duplicates, shape (k,); its own position if it is first.
+        """The first passage of each passage's group of near-duplicates, shape (k,).
 
         Groups are the connected components of "ROUGE-L F1 at least `merge`".
         """
@@ -154,7 +155,7 @@ class Grada(Defense):
         return np.asarray(first[group], dtype=np.int64)
 
     def _similarities(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Similarities]:
-        """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, for weights are in R+."""
+        """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, because weights are in R+."""
         by = {"hrsim": self.similarity, "bm25": "bm25", "ebd": "encoder"}[self.variant]
         if by == "bm25":
             return self._by_bm25(query.reading, [p.reading for p in passages])
@@ -170,14 +171,14 @@ class Grada(Defense):
         return Similarities((each_way + each_way.T) / 2, np.maximum(scores[k * k :], 0))
 
     def _by_bm25(self, query: str, texts: Sequence[str]) -> Similarities:
-        """Mean of both directions between passages; one direction, passage against query, for the query."""
+        """The mean of both directions between passages; passage against query only for the query."""
         tokens = [words(text, ENGLISH_33) for text in texts]
         each_way = bm25(tokens, tokens, statistics="single")
         to_query = bm25(tokens, [words(query, ENGLISH_33)], statistics="single")[:, 0]
         return Similarities((each_way + each_way.T) / 2, to_query)
 
     def _edges(self, similar: Similarities) -> NDArray[np.float64]:
-        """w_ij = max(sim(i, j) - alpha (sim(i, q) + sim(j, q)), 0); no passage votes for itself."""
+        """w_ij = max(sim(i, j) - alpha (sim(i, q) + sim(j, q)), 0), without self-loops."""
         share = self.alpha if self.variant == "hrsim" else 0.0
         weights = similar.passages - share * (similar.query[:, None] + similar.query[None, :])
         weights[weights < NOISE] = 0
@@ -187,7 +188,7 @@ class Grada(Defense):
     def _propagate(
         self, weights: NDArray[np.float64], to_query: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        """Eq. 1 to its fixpoint. A graph without edges says nothing, so retrieval order stands."""
+        """The fixpoint of Eq. 1. Without edges, retrieval order is kept."""
         k = len(weights)
         if not weights.any():
             notes = ("no two passages are tied in the graph: retrieval order was kept",) if k > 1 else ()
@@ -226,7 +227,7 @@ class Grada(Defense):
 
 
 def _spread(small: NDArray[np.float64], voters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """The voters' matrix in the positions of all passages, zeros for copies."""
+    """The matrix of the voters in the positions of all passages, zeros for copies."""
     if len(voters) == k:
         return small
     whole = np.zeros((k, k))
@@ -237,5 +238,5 @@ def _spread(small: NDArray[np.float64], voters: NDArray[np.int64], k: int) -> ND
 def _spread_rows(
     small: NDArray[np.float64], speaker: NDArray[np.int64], position_of: dict[int, int]
 ) -> NDArray[np.float64]:
-    """The voters' values in the positions of all passages; a copy has its speaker's."""
+    """The values of the voters in the positions of all passages; a copy gets the value of its speaker."""
     return np.array([small[position_of[int(i)]] for i in speaker], dtype=float)

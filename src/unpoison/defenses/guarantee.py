@@ -1,4 +1,4 @@
-"""Answers that hold against as many planted passages as the caller asks for, and none else."""
+"""Withholds answers with a smaller guarantee than the caller requires."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["need_proof", "withhold_unproved"]
 
 
 def withhold_unproved(answer: Answer, wanted: int) -> Answer:
-    """The answer if it is guaranteed against `wanted` changed passages; else an abstention that says why.
+    """The answer if it is guaranteed against `wanted` changed passages; else an abstention with a note.
 
-    Its words are in `details["withheld"]` then, its guarantee in `details["withheld_guarantee"]`. So an attacker can
-    have an answer withheld where he cannot change it: a vote with a guarantee of g is given as long as he has no more
-    than g - `wanted` passages, for each of them takes 1 of an exact guarantee at most.
+    The withheld text is in `details["withheld"]`, its guarantee in `details["withheld_guarantee"]`. An attacker who
+    cannot change an answer may still have it withheld: each of his passages reduces an exact guarantee g by at most 1,
+    so that up to g - `wanted` of them have no effect.
 
     Args:
         answer: From any defense.
-        wanted: 0 or more; 0 lets every answer pass.
+        wanted: 0 or more; 0 passes every answer.
     """
     if answer.abstained or wanted < 1 or (answer.guarantee or 0) >= wanted:
         return answer
@@ -41,13 +41,13 @@ def withhold_unproved(answer: Answer, wanted: int) -> Answer:
     passages = "1 planted passage" if wanted == 1 else f"{wanted} planted passages"
     count = len(answer.screening.passages)
     most = max(0, (count - 1) // 2)
-    if answer.guarantee is not None and wanted > most:  # who owns half of the votes owns the result
+    if answer.guarantee is not None and wanted > most:  # half of the votes decide the result
         proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
     return empty.with_notes(f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 
 def need_proof(defense: Defense, option: str) -> None:
-    """Refuse to wait for guarantees that never come.
+    """Reject a defense without guarantees.
 
     Raises:
         OptionError: The defense has no proof of its answers.

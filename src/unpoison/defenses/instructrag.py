@@ -1,9 +1,9 @@
 """InstructRAG, in-context learning: explain which passages help before answering (Wei et al., 2025).
 
-Two demonstrations show a rationale: which documents are useful, how they lead to the answer, and what to do when none
-helps. The model writes one for the question at hand. The paper has the demonstrations generated for each data set: give
-such a file with `demonstrations`. The built-in ones were written for this package, one that finds the answer in the
-passages and one that does not.
+Two demonstrations show a rationale: which documents are useful, how they lead to the answer, and what to do if none
+helps. The model writes one for the given question. In the paper, demonstrations are generated for each data set; pass
+such a file as `demonstrations`. The built-in ones were written for this package, one with the answer in the passages
+and one without.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from unpoison.utils.checks import among
 __all__ = ["Demonstration", "InstructRag"]
 
 MAX_FILE_BYTES = 1_000_000
-"""Bytes of a file of demonstrations that are read."""
+"""Maximum bytes of a file of demonstrations."""
 MAX_DEMONSTRATIONS = 20
-"""Demonstrations in one prompt."""
+"""Maximum demonstrations in a prompt."""
 
 
 class Demonstration(NamedTuple):
-    """A question, and the rationale that the model is to imitate; no documents, as in the paper."""
+    """A question, and the rationale for the model to imitate; without documents, as in the paper."""
 
     question: str
     rationale: str
 
 
 class InstructRag(AnsweringDefense):
-    """Answer with a rationale that says which passages help (InstructRAG-ICL). It drops no passage.
+    """Answer with a rationale about which passages help (InstructRAG-ICL). It drops no passage.
 
-    A whole rationale mentions wrong answers while it refutes them, so a metric that looks for the attacker's answer in
-    it counts too much. By default the answer is marked in the rationale and only that is the answer's text.
+    A rationale mentions wrong answers to refute them, so a metric that searches it for the attacker's answer
+    overestimates. By default the answer is marked in the rationale, and only the marked part is the answer's text.
 
     Args:
         generator: Writes the rationale.
-        extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or the whole
-            reply where it does not; a second `call` that extracts it, as in ReliabilityRAG's and RADAR's comparisons,
-            empty where that finds none; or the whole `rationale`, as in the paper.
-        order: `worst-first`, the best passage next to the question, as in the paper; `best-first`, as TrustRAG,
-            ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
-        demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
-            `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
+        extract: The source of the answer's text: the `tags` that the model is asked to put around it, or the whole
+            reply without tags; a second `call` that extracts it, as in ReliabilityRAG's and RADAR's comparisons, empty
+            if that finds none; or the whole `rationale`, as in the paper.
+        order: `worst-first`, with the best passage next to the question, as in the paper; `best-first`, as in TrustRAG,
+            ReliabilityRAG and RADAR, which reverses the effect of a poison's position.
+        demonstrations: Instead of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
+            `rationale`. They are part of the instructions, so use only trusted ones.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -85,7 +85,7 @@ class InstructRag(AnsweringDefense):
         )
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """The rationale, then the answer out of it."""
+        """The rationale, then the answer from it."""
         screening = yield from self.screening(query, passages)
         shown = [passage.reading for passage in passages]
         if self.order == "worst-first":
@@ -104,7 +104,7 @@ class InstructRag(AnsweringDefense):
 
 
 def _paper_question(question: str) -> str:
-    """The question as the paper writes it: no leading period, a small first letter, a question mark."""
+    """The question in the paper's format: no leading period, a lower-case first letter, a question mark."""
     text = question.strip().removeprefix(". ")
     text = text[:1].lower() + text[1:]
     return text if text.endswith("?") else f"{text}?"
@@ -118,10 +118,10 @@ def _load_demonstrations(path: str | Path) -> list[Demonstration]:
         demonstrations = [Demonstration(row["question"], row["rationale"]) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{clip(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
+            f"{clip(str(path), 200)} has no demonstrations ({type(error).__name__}); give JSON Lines with question "
             "and rationale"
         ) from error
     texts = [text for demonstration in demonstrations for text in demonstration]
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise InputError(f"{clip(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
+        raise InputError(f"{clip(str(path), 200)} has no demonstrations; give lines with a question and a rationale")
     return demonstrations

@@ -20,22 +20,22 @@ from unpoison.models.requests import Flow, Generate, generate, judge
 __all__ = ["MAX_ANSWER_CHARS", "contradictions", "is_isolated", "read_alone", "read_apart", "statements"]
 
 MAX_ANSWER_CHARS = 2000
-"""Characters of one answer that are compared; a model may return a megabyte."""
+"""Maximum characters of an answer to compare; a model may return a megabyte."""
 
 
 def read_alone(
     query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], purpose: str = "atomic answer"
 ) -> Flow[list[str]]:
-    """What the generator answers from each passage alone, all calls at the same time; a refusal answers nothing."""
+    """The generator's answer from each passage alone, with concurrent calls; "" for a refusal."""
     replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], purpose)
     return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
 
 
 def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Each distinct answer as a statement for an NLI model, and for every answer which statement is its own.
+    """The distinct answers as statements for an NLI model, and for every answer the index of its statement.
 
-    Answers are equal but for case, white space and a final period; the first one's wording stands for all. The
-    question is part of the statement, for a short answer means nothing alone.
+    Answers are compared without case, white space and a final period; the first wording is used. The question is part
+    of the statement, because a short answer has no meaning by itself.
     """
     spoken: dict[str, tuple[int, str]] = {}
     positions = []
@@ -46,7 +46,7 @@ def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArra
 
 
 def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.float64]]:
-    """P(contradiction) of each two answers, judged in one direction, the earlier one as premise (ReliabilityRAG).
+    """P(contradiction) of each pair of answers, in one direction, with the earlier one as premise (ReliabilityRAG).
 
     Returns:
         Shape (n, n), symmetric; equal answers do not contradict.
@@ -60,20 +60,17 @@ def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.flo
 
 
 def is_isolated(generator: Generator | None) -> bool:
-    """Whether many prompts in one call are answered as if each had come alone."""
+    """Whether the prompts of one call do not influence each other's replies."""
     return not isinstance(generator, BatchGenerator) or bool(getattr(generator, "isolated", False))
 
 
 def read_apart(
     query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], generator: Generator | None
 ) -> Flow[list[str]]:
-    """What the generator answers from each passage alone; a refusal answers nothing.
+    """The generator's answer from each passage alone, as a function of the question and this passage; "" for a refusal.
 
     Assumption: the generator gives equal replies to equal prompts (temperature 0, and for a remote model a provider
-    whose batches do not change replies). A model error or a deadline ends the whole answer, and no answer is given.
-
-    Returns:
-        One answer for each passage, a function of the question and this passage.
+    whose batching does not change replies). After a model error or a deadline there is no answer at all.
     """
     if is_isolated(generator):
         return (yield from read_alone(query, passages, prompt))

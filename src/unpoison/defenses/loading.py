@@ -1,4 +1,4 @@
-"""Option strings to defenses with their models: what `-d` takes."""
+"""Creates defenses with their models from option strings, as in `-d`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def load_defense(spec: str, **given: Any) -> Defense:
 
     Raises:
         UnknownNameError: No such defense.
-        OptionError: An unknown option, a model that this defense does not take, or one that it needs.
+        OptionError: An unknown option, a model that this defense does not accept, or a missing model.
     """
     name, _ = registry.parse(spec)
     accepted = registry.parameters(registry.find("defenses", name))
@@ -27,11 +27,11 @@ def load_defense(spec: str, **given: Any) -> Defense:
 
 
 def make_defense(spec: str, **given: Any) -> Defense:
-    """The defense that an option string names; models that it does not take are left out.
+    """The defense that an option string names; models that it does not accept are ignored.
 
     Raises:
         UnknownNameError: No such defense.
-        OptionError: An unknown option, or a model that it needs and was not given.
+        OptionError: An unknown option, or a missing model.
     """
     defense: Defense = registry.create("defenses", spec, **given)
     for model in defense.needs:

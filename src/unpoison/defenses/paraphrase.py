@@ -1,7 +1,7 @@
-"""The paraphrasing defense: ask in other words (Jain et al., 2023; PoisonedRAG, Section 7).
+"""The paraphrasing defense: ask paraphrases of the question (Jain et al., 2023; PoisonedRAG, Section 7).
 
-A poison that was crafted for the exact words of a question may not be retrieved for a paraphrase. Against poison that
-stays close in meaning, such as PoisonedRAG's, it is known to fail; it is here because the papers compare with it.
+A passage crafted for the exact words of a question may not be retrieved for a paraphrase. The defense is known to fail
+against poison with similar meaning, such as PoisonedRAG's; it is included because the papers compare with it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from unpoison.utils.checks import at_least
 __all__ = ["Paraphrasing", "read_paraphrases"]
 
 MAX_PARAPHRASE_CHARS = 1000
-"""Characters of one paraphrase."""
+"""Maximum characters of a paraphrase."""
 
 
 class Paraphrasing(AnsweringDefense):
-    """Answer paraphrases of the question, and take the answer that most of them get. It drops no passage.
+    """Answer paraphrases of the question, and return the most frequent answer. It drops no passage.
 
     Args:
         generator: Writes the paraphrases, and answers each.
-        paraphrases: How many, at least 1.
-        retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
-            answered from the passages that `answer` was given, which leaves the defense's point out: what was
-            retrieved stays, and only the reading varies.
+        paraphrases: Their number, at least 1.
+        retriever: `f(question)` returns passages, in any form that `answer` accepts. Without one, all paraphrases are
+            answered from the given passages, which defeats the purpose: retrieval stays the same.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -61,7 +60,7 @@ class Paraphrasing(AnsweringDefense):
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""
+        """Paraphrases, their passages, their answers; then the majority, with ties to the first answer."""
         screening = yield from self.screening(query, passages)
         (written,) = yield from generate([paraphrases_prompt(query.reading, self.paraphrases)], "paraphrases")
         questions = read_paraphrases(written.text, self.paraphrases, query.reading)
@@ -84,7 +83,7 @@ _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*\u2022])\s+")
 
 
 def read_paraphrases(reply: str, count: int, question: str) -> list[str]:
-    """One paraphrase from each line, numbers and quotation marks aside; the question itself where some are missing."""
+    """One paraphrase per line, without numbers and quotation marks; missing ones are replaced by the question."""
     lines = [_NUMBER.sub("", line).strip().strip("\"'").strip()[:MAX_PARAPHRASE_CHARS] for line in reply.splitlines()]
     paraphrases = [line for line in lines if line and informative(line)][:count]
     return paraphrases + [question] * (count - len(paraphrases))

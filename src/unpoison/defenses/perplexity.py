@@ -1,7 +1,7 @@
-"""Perplexity filtering: drop what a language model finds unlikely (Alon and Kamfonas, 2023; Jain et al., 2023).
+"""Perplexity filtering: drop passages of high perplexity (Alon and Kamfonas, 2023; Jain et al., 2023).
 
-It catches token soup, such as the output of a gradient attack. Fluent false passages look like any other text to it:
-TrustRAG's Figure 4 shows the two distributions overlap.
+It detects token sequences without meaning, such as the output of a gradient attack. Fluent false passages have normal
+perplexity: TrustRAG's Figure 4 shows that the two distributions overlap.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Perplexity(Defense):
     """Drop passages whose perplexity is above a threshold.
 
     Args:
-        threshold: The largest perplexity that clean text has under this model; `calibrate` measures it.
-        window: Judge the worst stretch of this many tokens instead of the whole passage; None for the whole.
-        keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
-        language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
+        threshold: The maximum perplexity of clean text under this model; `calibrate` measures it.
+        window: Judge the worst window of this many tokens instead of the whole passage; None for the whole.
+        keep_at_least: The minimum number of passages to keep, those of lowest perplexity.
+        language_model: A model with token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
 
@@ -69,13 +69,13 @@ class Perplexity(Defense):
         quantile: float = 0.95,
         window: int | None = None,
     ) -> Self:
-        """Make one whose threshold is a quantile of the perplexities of known clean texts.
+        """Create a defense whose threshold is a quantile of the perplexities of known clean texts.
 
         Raises:
             InputError: No text to measure.
         """
         if not clean:
-            raise InputError("clean holds no text to calibrate on; pass a few hundred passages that you trust")
+            raise InputError("clean has no text to calibrate on; pass a few hundred trusted passages")
         values = [perplexity(scores, window) for scores in language_model.logprobs(clean)]
         threshold = float(np.quantile(values, within("quantile", quantile, 0.0, 1.0)))
         return cls(max(threshold, 1.0), window=window, language_model=language_model)
@@ -105,14 +105,14 @@ class Perplexity(Defense):
 
 
 def perplexity(log_probabilities: NDArray[np.float64], window: int | None = None) -> float:
-    """Exp of the mean negative log-probability; with a window, the largest over stretches that do not overlap.
+    """Exp of the mean negative log-probability; with a window, the maximum over windows without overlap.
 
     Args:
-        log_probabilities: Of the second token onwards, shape (T - 1,); empty for a text of fewer than two tokens.
-        window: Tokens in a stretch.
+        log_probabilities: From the second token on, shape (T - 1,); empty for a text of fewer than two tokens.
+        window: Tokens in a window.
 
     Returns:
-        At least 1; 1 for an empty input. Capped at e^700, the largest that a float can hold.
+        At least 1; 1 for an empty input. Capped at e^700, near the largest float.
     """
     if len(log_probabilities) == 0:
         return 1.0

@@ -1,12 +1,12 @@
-"""RA-RAG: sources answer for themselves, and the answer of the most reliable ones wins (Hwang et al., 2025).
+"""RA-RAG: each source answers separately, and the answer of the most reliable ones wins (Hwang et al., 2025).
 
-Each source is asked alone, with its own passages. Of those that know an answer the `kappa` most reliable are counted:
-answers that mean the same are one, and the one with the largest sum of weights wins. A source that is right in a share
-w of its answers weighs L w - 1, where L answers are possible (Li and Yu, 2014). Nobody labels anything: w is how often
-a source said what the others said, weighted by their own reliability (`sources.trust`).
+Each source answers from its own passages only. Of those with an answer the `kappa` most reliable are counted:
+equivalent answers are one, and the one with the largest sum of weights wins. A source with accuracy w has the weight
+L w - 1, for L possible answers (Li and Yu, 2014). No labels are needed: w is the agreement of a source with the others,
+weighted by their reliability (`sources.trust`).
 
-A source is believed on a new question for what it said on older ones. Whoever was honest for long enough lies once with
-full weight, and a majority of sources that lie together is believed from the beginning.
+A source is trusted on a new question because of older ones. A source that was honest for long can lie once with full
+weight, and a colluding majority of sources is believed from the beginning.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SAME = 0.5
 
 
 class _Witness(NamedTuple):
-    """One source, and what it answers.
+    """One source and its answer.
 
     Attributes:
-        passages: Its positions.
+        passages: Positions of its passages.
         reliability: In [0, 1].
-        answer: Its words, "" where it does not know.
-        supported: Whether a passage of its own says so.
+        answer: Its answer, "" if it has none.
+        supported: Whether one of its passages supports the answer.
     """
 
     passages: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Witness(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What the witnesses come to: the counted ones, the answer, and those behind it."""
+    """The result: the counted witnesses, the answer, and the witnesses behind it."""
 
     counted: tuple[str, ...]
     weights: Mapping[str, float]
@@ -68,20 +68,19 @@ class _Outcome(NamedTuple):
 
 
 class RaRag(Defense):
-    """Answer as the most reliable sources do, each asked alone (RA-RAG).
+    """Give the answer of the most reliable sources, each asked separately (RA-RAG).
 
     Args:
         generator: Answers from the passages of each source; `screen` needs it as well.
-        nli: With it an answer counts only if a passage of its source entails it, for which the paper has AlignScore,
-            and answers that entail each other both ways are one. Without it none is checked, and rules say which are
-            one.
-        reliability: For each origin the share of its answers that are right, in [0, 1], as `sources.trust` has
-            it, instead of what the history of `sources` knows. An origin that is missing has 0.5; where nothing is
-            known of any, all weigh the same.
-        kappa: So many sources that know an answer are counted, the most reliable, at least 1.
-        support: P(entailment) from which a passage supports an answer, in [0, 1].
-        sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
-            folders, and nothing is known of any. What is of a blocked source is dropped unread.
+        nli: With it, an answer counts only if a passage of its source entails it (AlignScore in the paper), and answers
+            that entail each other in both directions are equivalent. Without it, no answer is checked, and rules decide
+            equivalence.
+        reliability: For each origin its share of right answers, in [0, 1], as in `sources.trust`, instead of the
+            history of `sources`. Missing origins have 0.5; if none is known, all have equal weights.
+        kappa: The maximum number of sources with an answer to count, the most reliable first, at least 1.
+        support: The minimum P(entailment) of a passage that supports an answer, in [0, 1].
+        sources: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and folders, with
+            unknown reliability. Blocked sources are dropped unread.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -112,7 +111,7 @@ class RaRag(Defense):
         self.support = within("support", support, 0.0, 1.0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Kept are the passages of the sources behind the winning answer, in retrieval order."""
+        """Keep the passages of the sources behind the winning answer, in retrieval order."""
         witnesses = yield from self._witnesses(query, passages)
         return self._build_screening(query, passages, witnesses, (yield from self._outcome(query.reading, witnesses)))
 
@@ -130,7 +129,7 @@ class RaRag(Defense):
         return Answer(outcome.text, screening, details=details)
 
     def _witnesses(self, query: Query, passages: Sequence[Passage]) -> Flow[dict[str, _Witness]]:
-        """What each source answers, by the name of its voice, in the order in which they first speak."""
+        """The answer of each source, by the name of its voice, in the order of their first passages."""
         sources = self.sources or Sources()
         voices = voices_of(sources, query.text, passages)
         own: dict[str, list[int]] = {}
@@ -161,7 +160,7 @@ class RaRag(Defense):
         }
 
     def _rates(self, sources: Sources, question: str, voices: Sequence[Voice]) -> dict[str, float]:
-        """How often each source is right, by the name of its voice; 1 for all where nothing is known of any."""
+        """The accuracy of each source, by the name of its voice; 1 for all if none is known."""
         origins = {voice.name: voice.origin for voice in voices}
         known = self.reliability or sources.agreement(list(origins.values()), question)
         if not any(origin in known for origin in origins.values()):

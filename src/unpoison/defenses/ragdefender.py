@@ -1,12 +1,12 @@
-"""RAGDefender: group the passages to estimate how many are adversarial, then single those out (Kim et al., 2025).
+"""RAGDefender: estimate the number of adversarial passages, then identify them (Kim et al., 2025).
 
-Poisons written for one query and one wrong answer are unusually alike. Stage 1 estimates their number N_adv: by two
-clusters and a vote of the heaviest TF-IDF terms (single-hop questions), or by how concentrated each passage's
-similarities are (multi-hop). Stage 2 drops the N_adv passages that occur most, and most strongly, among the most
-similar pairs.
+Poisons written for one query and one wrong answer are unusually similar. Stage 1 estimates their number N_adv: by two
+clusters and a vote of the heaviest TF-IDF terms (single-hop questions), or by the concentration of each passage's
+similarities (multi-hop). Stage 2 drops the N_adv passages that occur most, and most strongly, among the most similar
+pairs.
 
-The single-hop estimate is at least 1 for any three passages, so something is dropped from every query, attacked or
-not: `docs/defenses/ragdefender.md` has the measured price.
+The single-hop estimate is at least 1 for any three passages, so something is dropped from every query, attacked or not:
+`docs/defenses/ragdefender.md` has the measured cost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Matrix = NDArray[np.float64]
 
 
 class Grouping(NamedTuple):
-    """What stage 1 finds: how many passages are adversarial, which group it blames, and what that rests on."""
+    """The result of stage 1: the estimated number of adversarial passages, the suspected group, and the evidence."""
 
     estimate: int
     suspects: NDArray[np.bool_]
@@ -50,17 +50,17 @@ class RagDefender(Defense):
     """Estimate the number of adversarial passages, then drop that many (RAGDefender, Sections 4.1 and 4.2).
 
     Args:
-        hops: `single` for questions that one passage answers (two clusters and the TF-IDF vote), `multi` for those
-            that need several (concentration factors). The caller knows; nothing is guessed.
-        terms: How many of the heaviest TF-IDF terms vote (the paper's m), at least 1.
+        hops: `single` for questions that one passage answers (two clusters and the TF-IDF vote), `multi` for questions
+            that need several (concentration factors). It is not detected automatically.
+        terms: The number of heaviest TF-IDF terms that vote (the paper's m), at least 1.
         exponent: The weight of a pair is its similarity to this power (the paper's p), at least 0.
-        rule: How `multi` counts: `reference`, the rule that produced the published numbers, or `paper`, Eq. 3 as
-            printed, which can never flag a majority.
-        mode: `paper`: a term votes where it is a token of the passage, and fewer than 3 passages, or passages that
-            are all equal, are left alone. `reference` does as the released code: a term votes where its lower-case
-            form occurs in the original text, capitals unfolded, and the small and equal sets are not spared.
-        keep_at_least: Never keep fewer than this many passages.
-        encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+        rule: The count of `multi`: `reference`, the rule behind the published numbers, or `paper`, Eq. 3 as printed,
+            which can never flag a majority.
+        mode: `paper`: a term votes if it is a token of the passage, and nothing is dropped from fewer than 3, or equal,
+            passages. `reference` follows the released code: a term votes if its lower-case form occurs in the original
+            text with its capitals, and small and equal sets are screened too.
+        keep_at_least: The minimum number of passages to keep.
+        encoder: For passages without an embedding; the built-in lexical encoder by default.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
 
@@ -94,7 +94,7 @@ class RagDefender(Defense):
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Stage 1 says how many, stage 2 says which."""
+        """Stage 1 estimates the number, stage 2 identifies the passages."""
         vectors, _ = yield from embed_passages(query, passages, self.models.encoder)
         similarity = cosine(vectors)
         spared = self._spare_reason(vectors)
@@ -115,14 +115,14 @@ class RagDefender(Defense):
     def identify(self, group: Grouping, frequency: Matrix) -> list[int]:
         """Stage 2 (Section 4.2): the passages that occur most among the most similar pairs, the worst first.
 
-        With one suspect the best pair ties by construction: the better-ranked passage goes, as in both references. In a
-        single injection it usually is the poison.
+        With one suspect, the two members of the best pair tie: the better-ranked passage is dropped, as in both
+        references. With a single poison it usually is the poison.
         """
         order: list[int] = best_first(frequency)[: group.estimate].tolist()
         return order
 
     def _spare_reason(self, vectors: Vectors) -> Reason | None:
-        """Why nothing can be told apart, if so."""
+        """The reason to keep all passages, if they cannot be distinguished."""
         least = 3 if self.mode == "paper" else 2
         if len(vectors) < least:
             return Reason.of("ragdefender.too_few", least=least)
@@ -142,7 +142,7 @@ class RagDefender(Defense):
         count = len(passages) - smaller if widespread else smaller
         notes: tuple[str, ...] = ()
         if count == len(labels) and self.mode == "paper":
-            # One group and widespread terms would blame everybody: no finding, not an attack.
+            # One group and widespread terms would drop all passages: this is no finding.
             count, notes = 0, ("all passages are one group; the vote would drop all, so none is dropped",)
         suspects = _group_of_size(labels, count, similarity)
         evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": terms_held}
@@ -153,7 +153,7 @@ class RagDefender(Defense):
         return agglomerative(vectors, "ward", split_equal=self.mode == "reference")
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
-        """How many of the heaviest terms the passage holds."""
+        """The number of heaviest terms in the passage."""
         return sum(term in text for term in terms) if self.mode == "reference" else len(set(terms).intersection(tokens))
 
     def _by_concentration(self, similarity: Matrix) -> Grouping:
@@ -164,7 +164,7 @@ class RagDefender(Defense):
         if factors.flipped:
             suspects = ~suspects
             if count == len(similarity) and self.mode == "paper":
-                # Nobody stood out and the flip would blame everybody: no finding, not an attack.
+                # No passage stands out, and the flip would drop all: this is no finding.
                 count, suspects = 0, np.zeros(len(similarity), bool)
                 notes = ("no passage stands out; the reference rule would drop all, so none is dropped",)
         return Grouping(count, suspects, {"mean": factors.mean, "median": factors.median}, notes)
@@ -224,7 +224,7 @@ def _equal(vectors: Vectors) -> bool:
 
 
 def _group_of_size(labels: NDArray[np.int64], count: int, similarity: Matrix) -> NDArray[np.bool_]:
-    """The side of the largest cluster's split that has `count` members; of two equal sides the denser one."""
+    """The largest cluster or its complement, whichever has `count` members; of two equal sides the denser one."""
     values, sizes = np.unique(labels, return_counts=True)
     largest = labels == values[sizes.argmax()]
     sides = [side for side in (largest, ~largest) if side.sum() == count]

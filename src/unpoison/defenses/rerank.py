@@ -1,7 +1,7 @@
-"""Rerankers as defenses: a cross-encoder orders the passages, and the best are kept.
+"""Rerankers as defenses: a cross-encoder ranks the passages, and the best are kept.
 
-A reranker judges relevance, and poison is written to be relevant; both are baselines of GRADA. As models they also
-serve as the similarity inside GRADA's HRSIM: `grada:similarity=cross-encoder,cross_encoder=cross:NAME_OR_PATH`.
+A reranker judges relevance, and poison is written to be relevant; both rerankers are baselines of GRADA. As models they
+also give the similarity in GRADA's HRSIM: `grada:similarity=cross-encoder,cross_encoder=cross:NAME_OR_PATH`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BGE = "BAAI/bge-reranker-large"
 
 
 class Rerank(Defense):
-    """Keep the passages that a cross-encoder finds most relevant, such as the BGE reranker. Up to `keep` it reorders.
+    """Keep the most relevant passages by a cross-encoder, such as the BGE reranker. At most `keep` are only reordered.
 
     Args:
         model: The name or the folder of a reranker's checkpoint.
-        keep: How many passages to keep (GRADA's n), at least 1.
+        keep: The number of passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
@@ -82,23 +82,23 @@ class Rerank(Defense):
 
 
 class Hlatr(Rerank):
-    """Keep the passages that a list-aware reranker finds most relevant (HLATR).
+    """Keep the most relevant passages by a list-aware reranker (HLATR).
 
-    Its head is a small transformer over the whole list that knows each passage's retrieval rank. No trained head has
-    been published: `python -m benchmarks train_hlatr` trains one. Without it the score is the
-    cross-encoder's own, which is probably what GRADA compared with.
+    Its head is a small transformer over the whole list, with each passage's retrieval rank. No trained head was
+    published: `python -m benchmarks train_hlatr` trains one. Without it the score is that of the cross-encoder, which
+    is probably what GRADA compared with.
 
     Args:
         model: The name or the folder of a reranker's checkpoint.
-        head: The folder of a head that was trained on that checkpoint; None for the checkpoint's own scores.
-        keep: How many passages to keep (GRADA's n), at least 1.
+        head: The folder of a head trained on that checkpoint; None for the checkpoint's own scores.
+        keep: The number of passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.
-        InputError: The head's folder cannot be used.
+        InputError: The head's folder is invalid.
         MissingExtraError: The extra `torch` is not installed.
         ModelError: The checkpoint cannot be loaded.
     """

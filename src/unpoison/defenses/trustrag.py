@@ -1,10 +1,10 @@
 """TrustRAG: clean retrieval, then conflict resolution with the language model (Zhou et al., 2025).
 
-Stage 1 splits the passages into two clusters and drops one that is too dense to be natural. Stage 2 asks the model
-what it knows, consolidates that with the remaining passages, and lets it judge which source to believe. The first
-call of stage 2 needs no passages and runs beside stage 1, so an answer takes three calls, one after the other.
+Stage 1 splits the passages into two clusters and drops a cluster that is too dense to be natural. Stage 2 asks the
+model for its own knowledge, consolidates that with the remaining passages, and lets it judge which source to trust. The
+first call of stage 2 needs no passages and runs concurrently with stage 1, so an answer takes three sequential calls.
 
-The prompts state the paper's Appendix A in our own words; `mode="reference"` follows the released code instead.
+The prompts restate the paper's Appendix A in our own words; `mode="reference"` follows the released code instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Matrix = NDArray[np.float64]
 
 
 class Cluster(NamedTuple):
-    """One of the two clusters: its members, how dense it is, and how much wording its members share."""
+    """One of the two clusters: its members, its density, and the mean ROUGE-L of its members."""
 
     members: NDArray[np.intp]
     density: float
@@ -61,12 +61,12 @@ class TrustRag(Defense):
         generator: For `answer`.
         stages: 2 for the whole method, 1 to answer from the screened passages with the plain RAG prompt.
         mode: `paper`, or `reference` for the released code's stage 1 (`trustrag_reference.py`, extra `[reference]`)
-            and its prompts: no fence around passages, no abstention offered, and a consolidation that names the
-            attack's template. For reproduction, not for users.
-        threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
-            or 0.88), which were set for SimCSE: another encoder may want another value.
-        overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
-        encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+            and its prompts: no fence around passages, no abstention offered, and a consolidation that contains the
+            attack's template. For reproduction only.
+        threshold: The minimum mean pairwise cosine of a suspicious cluster, in [-1, 1]; None for the mode's default
+            (0.85 or 0.88), which was chosen for SimCSE: other encoders may need another value.
+        overlap: The mean pairwise ROUGE-L above which a dense cluster is malicious rather than mixed, in [0, 1].
+        encoder: For passages without an embedding; the built-in lexical encoder by default.
 
     As every defense it also takes the options of the shell (`ShellOptions`).
 
@@ -120,16 +120,16 @@ class TrustRag(Defense):
     def preserve(
         self, labels: NDArray[np.int64], similarity: Matrix, texts: list[str]
     ) -> tuple[list[int], list[Reason]]:
-        """N-gram preservation: which positions are kept, and why, for every passage."""
+        """N-gram preservation: the kept positions, and a reason for every passage."""
         if self.mode == "reference":
             return reference_filter(labels, similarity, reference_overlaps(texts), self.threshold, self.overlap)
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         return self.drop_clusters([self._judge_cluster(group, similarity, texts) for group in groups], similarity)
 
     def _judge_cluster(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
-        """A cluster is malicious if it is dense and its members share their wording.
+        """A cluster is malicious if it is dense and its members share wording.
 
-        A poison that sits with clean passages shares little with them, so a mixture is preserved for stage 2.
+        A poison among clean passages shares little wording with them, so a mixed cluster is preserved for stage 2.
         """
         closeness = density(members, similarity)
         if not closeness >= self.threshold:
@@ -138,7 +138,7 @@ class TrustRag(Defense):
         return Cluster(members, closeness, overlap, malicious=overlap > self.overlap)
 
     def drop_clusters(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
-        """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
+        """Drop every malicious cluster, and a singleton that is as similar to it as its own members."""
         k = len(similarity)
         why, kept = [Reason("")] * k, np.ones(k, bool)
         for cluster, rival in (clusters, clusters[::-1]):
@@ -164,7 +164,7 @@ class TrustRag(Defense):
         return np.flatnonzero(kept).tolist(), why
 
     def malicious_reason(self, cluster: Cluster) -> Reason:
-        """Why the members of a malicious cluster go."""
+        """The reason for dropping the members of a malicious cluster."""
         size = len(cluster.members)
         return Reason.of("trustrag.too_alike", size=size, density=cluster.density, overlap=cluster.overlap)
 
@@ -193,7 +193,7 @@ class TrustRag(Defense):
     # Stage 2: conflict resolution.
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """Internal knowledge beside stage 1, then consolidation, then self-assessment (Section 3.3)."""
+        """Internal knowledge concurrently with stage 1, then consolidation, then self-assessment (Section 3.3)."""
         if self.stages == 1:
             return (yield from super().answering(query, passages))
         reference = self.mode == "reference"
@@ -208,7 +208,7 @@ class TrustRag(Defense):
         return note_unfinished(answer, {"internal knowledge": memory, "consolidation": consolidated})
 
     def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
+        """The plain answer; if stage 1 keeps nothing, the model answers without context, as in the paper."""
         if screening.kept:
             return (yield from super().answer_from(query, screening))
         (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
@@ -218,7 +218,7 @@ class TrustRag(Defense):
 def _standardise(vectors: NDArray[np.float32]) -> Matrix:
     """Each dimension to mean 0 and deviation 1 over the passages, then each row to length 1.
 
-    The paper does not say so; the released code does, and the published numbers come from it.
+    The paper does not mention it; the released code does it, and the published numbers come from there.
     """
     centred = np.asarray(vectors, dtype=float) - vectors.mean(axis=0, dtype=float)
     deviation = centred.std(axis=0)

@@ -1,8 +1,8 @@
-"""TrustRAG's stage 1 as the released code has it (`k_mean_filtering` of its `defend_module.py`).
+"""TrustRAG's stage 1 as in the released code (`k_mean_filtering` of its `defend_module.py`).
 
-Needs the extra `[reference]`: scikit-learn for K-means, NLTK for the stems of ROUGE-L. It differs from the paper's
-purpose: it may drop a singleton that is like nothing else, may return nothing, and removes near-duplicates entirely.
-One difference remains: the order of the input is kept, where the released code puts one cluster behind the other.
+Needs the extra `[reference]`: scikit-learn for K-means, NLTK for the stems of ROUGE-L. It deviates from the paper's
+intent: it may drop a singleton that resembles nothing else, may return nothing, and removes all near-duplicates. One
+difference remains: the input order is kept, while the released code concatenates the clusters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def reference_clusters(vectors: NDArray[np.float32]) -> NDArray[np.int64]:
         vectors: Shape (k, d).
 
     Returns:
-        Labels 0 and 1, shape (k,); all 0 if the vectors are equal, where the released code fails.
+        Labels 0 and 1, shape (k,); all 0 for equal vectors, for which the released code fails.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -42,7 +42,7 @@ def reference_clusters(vectors: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 def reference_overlaps(texts: Sequence[str]) -> Matrix:
-    """ROUGE-L F1 of each pair as `rouge-score` computes it with its stemmer, shape (k, k)."""
+    """ROUGE-L F1 of each pair as in `rouge-score` with its stemmer, shape (k, k)."""
     return rouge_l(texts, nltk_stems)
 
 
@@ -61,16 +61,16 @@ def reference_filter(
     *,
     gate: bool = True,
 ) -> tuple[list[int], list[Reason]]:
-    """Which passages the released code keeps, and why, case by case.
+    """The passages that the released code keeps, and the reasons.
 
     Args:
         labels: Cluster of each passage, 0 or 1, shape (k,).
         similarity: Cosine of the raw embeddings, shape (k, k).
         overlaps: ROUGE-L F1 of each pair, shape (k, k).
-        threshold: Cosine above which a cluster is dense (0.88 there).
+        threshold: Cosine above which a cluster is dense (0.88 in the released code).
         overlap: ROUGE-L above which two passages share wording (0.25).
-        gate: Keep everything if no two passages share wording (`removal_method=kmeans_ngram`). Without the gate
-            (`removal_method=kmeans`) the clusters are judged anyway, and passages are still deleted by ROUGE-L.
+        gate: Keep all passages if no two share wording (`removal_method=kmeans_ngram`). Without the gate
+            (`removal_method=kmeans`) the clusters are judged anyway, and passages are still removed by ROUGE-L.
 
     Returns:
         Kept positions in input order, and a reason for every passage.
@@ -90,9 +90,9 @@ def reference_filter(
 def _with_a_singleton(
     first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
 ) -> tuple[list[int], Reason]:
-    """The lone passage survives only beside a dense group that it is not like.
+    """The lone passage is kept only beside a dense group that it does not resemble.
 
-    Two lone passages are no dense group. Then cluster 0 stays, whichever of the two it holds.
+    Two lone passages are not a dense group: then cluster 0 is kept.
     """
     alone, group = (second, first) if len(second) == 1 else (first, second)
     if len(group) == 1 or not density(group, similarity) > threshold:
@@ -121,9 +121,9 @@ def _with_two_groups(
 
 
 def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[int]:
-    """Remove, inside one cluster, every passage that shares wording with another: both, not just the copy.
+    """Remove, within one cluster, every passage that shares wording with another: both, not only the copy.
 
-    Scanning stops at the first match of each passage, so that a chain 0-1-2 whose ends differ keeps 2.
+    The scan stops at the first match of each passage, so that a chain 0-1-2 with different ends keeps 2.
     """
     deleted: set[int] = set()
     anchor: int | None = None

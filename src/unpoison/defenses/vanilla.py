@@ -1,4 +1,4 @@
-"""The two baselines that every table needs: retrieval without a defense, and no retrieval at all."""
+"""The two baselines of every table: retrieval without a defense, and no retrieval."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["NoRag", "Vanilla"]
 
 
 class Vanilla(Defense):
-    """Trust everything: the best `keep` passages in retrieval order (all of them when None).
+    """Trust everything: the best `keep` passages in retrieval order (None for all).
 
     Args:
-        keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
+        keep: The number of passages to keep; the "None" row of GRADA's tables is `keep=5` of ten.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
     """

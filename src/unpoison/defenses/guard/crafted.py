@@ -40,7 +40,7 @@ Flags = NDArray[np.bool_]
 
 LOWEST: Final = -8.0
 HIGHEST: Final = 8.0
-"""Log-odds that the company looks at, and of a text without words."""
+"""Range of the log-odds in neighbour features; the lower end is also that of a text without words."""
 
 LONG_TITLE: Final = 24
 """Words and punctuation marks; a longer title is also judged as a text, since no headline is that long."""

@@ -1,12 +1,13 @@
-"""Passages from one template: texts that share a frame of words with different subjects and values.
+"""Records: passages from one template, with different subjects and values.
 
-Product sheets, tickets and clauses are each written as the next one is. What most texts of a retrieval have in common
-says nothing against any one of them; only what a text has beside its form can have been written for the question.
+Product sheets, tickets and clauses share a template. Words that most texts of a retrieval have in common are no
+evidence against any of them; only the other words of a text can have been written for the question.
 
-Whoever plants copies wants to be the form, so records are told from copies of one claim by what they are about: each
-two have other names or numbers, and at most half of them have all the words of the question that any of them has.
-Planted texts that answer the question have these all. An attacker who fills half of a retrieval with texts of one form
-about other things than the question hides one that answers it; `Guard(alone=True)` is not open to that.
+Planted copies of one claim must not count as a template. Records differ from them by their subjects: every two have
+different names or numbers, and at most half of them contain all of the question's words that any of them contains.
+Planted texts that answer the question contain all of these. An attacker who fills half of a retrieval with texts of one
+template about other subjects can hide one that answers the question; without neighbours (`guard-ablation:independent`)
+this attack does not exist.
 """
 
 from __future__ import annotations
@@ -28,31 +29,30 @@ Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
 ALIKE: Final = 0.4
-"""From this share of their words in the same order on, two texts can have one form; two pages about one thing share a
-fifth."""
+"""Minimum share of words in the same order of two texts with one template; two pages on one topic share a fifth."""
 
 FEWEST: Final = 3
-"""So many different records are a form, and `MAJORITY` of the texts."""
+"""Minimum number of different records of a template, besides `MAJORITY` of the texts."""
 
 MAJORITY: Final = 2 / 3
-"""Of a retrieval; so much of it must an attacker own who wants to be the form."""
+"""Minimum share of a retrieval; an attacker must control as much of it to plant a template."""
 
 MOST_TEXTS: Final = 64
-"""So many texts, evenly spread, stand for a larger retrieval."""
+"""Maximum number of texts, evenly spread, that represent a larger retrieval."""
 
 MOST_WORDS: Final = 512
-"""So many words and marks of a text are compared."""
+"""Maximum number of words and marks of a text to compare."""
 
 COMPARED: Final = 4
-"""The most similar records, by which it is told what of a record is the form: what half of them have too."""
+"""Number of most similar records; words that half of them contain belong to the template."""
 
 
 class RecordText(NamedTuple):
-    """What is compared of a text.
+    """A text for comparison.
 
     Attributes:
-        stems: Its words and marks, the title in front, at most `MOST_WORDS`.
-        every: The same without order.
+        stems: Its words and marks, including the title, at most `MOST_WORDS`.
+        every: The same as a set.
         values: The names and numbers among them.
     """
 
@@ -74,14 +74,14 @@ class RecordText(NamedTuple):
 def words_of_form(
     wanted: QuestionTerms, texts: Sequence[Sequence[Words]], rows: Sequence[int], readings: Sequence[int] = ()
 ) -> dict[int, Flags]:
-    """Which of their first words and marks are the form of texts, by position; texts that are no records are missing.
+    """The template words of texts, as flags of their first words and marks, by position; other texts are missing.
 
     Args:
         wanted: The question.
-        texts: The retrieval, each text in one or more parts, and behind it other readings of some texts.
-        rows: Of which texts it is asked.
-        readings: Of which texts the last are readings. They are records where these are, and compared with the same
-            readings of the others.
+        texts: The retrieval, each text in one or more parts, followed by other readings of some texts.
+        rows: The texts to examine.
+        readings: The texts to which the last ones are other readings. These are records if the originals are, and are
+            compared with the same readings of other texts.
 
     Complexity: O(r m n^2 / 64) time for r rows, at most `MOST_TEXTS` others and `MOST_WORDS` words.
     """
@@ -107,7 +107,7 @@ def words_of_form(
 def _mates(
     wanted: QuestionTerms, known: Mapping[int, RecordText], rows: Sequence[int], others: Sequence[int]
 ) -> dict[int, list[int]]:
-    """Of texts that are records, the `COMPARED` others that are most similar."""
+    """The `COMPARED` most similar others of each text that is a record."""
     shares = cdist(
         [known[n].stems for n in rows],
         [known[n].stems for n in others],
@@ -127,18 +127,18 @@ def _mates(
 
 
 def _differ(one: RecordText, other: RecordText) -> bool:
-    """Whether each has a name or number that the other has not."""
+    """Whether each has a name or number that the other does not have."""
     return bool(one.values - other.every) and bool(other.values - one.every)
 
 
 def _same_subject(group: Sequence[RecordText], asked: frozenset[int]) -> bool:
-    """Whether more than half have all the words of the question that any of them has."""
+    """Whether more than half contain all of the question's words that any of them contains."""
     covered = [text.every & asked for text in group]
     return 2 * covered.count(frozenset().union(*covered)) > len(group)
 
 
 def _in_common(stems: list[int], others: Sequence[list[int]]) -> Flags:
-    """The words that at least half of the others have in the same order, shape (n,)."""
+    """The words that at least half of the others contain in the same order, as flags, shape (n,)."""
     count = np.zeros(len(stems))
     for other in others:
         for block in LCSseq.opcodes(stems, other):

@@ -1,8 +1,8 @@
-"""A passage that a check would drop, kept without what makes it suspicious where the rest is harmless.
+"""Redaction: keep a suspicious passage without its suspicious windows, if the rest is harmless.
 
-Checks say how suspicious each window of a passage's reading is. What is above the threshold is cut, the rest is checked
-again in the company of the others, as any passage is, and only what is harmless then is kept. So a false alarm costs a
-few sentences, and nothing is kept that was not checked as it will be read.
+Windows of a passage's reading above the threshold are cut, the rest is checked again together with the other passages,
+and only a harmless rest is kept. So a false positive costs a few sentences, and every kept text was checked as it will
+be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Matrix = NDArray[np.float64]
 NOTHING: Mapping[int, tuple[Span, ...]] = MappingProxyType({})
 
 ROUNDS = 2
-"""How often a rest that is still suspicious is cut again; each costs one more judgement of the whole set."""
+"""Maximum rounds of cutting a rest that is still suspicious; each costs another check of all passages."""
 
 
 class Window(NamedTuple):
@@ -49,9 +49,9 @@ class Judged(NamedTuple):
 
     Attributes:
         probability: That a passage is suspicious, shape (k,).
-        threshold: Above it a passage is dropped or cut.
-        windows: By position, in any order. Windows may overlap; of those that contain each other the smallest counts.
-        firm: Positions that go whole, whatever could be cut.
+        threshold: Passages above it are dropped or cut.
+        windows: By position, in any order. Windows may overlap; of nested ones the smallest counts.
+        firm: Positions of passages that are dropped whole.
     """
 
     probability: Matrix
@@ -67,10 +67,10 @@ class Redaction(NamedTuple):
     """The result of redaction for k passages.
 
     Attributes:
-        passages: Where something is cut the rest, otherwise as they were.
-        probability: Of what is left of each, shape (k,); of the whole where nothing is cut.
-        spans: What is suspicious, by position; of those in `cut`, what is cut.
-        cut: Positions of those that are kept without something.
+        passages: After cuts.
+        probability: Of the rest of each passage, shape (k,); of the whole passage if nothing is cut.
+        spans: Suspicious spans by position; for those in `cut`, the removed spans.
+        cut: Positions of passages that are kept with cuts.
     """
 
     passages: tuple[Passage, ...]
@@ -79,20 +79,20 @@ class Redaction(NamedTuple):
     cut: frozenset[int] = frozenset()
 
     def reason(self, i: int, clauses: Sequence[Reason]) -> Reason:
-        """Why a passage is kept without something, and what was said of the whole."""
+        """The reason of a passage kept with cuts, with the findings in the whole passage as clauses."""
         spans, probability = len(self.spans[i]), self.probability[i]
         return Reason.of("guard.redacted", spans=spans, probability=probability, clauses=clauses)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence where anything is cut."""
+        """A note if anything is cut."""
         if not self.cut:
             return ()
         return (f"kept without their suspicious spans: {len(self.cut)} of {len(self.passages)} passages",)
 
 
 def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, tuple[Span, ...]]:
-    """The suspicious windows of the passages that are dropped, and what these hide, in the caller's texts."""
+    """The suspicious windows and hidden content of dropped passages, as spans of the caller's texts."""
     dropped = np.flatnonzero(judged.probability > judged.threshold).tolist()
     by_position = {i: _spans(passages[i], judged, i) for i in dropped}
     return {i: spans for i, spans in by_position.items() if spans}
@@ -101,13 +101,13 @@ def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, t
 def redact_passages(
     passages: tuple[Passage, ...], judged: Judged, judge: Judge, hidden: Mapping[int, tuple[Span, ...]] = NOTHING
 ) -> Redaction:
-    """Cut what is suspicious, check the rest, and keep the rests that are harmless.
+    """Cut suspicious windows, check the rests, and keep the harmless ones.
 
     Args:
-        passages: All of a question, those in `hidden` without these spans.
-        judged: What the checks say of them.
-        judge: Checks again, with passages of which more is cut.
-        hidden: What was cut before.
+        passages: All passages of a question, already without the spans in `hidden`.
+        judged: The results of the checks.
+        judge: Repeats the checks after further cuts.
+        hidden: The spans cut before.
     """
     probability = judged.probability.copy()
     emptied = [i for i in hidden if not harmless(passages[i])]
@@ -132,7 +132,7 @@ def redact_passages(
 
 
 def _rests(passages: Sequence[Passage], spans: Mapping[int, Sequence[Span]]) -> dict[int, Passage]:
-    """What is left of passages, where it says anything and gives no order."""
+    """The rests of passages that are not empty and contain no injection."""
     rests = {i: without(passages[i], own) for i, own in spans.items()}
     return {i: rest for i, rest in rests.items() if harmless(rest)}
 
@@ -148,7 +148,7 @@ def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
 
 
 def _smallest(windows: Sequence[Window]) -> list[Window]:
-    """The windows that contain no other one: the smallest that is suspicious says where the trouble is."""
+    """The windows that contain no other suspicious window."""
     smallest, latest = list[Window](), -1
     for window in sorted(windows, key=lambda window: (window.end, -window.start)):
         if window.start > latest:
@@ -158,7 +158,7 @@ def _smallest(windows: Sequence[Window]) -> list[Window]:
 
 
 def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:
-    """A window with the marks that touch it: its full stop, quotation marks, brackets."""
+    """A window with adjacent punctuation: its full stop, quotation marks, brackets."""
     while start > 0 and not (text[start - 1].isspace() or text[start - 1].isalnum()):
         start -= 1
     while end < len(text) and not (text[end].isspace() or text[end].isalnum()):
