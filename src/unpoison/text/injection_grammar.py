@@ -40,19 +40,19 @@ MAX_NEGATION_CHARS = 14
 """Characters before an order in which "not" turns it into its opposite."""
 
 LEADS = (
-    "please|kindly|and|now|must|should|then|just|also|simply|immediately|you to|need to|have to|as to|"
+    "please|plz|pls|kindly|and|so|now|must|should|then|just|also|simply|immediately|you to|need to|have to|as to|"
     "you (?:must|can|may|could)|(?:can|could|would|will) you"
 )
 """Words behind which an order may begin inside a sentence, as a pattern."""
 
-POLITE = "please|kindly|and|now|then|so|just|simply|also|instead|immediately"
+POLITE = "please|plz|pls|kindly|and|now|then|so|just|simply|also|instead|immediately"
 """Words that may stand between the start of a sentence and an order."""
 
 _MARKS = {":": r"(?:[:=]|\s[-\u2013\u2014](?=\s))", ",": ",", "\uff1a": "\uff1a"}
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])'|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])"
-_LINE = re.compile(rf"{_SENTENCE}(?:(?:{POLITE})[^\w.!?]{{1,2}})?$")
+_LINE = re.compile(rf"{_SENTENCE}(?:(?:{POLITE})[^\w.!?]{{1,2}}){{0,2}}$")
 _CLAUSE = re.compile(rf"{_SENTENCE}$|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 _WORD_GAP = r"(?:[^\w.!?:|\x00]{{1,3}}+[\w']{{1,24}}+){{0,{n}}}?"
 _GAP_BEHIND_MARK = r"(?:[\w']{{1,24}}+[^\w.!?:|\x00]{{1,3}}+){{0,{n}}}?"
@@ -67,10 +67,11 @@ _LOWER = (
 _FIXED = rf"(?:\d|(?<=[\"'\u201c\u201e\u00ab\u2018\u300c])\w|(?<![^\W_])(?-i:(?![{_LOWER}])[^\W\d_]))[\w']{{0,24}}+"
 _FIXED_INSIDE = _FIXED.replace(r"(?<![^\W_])", "")
 _END = r"(?=[^.!?\n\x00]{0,40}(?:[.!?\n\x00|]|$))"
+_LAST = r"(?=(?:[^\w.!?\n\x00]{1,2}\w{1,24})?[^\w.!?\n\x00]{0,2}(?:[.!?\n\x00|]|$))"
 _ADDRESS = r"(?:https?://|[\w.+-]{1,40}@[\w-]{1,40}\.)\w"
 _PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
 _LINK = r"https?://[^\s)\x00]{1,300}?" + _PLACE
-_TOKENS = {"LINK": _LINK, "FIXED": _FIXED, "ADDRESS": _ADDRESS, "END": _END}
+_TOKENS = {"LINK": _LINK, "FIXED": _FIXED, "ADDRESS": _ADDRESS, "END": _END, "LAST": _LAST}
 _IMAGE = r"!\[[^\]\n\x00]{0,80}\]\(\s{0,2}" + _LINK
 
 
@@ -360,10 +361,12 @@ def _rows(rules: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]
 
 
 def _with_slips(words: Sequence[str]) -> Iterator[str]:
-    """The words, and for those with a "~" their misspellings: one letter left out, doubled or swapped with the next."""
+    """The words; for those with "~" also with one letter left out, doubled or swapped, or all apart."""
     for word in words:
         plain = word.removeprefix("~")
         yield plain
+        if word != plain:
+            yield "_".join(plain.replace("_", ""))
         for i in range(1, len(plain)) if word != plain else ():
             yield from {plain[:i] + plain[i + 1 :], plain[:i] + plain[i - 1] + plain[i:]}
             if plain[i : i + 2] != plain[i : i + 2][::-1]:
@@ -408,8 +411,8 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
             behind = apart if language.unspaced else _APART_OR_COLON
             yield between + rf"(?:{_class(part[:-1], language)}{behind})?"
             separate = False
-        elif part == "END":
-            yield _END
+        elif part in ("END", "LAST"):
+            yield _TOKENS[part]
         else:
             words = _TOKENS[part] if part in _TOKENS else _class(part, language)
             if part == "FIXED" and language.unspaced:
