@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from service_doubles import later
+from unpoison.serve import connections
 from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Corked, ServerConnection
 
 
@@ -167,3 +168,22 @@ def test_what_is_no_request_is_told_so_in_our_form(said: bytes) -> None:
     head, _, content = spoken_to(talk).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert json.loads(content)["error"]["type"] == "InvalidRequest"
+
+
+def test_one_address_has_a_bounded_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PER_ADDRESS", 5)
+
+    async def talk(port: int) -> int:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+        ends = [asyncio.create_task(reader.read()) for reader, _ in opened]
+        async with asyncio.timeout(60):
+            while sum(end.done() for end in ends) < 3:
+                await asyncio.sleep(0.01)
+        for end in ends:
+            end.cancel()
+        results = await asyncio.gather(*ends, return_exceptions=True)
+        for _, writer in opened:
+            writer.close()
+        return sum(isinstance(result, asyncio.CancelledError) for result in results)
+
+    assert spoken_to(talk) == 5
