@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from unpoison.report.files import spreadsheet_value
 from unpoison.report.graph_picture import EDGES_PER_NODE, MAX_DRAWN
 from unpoison.report.rendering import excerpt, explain, page, plain
 from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
@@ -175,8 +174,3 @@ def test_a_span_inside_a_word_stays_inside_it() -> None:
 
     verdict = Verdict(0, True, 0.5, 0, "x", (Span(2, 4, 0.9, "r"), Span(8, 9, 0.9, "r")))
     assert [piece.text for piece in pieces_of("poison  a b c", verdict, 100)] == ["po", "is", "on ", "a", " b c"]
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", " =1", "\uff1d1"])
-def test_no_cell_is_a_formula(text: str) -> None:
-    assert spreadsheet_value(text) == f"'{text}"

@@ -1,4 +1,4 @@
-"""What the papers' ablations switch off or replace, as subclasses of the methods, so that these hold the method alone.
+"""The papers' ablations as subclasses, so that the method classes have no switches for them.
 
 In option strings they are `ragdefender-ablation:clustering=kmeans`, `trustrag-ablation:ngram=false` and
 `guard-ablation:claims=never`; every option of the method goes with them.
@@ -178,10 +178,10 @@ class TrustRagAblation(TrustRag):
 
 
 class GuardAblation(Guard):
-    """Guard without some of what it compares.
+    """Guard without some of its comparisons.
 
     Args:
-        claims: When passages are read for what they claim: `auto` as Guard does, `always`, or `never`.
+        claims: When claims are extracted from passages: `auto` as Guard does, `always`, or `never`.
         independent: Let no check compare passages.
         method: The options of `Guard`.
 

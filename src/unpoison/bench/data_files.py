@@ -1,7 +1,7 @@
 """Evaluation files by name: what `python -m benchmarks data get NAME` of a checkout wrote into one folder.
 
 The files come from many authors, under their licences, and are not part of this package. Any `NAME.jsonl` in the folder
-is found by its name, so files of one's own may lie there too.
+is found by its name, so you can add your own files.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_name(spec: str) -> bool:
 
 
 def data_path(spec: str | Path) -> Path:
-    """The evaluation file of a name such as `nq_poisoned`; any other text is a path and comes back as it is."""
+    """The evaluation file of a name such as `nq_poisoned`; any other text is returned as a path."""
     return _built_file(str(spec)) if is_name(str(spec)) else Path(spec)
 
 
@@ -109,5 +109,5 @@ def released_text(name: str) -> str:
 
 
 def fill(text: str, **values: str) -> str:
-    """The text with its holes filled, all at once: what is filled in is never read as a hole."""
+    """The text with its placeholders filled in one pass; inserted values are not expanded again."""
     return _HOLE.sub(lambda hole: values[hole[1]], text)

@@ -1,7 +1,7 @@
 """The command line: one file a command, 14 commands in three groups.
 
-Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
-reader of a pipe went away.
+Exit codes: 0 success, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
+reader of a pipe closed it.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = {
     "Start here": {
-        "demo": "What does an attack do, and what does a defense?",
+        "demo": "How do an attack and a defense work?",
     },
     "Protect": {
         "screen": "Which of these passages may a model read?",
-        "ask": "What is the answer, and who says so?",
+        "ask": "What is the answer, and which sources support it?",
         "serve": "How does my application ask over HTTP, or as a reranker?",
-        "mcp-proxy": "How do I screen what my agent's tools return?",
-        "sources": "Whom do I trust, and how far?",
+        "mcp-proxy": "How do I screen the results of my agent's tools?",
+        "sources": "Which sources are in my data, and which do I trust?",
     },
     "Find out": {
         "check": "Are my documents or my service poisoned, or easy to poison?",
         "scan": "Which of my documents look planted?",
-        "audit": "Which documents were dropped over all that was asked?",
+        "audit": "Which documents were dropped over all questions?",
         "incident": "Which documents are behind this wrong answer?",
-        "quarantine": "How do I take them out, and put them back?",
+        "quarantine": "How do I remove documents from an index, and restore them?",
     },
     "Measure": {
-        "evaluate": "How well do defenses hold, on which attack?",
+        "evaluate": "How well do defenses work, against which attacks?",
         "attack": "What would an attacker write against my questions?",
-        "redteam": "Does my running system give in?",
+        "redteam": "How often do attacks succeed against my running system?",
     },
 }
 """Group -> command -> the question that it answers. `unpoison.cli.NAME` defines the command NAME."""
 
 FIXES = {
     errno.ENOENT: "check the path; folders on it must exist",
-    errno.ENOTDIR: "check the path; what stands before a slash must be a folder",
+    errno.ENOTDIR: "check the path; each part before a slash must be a folder",
     errno.EISDIR: "give a file",
     errno.EACCES: "change its permissions, or give another path",
     errno.EROFS: "give a path on a disk that can be written",
     errno.ENOSPC: "make room on the disk, or give another path",
 }
-"""What to do about a file that cannot be opened, read or written."""
+"""Fixes for files that cannot be opened, read or written."""
 
 
 class Commands(TyperGroup):
@@ -140,7 +140,7 @@ def main() -> None:
     """Run the command line."""
     limit_threads()
     try:
-        app(prog_name="unpoison")  # `python -m unpoison` is no other program
+        app(prog_name="unpoison")  # the same name for `python -m unpoison`
     except SystemExit as stop:
         if stop.code == 130:  # threads may still wait for a model; the user does not want to
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`unpoison ask`: an answer in spite of poisoned passages."""
+"""`unpoison ask`: answers in spite of poisoned passages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none
 
 
 class OnError(StrEnum):
-    """What to do about a row whose model calls fail."""
+    """How to handle a row whose model calls fail."""
 
     RAISE = "raise"
     SKIP = "skip"
@@ -69,7 +69,7 @@ def ask(
         ),
     ] = None,
     guarantee: Annotated[
-        int, option("M", "Abstain unless the answer is proved to hold whatever any M of the passages are.", min=0)
+        int, option("M", "Abstain unless the answer is proved to hold under any change of M passages.", min=0)
     ] = 0,
     encoder: EncoderName = None,
     nli: NLIName = None,
@@ -84,9 +84,9 @@ def ask(
             "unscreened answers from all passages without a defense, and says so in the row and at the end.",
         ),
     ] = OnError.SKIP,
-    cache: Annotated[str, option("FILE|memory|off", "Where to remember the model's replies.")] = "memory",
-    rows: Annotated[int, option("N", "Answer N rows at the same time.", min=1, max=64)] = 1,
-    deadline: Annotated[float, option("SECONDS", "The longest that one answer may take.")] = 120.0,
+    cache: Annotated[str, option("FILE|memory|off", "The cache of the model's replies.")] = "memory",
+    rows: Annotated[int, option("N", "Answer N rows concurrently.", min=1, max=64)] = 1,
+    deadline: Annotated[float, option("SECONDS", "Time limit of one answer.")] = 120.0,
     stream: Annotated[
         bool,
         option(
@@ -99,7 +99,7 @@ def ask(
         str | None,
         option(
             "STORE",
-            "Where radar remembers: memory (the default with --stream), sqlite:FILE, redis://... or postgresql://...",
+            "The store of radar's memory: memory (the default with --stream), sqlite:FILE, redis://... or postgresql://...",
             envvar="UNPOISON_BELIEFS",
         ),
     ] = None,
@@ -109,7 +109,7 @@ def ask(
 ) -> None:
     """Answer every row's question in spite of poisoned passages.
 
-    Shows each answer with what it rests on, or adds "screening", "answer" and "generator" to every row and writes
+    Shows each answer with its evidence, or adds "screening", "answer" and "generator" to every row and writes
     JSON Lines, in the order of the input. Nothing is answered unscreened unless --on-error unscreened asks for it.
     """
     from contextlib import closing, nullcontext
@@ -155,7 +155,7 @@ def ask(
     if stream and rows > 1:
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if not can_write(model):
-        say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
+        say(f"note: {generator} is not a language model; it copies the best supported answer out of the passages")
     unscreened = 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
@@ -188,7 +188,7 @@ def ask(
 
 
 def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | None:
-    """Where the defense remembers: where the caller says, else in memory for a stream, else nowhere."""
+    """The defense's store: the given one, else memory for a stream, else none."""
     from unpoison.beliefs import open_beliefs
     from unpoison.core import registry
 
@@ -201,7 +201,7 @@ def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | Non
 def _answer(
     row: Row, answer: Callable[..., Answer], model: Generator, limits: Limits, *, unscreened: bool
 ) -> tuple[Answer, str | None]:
-    """The answer, and why it is unscreened where it is."""
+    """The answer, and the reason if it is unscreened."""
     from dataclasses import replace
 
     from unpoison.defenses.vanilla import Vanilla

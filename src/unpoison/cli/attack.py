@@ -54,7 +54,7 @@ def attack(
         bool | None,
         option(
             "--prefix/--no-prefix",
-            "Whether the question stands before each text. [default: as the attack's paper has it]",
+            "Whether to prepend the question to each text. [default: as the attack's paper has it]",
         ),
     ] = None,
     k: Annotated[int, option("--k K", "Passages per question.", min=1)] = 10,
@@ -72,7 +72,7 @@ def attack(
     """Add the poisoned passages of a published attack to every question.
 
     Writes rows with the passages in the order that a defense sees, poison marked. Reports how many texts reached the
-    goal of the attack and what they cost. A text that misses the goal is planted too, and counted.
+    goal of the attack and what they cost. Texts that miss the goal are planted too, and counted.
     """
     import tempfile
 
@@ -122,7 +122,7 @@ def attack(
 
 
 def _table(texts: Sequence[PoisonText]) -> Table:
-    """The first texts: whether each reached its goal, and what it cost."""
+    """The first texts, with goal and cost."""
     from unpoison.bench.evaluation.poisoned_data import total
     from unpoison.cli.display import text_table
     from unpoison.report.rendering import excerpt
@@ -155,7 +155,7 @@ def _summary(planted: Sequence[Planted], texts: Sequence[PoisonText]) -> str:
 
 
 def _attacks_table() -> Table:
-    """Every attack: what it does, its options, needs, and wording."""
+    """Every attack with its options, needs and wording."""
     from unpoison.cli.display import text_table
     from unpoison.core import registry
 
@@ -164,7 +164,7 @@ def _attacks_table() -> Table:
         try:
             target = registry.find("attacks", name)
             options = "\n".join(option.described for option in registry.options(target))
-        except Exception as error:  # somebody else's broken package must not hide the others
+        except Exception as error:  # a broken third-party package must not hide the others
             rows.append((name, f"cannot be loaded: {error}", "", "", "", ""))
             continue
         needs = ", ".join(target.needs) or "nothing"

@@ -1,4 +1,4 @@
-"""`unpoison audit`: which documents tried, over all that was asked."""
+"""`unpoison audit`: the documents that were dropped over all questions."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def audit(
             "Audit logs, or what 'screen' or 'ask' wrote; LOG.1, LOG.2 and so on are read too; - reads standard input.",
         ),
     ],
-    since: Annotated[str | None, option("WHEN", "Leave out what is older: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
+    since: Annotated[str | None, option("WHEN", "Ignore older rows: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
     alert: Annotated[bool, option("--alert", "Exit with status 3 when a document is flagged.")] = False,
     sources: Annotated[
-        Path | None, option("FILE", "Policy (YAML) of sources: none that it knows is advised to be blocked.")
+        Path | None, option("FILE", "Policy (YAML) of sources; blocking is not recommended for known ones.")
     ] = None,
-    top: Annotated[int, option("N", "Show the N most remarkable of each.", min=1, max=100_000)] = 20,
+    top: Annotated[int, option("N", "Show the first N rows of each table.", min=1, max=100_000)] = 20,
     as_json: Annotated[
         bool, option("--json", "Write JSON Lines: the summary, then documents, sources, questions, ...")
     ] = False,
     html: Annotated[Path | None, option("FILE", "Also write one page.")] = None,
 ) -> None:
-    """Say which documents were dropped over all that was asked: how often, for what, since when, from whom.
+    """List the documents that were dropped over all questions: how often, why, since when, and their sources.
 
-    Counts are held against what the same defense drops on average, so a document is flagged for being dropped more
-    often than chance has it. Also shown: sources, questions under attack, and since when more is dropped. Memory stays
-    bounded whatever the length of the log.
+    Counts are compared with the average of the same defense, so a document is flagged if it is dropped more often than
+    by chance. Also shown: sources, questions under attack, and since when more is dropped. Memory stays
+    bounded for logs of any length.
     """
     import sys
     import time
@@ -102,7 +102,7 @@ def _parts(logs: list[str]) -> Iterator[str]:
 
 
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
-    """Count all rows of a file; those that cannot be used are reported where they stand."""
+    """Count all rows of a file; unusable ones are reported."""
     from unpoison.cli.common import row_progress
     from unpoison.io.files import open_source
 
@@ -128,7 +128,7 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
 
 
 def _show(report: AuditReport) -> None:
-    """Print totals and tables; what a log holds is shown as text."""
+    """Print totals and tables; text of the log is untrusted and shown as plain text."""
     from unpoison.cli.display import show, text_table
     from unpoison.scan.audit_report import tables
     from unpoison.utils.plain_text import count_noun
@@ -139,7 +139,7 @@ def _show(report: AuditReport) -> None:
     )
     show(*report.notes)
     if report.next_steps:
-        show("", "What to do next:", *(f"{number}. {step}" for number, step in enumerate(report.next_steps, 1)))
+        show("", "Next steps:", *(f"{number}. {step}" for number, step in enumerate(report.next_steps, 1)))
     for table in tables(report):
         rows = [
             ("!" if i in table.flagged else "", f"{name}  {quoted}".rstrip(), *cells)

@@ -36,7 +36,7 @@ Examples:
 
 Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
 --plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
-the next one removes what is left.
+the next one removes the rest.
 Exit status: 0 when everything was measured; 1 when a document could not be read or no question could be generated; 2
 when the check failed. With --plant the error says whether a document may remain.
 """
@@ -132,7 +132,7 @@ def check(
 
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
-    """A check of documents; what cannot be read is named."""
+    """Check documents; files that cannot be read are named."""
     from dataclasses import replace
 
     from unpoison.bench.check import check_documents

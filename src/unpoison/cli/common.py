@@ -75,7 +75,7 @@ class RowOutcome(Generic[T]):
 
     @property
     def failed_fields(self) -> dict[str, Any]:
-        """What the output says of a failed record: its own fields, or its line where it has none, and the error."""
+        """The output row of a failed record: its own fields, or else its line number, and the error."""
         return with_results(self.record.fields or {"line": self.record.number}, error=self.error)
 
 
@@ -87,10 +87,10 @@ def outcomes(
     at_once: int = 1,
     failures: tuple[type[Exception], ...] = (InputError, ModelError),
 ) -> Iterator[RowOutcome[T]]:
-    """Do the work on every record, `at_once` side by side, and yield in the order of the source.
+    """Do the work on every record, `at_once` concurrently, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. A row with more than `MAX_PASSAGES` passages fails. An error of ours
-    that is not among `failures`, and a file or disk that fails, end everything; a bug fails its row.
+    At most `2 * at_once` records are in memory. A row with more than `MAX_PASSAGES` passages fails. Other errors of
+    this package and I/O errors end the run; a bug fails its row.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
@@ -119,7 +119,7 @@ def track_progress(
     """The same outcomes, with a progress bar.
 
     Raises:
-        InputError: The file has no rows, which is most often a mistake of the program that wrote it.
+        InputError: The file has no rows, usually a mistake of the program that wrote it.
     """
     rows = 0
     with row_progress(rows_on_stdout=rows_on_stdout) as show:
@@ -132,9 +132,9 @@ def track_progress(
 
 @contextmanager
 def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None, int], None]]:
-    """A bar for the rows of a file, on standard error; what it yields takes position, size and rows.
+    """A progress bar for the rows of a file, on standard error; yields a function of position, size and rows.
 
-    There is none when standard error is no terminal, or when the rows themselves appear on the same terminal.
+    Hidden if standard error is not a terminal, or if the rows themselves appear on the same terminal.
     """
     hidden = rows_on_stdout and sys.stdout.isatty()
     with _bar("{task.fields[rows]} rows", rows=0, counted=False, hidden=hidden) as update:
@@ -143,7 +143,7 @@ def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None,
 
 @contextmanager
 def progress() -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for counted work, on standard error; what it yields takes the number done, that of all, and a word."""
+    """A progress bar for counted work, on standard error; yields a function of done, total and label."""
     with _bar("{task.description}", counted=True) as update:
         yield lambda done, total, doing: update(
             completed=done, total=total, description=plain(doing).replace("[", r"\[")
@@ -152,7 +152,7 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
 
 @contextmanager
 def _bar(remark: str, *, counted: bool, hidden: bool = False, **fields: Any) -> Iterator[Callable[..., None]]:
-    """A bar with the remaining time on standard error, where a person can see it; what it yields updates it."""
+    """A progress bar with the remaining time on standard error; yields its update function."""
     if hidden or not sys.stderr.isatty():
         yield lambda **_: None
         return
@@ -177,9 +177,9 @@ ALIKE = 5
 
 
 class RowCounts:
-    """Counts outcomes and reports every failure where it happens, or only the first `most`.
+    """Counts outcomes and reports every failure as it happens, or only the first `most`.
 
-    Failures in the same words are reported `ALIKE` times, then once more for all that follow.
+    Identical failures are reported `ALIKE` times, then only counted.
     """
 
     def __init__(self, source: str, most: int | None = None) -> None:
@@ -210,7 +210,7 @@ class RowCounts:
         alike = self._alike[error]
         if alike > ALIKE:
             if alike == ALIKE + 1:
-                say(f"{self.source}:{number}: the same; rows that fail so are only counted from here on")
+                say(f"{self.source}:{number}: the same error; further rows with it are only counted")
         elif self.most is None or self.failed <= self.most:
             say(f"{self.source}:{number}: {error}")
         elif self.failed == self.most + 1:

@@ -114,7 +114,7 @@ def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[P
     """The retrieved passages behind `count` poisons, and their labels.
 
     As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text; or the text
-    alone, which is what `-a published` plants.
+    alone, as `-a published` plants it.
     """
     from unpoison.types import Passage
 
@@ -224,7 +224,7 @@ def _brief_question(case: DemoCase) -> Iterator[str]:
         if label not in ("poison", "gold"):
             others.append(i)
             continue
-        # The repeated question would fill the line; what the attacker added says more.
+        # The repeated question would fill the line.
         text = excerpt(case.passages[i].text.removeprefix(f"{case.question}. "), 40)
         fates = (f"{'read' if screening.verdicts[i].kept else 'dropped':>10}" for screening in (without, shielded))
         yield f"  {'POISON' if label == 'poison' else 'answer'}  {text:<41}{'  '.join(fates)}"

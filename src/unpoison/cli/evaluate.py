@@ -1,4 +1,4 @@
-"""`unpoison evaluate`: what each defense saves, what it damages, and what it costs."""
+"""`unpoison evaluate`: the benefit, harm and cost of each defense."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from unpoison.cli.options import argument, from_here, option
 
 __all__ = ["EXAMPLES", "evaluate"]
 
-axis_option = partial(option, rich_help_panel="What is measured (several values make a grid)")
+axis_option = partial(option, rich_help_panel="Scenarios (several values make a grid)")
 plan_option = partial(option, rich_help_panel="Plans")
-run_option = partial(option, rich_help_panel="How it runs, and what is written")
-"""The sections of the help, in which options stand together."""
+run_option = partial(option, rich_help_panel="Run and output")
+"""The sections of the help."""
 
 Texts = list[str] | None
 
@@ -51,7 +51,7 @@ def evaluate(
     ] = None,
     defense: Annotated[
         Texts,
-        axis_option("--defense -d NAME[:OPTIONS],...", "What is measured; your own: my_module:My.", callback=from_here),
+        axis_option("--defense -d NAME[:OPTIONS],...", "Defenses; your own: my_module:My.", callback=from_here),
     ] = None,
     attack: Annotated[
         Texts,
@@ -87,7 +87,7 @@ def evaluate(
         str | None,
         plan_option(
             "DATA",
-            "Measure over time, static against dynamic: timeline (built in), radar-dynamic:FILE, or rows with a time.",
+            "Measure over time, static and dynamic: timeline (built in), radar-dynamic:FILE, or rows with a time.",
         ),
     ] = None,
     folder: Annotated[Path | None, run_option("FOLDER", "Where the run is kept; unpoison-runs/HASH.")] = None,
@@ -108,7 +108,7 @@ def evaluate(
     """Measure defenses under attack and without one, with 95 % intervals; by default guard on the built-in sample.
 
     Every combination of the values is one scenario. No defense, and every defense without an attack, are measured too,
-    so that what a defense saves stands beside what it damages.
+    so that the benefit of a defense can be compared with its harm.
     """
     from unpoison.cli import runs
     from unpoison.cli.display import show

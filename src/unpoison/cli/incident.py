@@ -1,4 +1,4 @@
-"""`unpoison incident`: from one wrong answer to the documents behind it, and an index without them."""
+"""`unpoison incident`: find the documents behind a wrong answer, and remove them from the index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
   unpoison incident --target redteam.yaml --question 'who built the Vasa' --answer Gustav
   unpoison incident --target redteam.yaml --store docs.jsonl --quarantine held.jsonl --question Q --answer A --right B
 
-The journal holds what is withheld; unpoison quarantine STORE QUARANTINE --journal FILE --restore puts it back.
+The journal records withheld documents; unpoison quarantine STORE QUARANTINE --journal FILE --restore returns them.
 Exit status: 0 when documents were named, proven, or taken out of --store, 1 when not, 2 when nothing could be done.
 """
 
@@ -36,17 +36,17 @@ def incident(
         ),
     ] = None,
     row: Annotated[str | None, option("N|ID", "The row's line, its id, or the beginning of its request's id.")] = None,
-    question: Annotated[str | None, option("Q", "What was asked. [default: the row's]")] = None,
-    answer: Annotated[
-        str | None, option("A", "What was answered, or the wrong part of it. [default: the row's]")
+    question: Annotated[str | None, option("Q", "The question. [default: the row's]")] = None,
+    answer: Annotated[str | None, option("A", "The answer, or the wrong part of it. [default: the row's]")] = None,
+    right: Annotated[
+        list[str] | None, option("A", "A right answer; may be repeated. Documents that state it stay.")
     ] = None,
-    right: Annotated[list[str] | None, option("A", "A right answer; once for each. What states it stays.")] = None,
     generator: Annotated[
         str | None,
         option(
             "--generator -g GENERATOR",
             "The model is asked without some of the passages; see 'unpoison ask --help'. [default: none; passages are "
-            "named by what they state]",
+            "named by their statements]",
         ),
     ] = None,
     k: Annotated[
@@ -55,27 +55,28 @@ def incident(
     target: Annotated[
         Path | None, option("CONFIG", "The running system: its 'target' in YAML, as for unpoison redteam.")
     ] = None,
-    store: Annotated[str | None, option("STORE", "What the system reads, as for unpoison scan.")] = None,
+    store: Annotated[str | None, option("STORE", "The store of the system, as for unpoison scan.")] = None,
     quarantine: Annotated[
         str | None, option("STORE", "Where documents are withheld: a store of the same kind; made if it is not there.")
     ] = None,
-    journal: Annotated[Path, option("FILE", "Every move before it is done, each document whole.")] = Path(
+    journal: Annotated[Path, option("FILE", "Records every move, with the whole document.")] = Path(
         "incident-journal.jsonl"
     ),
-    prove_only: Annotated[bool, option("--prove-only", "Leave the store as it was before.")] = False,
-    budget: Annotated[int, option("N", "Questions at most.", min=1)] = 100,
+    prove_only: Annotated[bool, option("--prove-only", "Leave the store unchanged.")] = False,
+    budget: Annotated[int, option("N", "Maximum number of questions.", min=1)] = 100,
     repeats: Annotated[int, option("N", "Questions to the system for each count.", min=1, max=100)] = 4,
     may_test: Annotated[
-        list[str] | None, option("--i-may-test HOST", "A host other than this machine that you may test.")
+        list[str] | None,
+        option("--i-may-test HOST", "Allow requests to this host besides this machine; may be repeated."),
     ] = None,
     as_json: Annotated[bool, option("--json", "Write JSON to standard output.")] = False,
 ) -> None:
     """Find the documents behind a wrong answer: among the passages that were read, or in the store of a running system.
 
-    With --passages they are ranked by what they state; with a generator too, it is asked again without some of them.
-    With --target alone the system is asked once, and what it shows is ranked. With --store and --quarantine as well,
+    With --passages, passages are ranked by their statements; with a generator too, it is asked again without some.
+    With --target alone the system is asked once, and its passages are ranked. With --store and --quarantine as well,
     it is asked again while documents of the store are withheld, fewest first; the responsible ones stay in quarantine.
-    What states a --right answer is never moved.
+    Documents that state a --right answer are never moved.
     """
     from unpoison.cli.common import say
     from unpoison.errors import OptionError
@@ -83,10 +84,10 @@ def incident(
     from unpoison.scan.incident_rows import Case, read_case
 
     if passages is None and target is None:
-        raise OptionError("give --passages for what was read, or --target for a running system")
+        raise OptionError("give --passages for the passages that were read, or --target for a running system")
     if target is not None and (store is None) != (quarantine is None):
         raise OptionError(
-            "--store and --quarantine go together: what the system reads, and where documents are withheld"
+            "--store and --quarantine go together: the store of the system, and the store for withheld documents"
         )
     case = Case(None, None, (), ())
     if passages is not None:
@@ -96,7 +97,7 @@ def incident(
     asked, said = question or case.question, answer or case.answer
     for name, value in (("question", asked), ("answer", said)):
         if value is None:
-            raise OptionError(f"what was wrong? give --{name}; {passages or 'the command line'} does not say it")
+            raise OptionError(f"give --{name}; {passages or 'the command line'} does not contain it")
     known = tuple(right or ()) or case.right
     if target is None or store is None or quarantine is None:
         if not case.passages:
@@ -137,7 +138,7 @@ def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
 
 
 def _show(result: Incident) -> None:
-    """The result on a screen; what a system or a store says is shown as text."""
+    """Print the result; untrusted text is shown as plain text."""
     from unpoison.cli.common import say
     from unpoison.cli.display import show, text_table
     from unpoison.report.rendering import excerpt

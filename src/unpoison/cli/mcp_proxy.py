@@ -1,4 +1,4 @@
-"""`unpoison mcp-proxy`: a gate in front of any MCP server."""
+"""`unpoison mcp-proxy`: a screening proxy for any MCP server."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ def mcp_proxy(
     ] = None,
     url: Annotated[str | None, option("URL", "A server over streamable HTTP instead.")] = None,
     header: Annotated[
-        list[str] | None, option("NAME:VALUE", "Sent to --url; ${NAME} stands for a variable of the environment.")
+        list[str] | None, option("NAME:VALUE", "Sent to --url; ${NAME} is read from the environment.")
     ] = None,
     tool: Annotated[
         list[str] | None,
         option("NAME=ACTION", "redact, block, flag or keep injections in a tool's results. [default: *=redact]"),
     ] = None,
-    lock: Annotated[Path | None, option("FILE", "Approved tools; what is not in it is withheld.")] = None,
-    approve: Annotated[bool, option("--approve", "Show the server's tools, write them to --lock, and leave.")] = False,
+    lock: Annotated[Path | None, option("FILE", "Approved tools; all others are withheld.")] = None,
+    approve: Annotated[bool, option("--approve", "Show the server's tools, write them to --lock, and exit.")] = False,
     approve_anyway: Annotated[
-        list[str] | None, option("--approve-anyway NAME", "With --approve: this tool too, whatever was found in it.")
+        list[str] | None, option("--approve-anyway NAME", "With --approve: approve this tool in spite of findings.")
     ] = None,
     sources: SourcesFile = None,
     timeout: Annotated[float, option("SECONDS", "For one request.", min=0.001)] = 120.0,
     max_message: Annotated[int, option("BYTES", "Of one message.", min=1024)] = 16 * 2**20,
 ) -> None:
-    """Stand in front of an MCP server: results, resources and prompts are screened, tool descriptions checked."""
+    """Screen the results, resources and prompts of an MCP server, and check its tool descriptions."""
     import asyncio
 
     from unpoison.agents.lock_file import LockFile, identity_of
@@ -75,7 +75,7 @@ def mcp_proxy(
     if header and not url:
         raise OptionError("--header is sent to --url; leave it out for a server that is a command")
     if approve_anyway and not approve:
-        raise OptionError("--approve-anyway says what --approve writes; give both")
+        raise OptionError("--approve-anyway needs --approve")
     if approve and lock is None:
         raise OptionError("--approve writes to a lock file; give --lock FILE")
     environment = environment_of_caller()
@@ -93,7 +93,7 @@ def mcp_proxy(
         tools = asyncio.run(list_tools(server, timeout))
         if left_out := _approve(identity, tools, approved, approve_anyway or []):
             names = ", ".join(map(excerpt, left_out))
-            typer.echo(f"left out: {names}; approve a tool whatever was found with --approve-anyway NAME", err=True)
+            typer.echo(f"left out: {names}; approve a tool in spite of findings with --approve-anyway NAME", err=True)
             raise typer.Exit(LEFT_OUT)
         return
     log_to_stderr()

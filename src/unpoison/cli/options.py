@@ -44,9 +44,9 @@ T = TypeVar("T", str, list[str], None)
 
 
 def from_here(value: T) -> T:
-    """A callback of options that take names: lets modules of the working folder be imported where one is named.
+    """A callback of options that take names: allows modules of the working folder to be imported.
 
-    The folder comes last, so a file there never stands in for an installed package.
+    The folder comes last on the path, so a file there never replaces an installed package.
     """
     texts: list[str] = [value] if isinstance(value, str) else value or []
     if any(map(_names_a_module, texts)) and os.getcwd() not in sys.path:
@@ -72,7 +72,7 @@ _added: set[str] = set()
 
 
 def limit_threads() -> None:
-    """Set what the caller has not set."""
+    """Set the variables that the caller has not set."""
     _added.update(LIMITS.keys() - os.environ.keys())
     os.environ.update({name: LIMITS[name] for name in _added})
 
@@ -85,8 +85,7 @@ def environment_of_caller() -> dict[str, str]:
 class Command(TyperCommand):
     """A command whose help has one section for each `rich_help_panel`, in the order in which they begin.
 
-    Typer draws panels with rich only, whose help is twice as long; and it adds the type to an argument whose name
-    already says what it is.
+    Typer draws panels with rich only, which doubles the length; and it adds redundant types to arguments.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -119,7 +118,7 @@ class Command(TyperCommand):
 
 
 def _value_of(parameter: Any, args: list[str]) -> str | None:
-    """What a command line gives for an option."""
+    """The value of an option on a command line."""
     for i, argument in enumerate(args):
         name, equals, value = argument.partition("=")
         if name in getattr(parameter, "opts", ()):
@@ -131,8 +130,8 @@ def option(usage: str, help: str, **settings: Any) -> Any:
     """An option.
 
     Args:
-        usage: Its names, where they are not the parameter's, and what stands for its value: "--encoder -e ENCODER".
-        help: What it does.
+        usage: Its names, unless the parameter's, and the placeholder of its value: "--encoder -e ENCODER".
+        help: Its description.
         **settings: Of `typer.Option`, such as `min`.
     """
     names = [word for word in usage.split() if word.startswith("-")]
@@ -141,7 +140,7 @@ def option(usage: str, help: str, **settings: Any) -> Any:
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
-    """An argument: what stands for it, and what it is."""
+    """An argument: its placeholder and description."""
     return typer.Argument(metavar=metavar, help=help, **settings)
 
 
@@ -162,13 +161,13 @@ GeneratorName = Annotated[
     option(
         "--generator -g GENERATOR",
         "openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
-        "qa:NAME_OR_PATH or extractive (built in). [default: reader where it is installed, else extractive]",
+        "qa:NAME_OR_PATH or extractive (built in). [default: reader if installed, else extractive]",
     ),
 ]
 NLIName = Annotated[
     str | None,
     option(
-        "--nli NLI", "lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]"
+        "--nli NLI", "lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: depends on -g]"
     ),
 ]
 InjectionModel = Annotated[
@@ -190,7 +189,7 @@ SourcesFile = Annotated[
     Path | None,
     option(
         "--sources FILE",
-        "A policy (YAML) or a history (SQLite) of sources; each source then counts once. See 'unpoison sources'.",
+        "A policy (YAML) or a history (SQLite) of sources; each source then has one vote. See 'unpoison sources'.",
     ),
 ]
 Learn = Annotated[bool, option("--learn", "Record the retrieved sources and the outcome in the history.")]

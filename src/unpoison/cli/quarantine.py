@@ -1,4 +1,4 @@
-"""`unpoison quarantine`: documents out of an index, and back."""
+"""`unpoison quarantine`: move documents out of an index, and back."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ Exit status: 0 when all were moved, 1 when some are in neither store, 2 when not
 
 
 def quarantine(
-    store: Annotated[str, argument("STORE", "Where the documents are, as for unpoison scan.")],
-    quarantine_store: Annotated[str, argument("QUARANTINE", "A store of the same kind; made if it is not there.")],
-    ids: Annotated[list[str] | None, option("--id ID", "A document; once for each.")] = None,
+    store: Annotated[str, argument("STORE", "The store with the documents, as for unpoison scan.")],
+    quarantine_store: Annotated[str, argument("QUARANTINE", "A store of the same kind; created if missing.")],
+    ids: Annotated[list[str] | None, option("--id ID", "A document; may be repeated.")] = None,
     decisions: Annotated[
         Path | None, option("FILE", "The decisions exported from the page of unpoison scan --html.")
     ] = None,
-    restore: Annotated[
-        bool, option("--restore", "Move back: those of --id, or all that the journal says were moved.")
-    ] = False,
-    journal: Annotated[Path, option("FILE", "What was moved, when, and each document whole.")] = Path(
+    restore: Annotated[bool, option("--restore", "Move back the documents of --id, or all in the journal.")] = False,
+    journal: Annotated[Path, option("FILE", "Records every move, with the whole document.")] = Path(
         "quarantine-journal.jsonl"
     ),
 ) -> None:
     """Move documents between two collections, reversibly. Nothing is ever deleted.
 
-    A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
+    A document leaves STORE only after it was read back from QUARANTINE; the journal holds the whole document.
     """
     from unpoison.cli.common import say
     from unpoison.errors import OptionError

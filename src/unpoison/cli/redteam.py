@@ -49,7 +49,7 @@ Examples:
   unpoison redteam redteam.yaml --report report.html
 
 Every document is recorded in the journal before it is planted. After Ctrl-C, a crash or a power cut 'unpoison redteam
-clean JOURNAL' removes what is left.
+clean JOURNAL' removes the rest.
 Exit status: 0 when everything was measured, 1 when some questions failed or documents may remain, 2 when nothing could
 be done. With gates: 1 when a gate failed, 2 for everything else.
 """
@@ -64,7 +64,7 @@ Exit status: 0 when nothing remains, 1 when documents may remain, 2 when the jou
 
 
 class ConfigFirst(TyperGroup):
-    """`redteam CONFIG` is `redteam run CONFIG`: what names no command is a configuration or an option."""
+    """`redteam CONFIG` is `redteam run CONFIG`: a first word that is not a command is a configuration or an option."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         if arguments and arguments[0] not in (*self.commands, "--help"):
@@ -104,7 +104,7 @@ def init(
     force: Annotated[bool, option("--force", "Overwrite an existing configuration.")] = False,
     may_test: MayTest = None,
 ) -> None:
-    """Detect how to ask, plant and remove; write a configuration, and questions about the passages that are shown.
+    """Detect the endpoints for asking, planting and removing; write a configuration and questions about the passages.
 
     Reads the OpenAPI page of the system and asks a few questions. Plants nothing.
     """
@@ -252,7 +252,7 @@ def clean(
 
 @contextmanager
 def report_removal(journal: Path) -> Iterator[None]:
-    """After Ctrl-C tell how to remove what may be left."""
+    """After Ctrl-C print how to remove the rest."""
     from unpoison.cli.common import say
 
     try:
@@ -263,7 +263,7 @@ def report_removal(journal: Path) -> Iterator[None]:
 
 
 def problems_of(results: Results) -> list[str]:
-    """Why the test is incomplete: these make the exit code 1 or 2."""
+    """Why the test is incomplete; the exit code is then 1 or 2."""
     left = [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
     if results.complete:
         return []
@@ -271,7 +271,7 @@ def problems_of(results: Results) -> list[str]:
 
 
 def notes_of(results: Results) -> Sequence[str]:
-    """What else there is to know."""
+    """Further remarks."""
     notes = list(results.problems) if results.complete else []
     if results.accepted:
         notes.append(f"the removal of {results.accepted:,} documents was accepted and could not be verified")

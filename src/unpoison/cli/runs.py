@@ -1,4 +1,4 @@
-"""What `unpoison evaluate` does around a run: choose what is measured, measure it, show it, say what failed."""
+"""Chooses the scenarios of `unpoison evaluate`, runs them, and shows results and failures."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
 
 RUNS = Path("unpoison-runs")
-"""Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
+"""The default folder of runs; each run's folder is named by a hash of its scenarios."""
 
 MAX_PROBLEMS = 20
-"""Problems that are told one by one."""
+"""Problems that are shown one by one."""
 
 FOR_PRESETS = frozenset({"data", "encoder", "retriever", "generator", "nli", "seed", "limit"})
 FOR_STREAMS = frozenset({"defense", "encoder", "generator", "nli", "limit"})
@@ -72,7 +72,7 @@ class RunSettings:
         """Read the values.
 
         Raises:
-            OptionError: A deadline that is no number.
+            OptionError: A deadline that is not a number.
         """
         deadline = values.get("deadline", 120.0)
         if isinstance(deadline, bool) or not isinstance(deadline, (int, float)):
@@ -85,7 +85,7 @@ SETTINGS = tuple(RunSettings.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is measured: the scenarios, the settings, and the paper's table that is run again, if any."""
+    """The scenarios, the settings, and the paper's table that is reproduced, if any."""
 
     scenarios: tuple[Scenario, ...]
     settings: RunSettings = field(default_factory=RunSettings)
@@ -143,7 +143,7 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None) -> Ch
 def _refuse(given: Sequence[str] | Mapping[str, Any], allowed: frozenset[str], owner: str) -> None:
     for name in given:
         if name not in allowed:
-            raise OptionError(f"{owner} says what is measured; leave {name} out")
+            raise OptionError(f"{owner} determines {name}; leave it out")
 
 
 def _single(name: str, value: Any) -> Any:
@@ -179,7 +179,7 @@ def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) ->
 
 
 def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) -> int:
-    """Measure what was chosen, write and show it; the exit code."""
+    """Measure, write and show the results; returns the exit code."""
     need_answers(outputs.gates, (scenario.generator for scenario in chosen.scenarios))
     run = _run(chosen, folder, jobs)
     report = Report.of(run, preset=chosen.preset)
@@ -205,7 +205,7 @@ def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) ->
 
 
 def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
-    """Measure, then have the replies judged and graded where that is wanted."""
+    """Measure, then judge and grade the replies if a judge or grader is given."""
     settings = chosen.settings
     where = folder or RUNS / folder_name(chosen.scenarios)
     where.mkdir(parents=True, exist_ok=True)
@@ -241,7 +241,7 @@ def _measured_cells(report: Report) -> list[MeasuredCell]:
 
 
 def _say_problems(report: Report) -> None:
-    """Tell what was left out, what could not begin, what failed, and which attacks fell short; one thing once."""
+    """Report rows left out, failures, and attacks that missed their goal, each once."""
     counts = Counter(problem for summary in report.summaries for problem in summary.problems)
     remarks = rows_left_out(report)
     remarks += [problem if n == 1 else f"{problem} (in {n} scenarios)" for problem, n in counts.items()]

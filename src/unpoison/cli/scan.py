@@ -1,4 +1,4 @@
-"""`unpoison scan`: which documents of an index are planted, without questions."""
+"""`unpoison scan`: find planted documents in an index, without questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "scan"]
 
 MAX_NAMED = 1000
-"""Rows and files that are named because they could not be read; the others are counted."""
+"""Unreadable rows and files that are named; the others are counted."""
 
 MAX_SHOWN = 20
 """Documents in the table of a terminal, if fewer are flagged."""
@@ -52,18 +52,20 @@ def scan(
     as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,
     output: Annotated[Path | None, option("--output -o FILE", "Write the JSON Lines to this file.")] = None,
     sarif: Annotated[Path | None, option("FILE", "Also write the flagged documents as SARIF 2.1.0.")] = None,
-    html: Annotated[Path | None, option("FILE", "Also write a page to work through: keep, quarantine, unsure.")] = None,
-    since: Annotated[str | None, option("TIME", "Judge only documents added then or later, against all.")] = None,
+    html: Annotated[
+        Path | None, option("FILE", "Also write an HTML page for review: keep, quarantine, unsure.")
+    ] = None,
+    since: Annotated[str | None, option("TIME", "Judge only documents added since then, compared with all.")] = None,
     only_new: Annotated[
-        bool, option("--only-new", "Judge only documents that no earlier scan has judged, against all.")
+        bool, option("--only-new", "Judge only documents that no earlier scan has judged, compared with all.")
     ] = False,
     state: Annotated[str | None, option("FOLDER|off", "Where the scan's state is kept. [default: SOURCE.scan]")] = None,
     ignore: Annotated[
         list[str] | None,
-        option("PATTERN", "Files of a folder that are no documents, such as '*.png'; may be repeated."),
+        option("PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
     ] = None,
     threshold: Annotated[float, option("P", "The suspicion from which a document is flagged.")] = 0.5,
-    alert: Annotated[bool, option("--alert", "Leave with exit status 3 when a document is flagged.")] = False,
+    alert: Annotated[bool, option("--alert", "Exit with status 3 if a document is flagged.")] = False,
     defense: Annotated[
         str, option("--defense -d NAME[:OPTIONS]", "Screens each document beside its neighbours.")
     ] = "guard:prompt_injection=keep",
@@ -73,9 +75,9 @@ def scan(
     ] = None,
     workers: Annotated[int | None, option("N", "Processes; by default one for each processor.", min=1)] = None,
 ) -> None:
-    """Say which documents of an index are probably planted, and why. No questions are needed.
+    """List the documents of an index that are probably planted, with reasons. Needs no questions.
 
-    What was judged is remembered for --only-new.
+    Judged documents are recorded for --only-new.
     """
     from unpoison.cli.common import row_progress, say
     from unpoison.errors import InputError, OptionError, clip
@@ -174,7 +176,7 @@ def _write(
 
 
 def _table(title: str, findings: Sequence[Finding]) -> Any:
-    """Suspicion, name, text, and reasons with what was guessed or lost when the document was read."""
+    """Suspicion, name, text, reasons, and notes on reading the document."""
     from unpoison.cli.display import text_table
     from unpoison.report.rendering import excerpt, plain
 

@@ -1,4 +1,4 @@
-"""`unpoison screen`: which passages to trust, and why."""
+"""`unpoison screen`: decide which passages a model may read, and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "screen"]
 
 MAX_PAGES = 50
-"""So many screenings go on one HTML page."""
+"""Maximum number of screenings on one HTML page."""
 
 MAX_PAIRS = 10_000_000
 """Screenings on the page hold their graphs in memory: no more than this many pairs of passages together."""
@@ -40,7 +40,7 @@ MAX_REPORTED = 20
 
 
 class EngineChoice(StrEnum):
-    """Where a file is screened in parts."""
+    """How the parts of a file are run."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -55,8 +55,8 @@ Examples:
   unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
   retrieve "who is it" | unpoison screen -d trustrag --html page.html -
 
-With --workers or --engine a file is screened in parts, in order. Killed or interrupted, the same command goes on where
-it was; what is done lies in OUTPUT.parts until then.
+With --workers or --engine a file is screened in parts, in order. After an interruption the same command resumes;
+finished parts are in OUTPUT.parts until then.
 
 Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
 """
@@ -79,16 +79,18 @@ def screen(
     html: Annotated[
         Path | None, option("FILE", f"Also write one page with pictures of the first {MAX_PAGES} similarity graphs.")
     ] = None,
-    workers: Annotated[int | None, option("N", "Screen so many parts of the file at the same time.", min=1)] = None,
+    workers: Annotated[int | None, option("N", "Screen N parts of the file concurrently.", min=1)] = None,
     engine: Annotated[
         EngineChoice, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
     ] = EngineChoice.LOCAL,
     calibrate: Annotated[
         float | None,
-        option("SHARE", "Say which threshold of guard loses at most this share of FILE's passages.", min=0.0, max=0.5),
+        option(
+            "SHARE", "Find the threshold of guard that loses at most this share of FILE's passages.", min=0.0, max=0.5
+        ),
     ] = None,
 ) -> None:
-    """Say which retrieved passages to trust, and why.
+    """Decide which retrieved passages a model may read, and why.
 
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
@@ -188,7 +190,7 @@ def _screen_parts(
 def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:
     """The default threshold and the one that loses at most a share of clean passages; the higher one is suggested.
 
-    A lower threshold drops more, which nobody asked for.
+    A lower threshold would drop more than the default.
     """
     from unpoison.cli.common import say
     from unpoison.defenses.guard.calibration import calibrate_threshold
@@ -210,4 +212,4 @@ def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool
     if suggested == found.default:
         say(f"the default already loses at most {damage:g} of the passages: keep it")
     if suggested > 0.99:
-        say("so high a threshold finds little: look at the retrievals first, they may hold poison")
+        say("a threshold this high finds little: inspect the retrievals first, they may hold poison")

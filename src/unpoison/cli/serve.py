@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "KEY", "serve"]
 
 KEY = "UNPOISON_API_KEY"
-"""The environment variable with the key; on a command line every user of the machine could read it."""
+"""The environment variable with the key; other users could read it on a command line."""
 
 BELIEFS = "UNPOISON_BELIEFS"
 """The environment variable with the store of beliefs of radar; an address may hold a password."""
 
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""The environment variable by which OpenTelemetry is told where traces go."""
+"""OpenTelemetry's environment variable for the address of the collector."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -43,8 +43,8 @@ Examples:
   {KEY}=... unpoison serve --host 0.0.0.0 --on-poison demote
   unpoison serve --host 0.0.0.0 --keys keys.txt --workers 4
 
-Every option can stand in the environment, as UNPOISON_SERVE_ON_POISON=demote. So do {BELIEFS} (where radar
-remembers: sqlite:FILE, redis://... or postgresql://...) and {TRACES}.
+Every option can be set in the environment, as UNPOISON_SERVE_ON_POISON=demote. So can {BELIEFS} (the store
+of radar: sqlite:FILE, redis://... or postgresql://...) and {TRACES}.
 
 The playground is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
 KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
@@ -57,16 +57,16 @@ UNREAD = f"""The reader is not installed: verdicts, but no claims and no answers
 
 
 class OnPoison(StrEnum):
-    """What /rerank does with a document that the defense drops."""
+    """How /rerank handles a document that the defense drops."""
 
     DROP = "drop"
     DEMOTE = "demote"
     MONITOR = "monitor"
 
 
-listen_option = partial(option, rich_help_panel="Where it listens")
-caller_option = partial(option, rich_help_panel="Who may call, and what they get")
-"""The sections of the help, in which options stand together."""
+listen_option = partial(option, rich_help_panel="Address")
+caller_option = partial(option, rich_help_panel="Access and replies")
+"""The sections of the help."""
 
 
 def serve(
@@ -74,7 +74,7 @@ def serve(
         list[str] | None,
         option(
             "--defense -d NAME[:OPTIONS]",
-            "Requests may name it; the first is their default. Give the option once for each. [default: guard]",
+            "A defense that requests may name; the first is the default; may be repeated. [default: guard]",
             callback=from_here,
         ),
     ] = None,
@@ -89,18 +89,18 @@ def serve(
     sources: SourcesFile = None,
     learn: Learn = False,
     play: Annotated[
-        bool, option("--play", "Open the playground in the browser; a free port, and the reader where it is installed.")
+        bool, option("--play", "Open the playground in the browser, on a free port, with the reader if installed.")
     ] = False,
-    limit: Annotated[list[str] | None, option("NAME=N", "A limit, such as passages=200; once for each.")] = None,
+    limit: Annotated[list[str] | None, option("NAME=N", "A limit, such as passages=200; may be repeated.")] = None,
     audit_log: Annotated[
         Path | None, option("FILE", "Write every verdict to this file, for 'unpoison audit'; it rotates.")
     ] = None,
     host: Annotated[str, listen_option("ADDRESS", "An address; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, listen_option("PORT", "0 for a free one.", min=0, max=65535)] = 8000,
     root_path: Annotated[str, listen_option("PATH", "The path under which a proxy serves it, such as /unpoison.")] = "",
-    workers: Annotated[int, listen_option("N", "Processes; each loads the models for itself.", min=1, max=256)] = 1,
+    workers: Annotated[int, listen_option("N", "Processes; each loads its own models.", min=1, max=256)] = 1,
     keys: Annotated[
-        Path | None, caller_option("FILE", "Keys: lines of a SHA-256 and a name, as sha256sum writes them.")
+        Path | None, caller_option("FILE", "Keys: lines with a SHA-256 and a name, as sha256sum writes them.")
     ] = None,
     without_key: Annotated[
         bool, caller_option("--without-key", "Allow unauthenticated access from other hosts.")
@@ -109,12 +109,12 @@ def serve(
         OnPoison | None,
         caller_option(
             "",
-            "What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it. "
-            "By default it is left out where fewer documents are asked for than were sent, else put last.",
+            "How /rerank handles a dropped document: omit it, put it last with score 0, or only count it. "
+            "By default it is omitted if fewer documents are requested than were sent, else put last.",
         ),
     ] = None,
     allow_host: Annotated[
-        list[str] | None, caller_option("NAME", "A name by which it may be called. [default: this machine's, or any]")
+        list[str] | None, caller_option("NAME", "A host name of the service. [default: this machine's, or any]")
     ] = None,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and a playground.
@@ -183,7 +183,7 @@ def load_keys(path: Path | None) -> Keys | None:
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """What the command line says, in plain values, so that each process can make the application for itself."""
+    """The options as plain values, from which each process creates the application."""
 
     defenses: tuple[str, ...]
     encoder: str | None

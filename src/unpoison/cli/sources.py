@@ -1,4 +1,4 @@
-"""`unpoison sources`: who is in one's data, and what is remembered of them."""
+"""`unpoison sources`: the sources in your data, and their history."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["sources"]
 T = TypeVar("T")
 
 MAX_REPORTED = 20
-"""Rows that cannot be read that are named; the others are counted."""
+"""Unreadable rows that are named; the others are counted."""
 
 NAMED = 3
-"""Origins that a sentence names."""
+"""Origins named in a sentence."""
 
 ONE_SHARE = 0.8
-"""From this share of the passages on, one origin is no help in telling sources apart."""
+"""With a larger share of the passages, one origin does not distinguish sources."""
 
 LIST_EXAMPLES = """\b
 Examples:
@@ -47,7 +47,7 @@ Examples:
 
 
 class How(StrEnum):
-    """What is learned."""
+    """The method of learning."""
 
     SEEN = "seen"
     AGREEMENT = "agreement"
@@ -79,7 +79,7 @@ def list_(
     top: Annotated[int, option("N", "Show the N largest.", min=1, max=1_000_000)] = 30,
     as_json: Annotated[bool, option("--json", "Write JSON Lines: all origins, the largest first.")] = False,
 ) -> None:
-    """List who is in your data: every origin with its passages, questions and share."""
+    """List the origins in your data with their passages, questions and shares."""
     from unpoison.cli.common import RowCounts, say
     from unpoison.report.rendering import excerpt
     from unpoison.sources.sources import Tally
@@ -102,7 +102,7 @@ def list_(
     else:
         _show(tally, levels, top)
     if unused:
-        say(f"match nothing here: {', '.join(excerpt(one.text) for one in unused[:NAMED])}; check how they are written")
+        say(f"patterns without a match: {', '.join(excerpt(one.text) for one in unused[:NAMED])}; check their spelling")
     for line in (*_advice(tally, known.policy.origin), *_next_steps(tally, dropped, levels)):
         say(line)
     say(counts.summary("read"))
@@ -112,9 +112,9 @@ def list_(
 @sources.command(cls=Command, epilog=LEARN_EXAMPLES)
 def learn(
     files: Files,
-    history: Annotated[Path, option("FILE", "Where it is remembered; made where there is none.")],
+    history: Annotated[Path, option("FILE", "The history; created if missing.")],
     method: Annotated[
-        How, option("", "seen: who was retrieved. agreement: also who says what the others say.")
+        How, option("", "seen: retrieved sources. agreement: also which sources agree with others.")
     ] = How.SEEN,
     generator: Annotated[
         str | None, option("--generator -g GENERATOR", "Reads the passages for agreement, such as reader.")
@@ -122,7 +122,7 @@ def learn(
     origin: Rule = None,
     policy: PolicyFile = None,
 ) -> None:
-    """Remember who was retrieved: origins, counts and days, no text and no question."""
+    """Record the retrieved sources: origins, counts and days, without texts and questions."""
     from unpoison.cli.common import RowCounts, say
     from unpoison.errors import OptionError
     from unpoison.io.rows import Row
@@ -131,12 +131,12 @@ def learn(
     from unpoison.utils.plain_text import count_noun
 
     if method is How.AGREEMENT and generator is None:
-        raise OptionError("--method agreement reads passages: give what reads them, such as -g reader")
+        raise OptionError("--method agreement reads passages and needs a generator, such as -g reader")
     for file in files:
         if Path(file).is_dir():
-            raise OptionError(f"{file} is a folder, whose documents nobody asked for; learn from rows with questions")
+            raise OptionError(f"{file} is a folder of documents without questions; learn from rows with questions")
     known = _sources(policy, origin, history)
-    known.history.past(())  # what cannot be written is refused before anything is read
+    known.history.past(())  # fails early if the file cannot be written
     counts = RowCounts("", most=MAX_REPORTED)
     read = Row.of if method is How.AGREEMENT else retrieval_of
     known.learn(_rows(files, counts, read), method.value, None if generator is None else load_generator(generator))
@@ -158,7 +158,7 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
 
 
 def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
-    """What every file of rows holds; rows that cannot be used are reported where they stand."""
+    """The rows of every file; unusable rows are reported."""
     from unpoison.cli.common import RowOutcome
     from unpoison.errors import InputError
     from unpoison.io.files import open_source
@@ -214,7 +214,7 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:
-    """What a reader of the table should know."""
+    """Remarks on the table."""
     from unpoison.utils.plain_text import count_noun
 
     rows = tally.rows()
@@ -228,11 +228,11 @@ def _advice(tally: Tally, rule: str) -> Iterator[str]:
             else f"{missing:,} of {tally.passages:,} passages lack the field of {rule}"
         )
     if named and tally.passages > 1 and named[0].share >= ONE_SHARE:
-        yield "nearly all of it is one origin: tell its parts apart with --origin path:1 or --origin field:author"
+        yield "nearly all passages have one origin: distinguish its parts with --origin path:1 or --origin field:author"
 
 
 def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[str]:
-    """What to do about the table."""
+    """Next steps after the table."""
     from unpoison.report.rendering import excerpt
 
     rows = {row.origin: row for row in tally.rows() if row.origin}
@@ -244,6 +244,6 @@ def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[s
         yield f"dropped most: {', '.join(named)}"
     if len(rows) > 1 and not levels:
         yield (
-            "next: write the origins that you know under 'known:' in a file, and those where anybody writes under "
-            "'open:'; look again with --policy FILE, then give the file to the defense as sources=FILE"
+            "next: list the origins that you know under 'known:' in a file, and sites with user content under "
+            "'open:'; run this again with --policy FILE, then give the file to the defense as sources=FILE"
         )

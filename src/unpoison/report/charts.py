@@ -32,7 +32,7 @@ MAX_TICKS = 16
 
 
 def percent(value: float) -> str:
-    """A share as a percentage with one decimal, a hyphen where it is undefined."""
+    """A share as a percentage with one decimal, a hyphen if undefined."""
     return f"{100 * value:.1f} %" if isfinite(value) else "-"
 
 
@@ -40,7 +40,7 @@ class Series(NamedTuple):
     """The points of one defense or measure.
 
     Attributes:
-        name: What the legend calls it.
+        name: Its name in the legend.
         hue: Which colour and marker it has; a defense has the same one in every chart.
         points: (place, share): a place is a number, or a name on an axis of names, and has at most one point; the
             share is finite.
@@ -73,7 +73,7 @@ class LineChart:
     """One line per series over a common axis.
 
     Attributes:
-        title: What the chart shows.
+        title: Its title.
         across: The horizontal axis in words.
         up: The vertical axis in words, a share.
         series: The lines.

@@ -25,7 +25,7 @@ class PictureRow(NamedTuple):
         name: The origin, "" for a passage without one.
         level: Its standing (`sources.Standing`).
         trust: The weight of its word, in [0, 1].
-        passages: Positions of what it brought, rising.
+        passages: Positions of its passages, ascending.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Link(NamedTuple):
 
 
 class ClaimPicture(NamedTuple):
-    """What is drawn, and how many sources and claims there are in all."""
+    """The drawn sources and claims, and their total numbers."""
 
     sources: tuple[Box, ...]
     claims: tuple[Box, ...]
@@ -78,12 +78,12 @@ def sources_of(standings: Sequence[Standing]) -> tuple[PictureRow, ...]:
 
 
 def claim_picture(screening: Screening, sources: Sequence[PictureRow]) -> ClaimPicture | None:
-    """The picture; None where no claim was read."""
+    """The picture; None if no claim was read."""
     if not screening.claims:
         return None
     claims = screening.claims[:MAX_CLAIMS]
     said = {i for claim in claims for i in claim.passages}
-    drawn = sorted(sources, key=lambda row: said.isdisjoint(row.passages))[:MAX_SOURCES]  # who is silent comes last
+    drawn = sorted(sources, key=lambda row: said.isdisjoint(row.passages))[:MAX_SOURCES]  # silent sources come last
     height = STEP * max(len(drawn), len(claims))
     rows = _column(len(drawn), height), _column(len(claims), height)
     kept = set(screening.kept_indices)
@@ -106,7 +106,7 @@ def claim_picture(screening: Screening, sources: Sequence[PictureRow]) -> ClaimP
 
 
 def _column(count: int, height: int) -> list[int]:
-    """The middles of so many boxes, evenly from top to bottom."""
+    """The middles of the boxes, evenly from top to bottom."""
     return [round(height * (n + 0.5) / count) for n in range(count)]
 
 

@@ -1,6 +1,6 @@
 """A report as data: sections of tables, figures and sentences; `report.html` draws it.
 
-Whatever stands in it may be hostile: the templates escape it.
+Its texts may be hostile: the templates escape them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Table:
     """Cells of text.
 
     Attributes:
-        title: What stands above it.
+        title: Its heading.
         columns: The headings; the first column names the rows.
-        rows: One text per column; what stands behind " [" is written small.
-        hints: What each column means, for a reader who points at its heading; may be shorter than `columns`.
+        rows: One text per column; text behind " [" is set small.
+        hints: Tooltips of the headings; may be shorter than `columns`.
         marks: The best and the worst cells by (row, column), where rows differ and one side is good.
         quotes: A text below the name of each row; empty for none.
         flagged: Rows to look at.
@@ -47,12 +47,12 @@ class Table:
 
     @property
     def parts(self) -> list[list[int]]:
-        """The columns beside the first one that stand side by side."""
+        """The columns after the first one."""
         columns = list(range(1, len(self.columns)))
         return [columns[start : start + self.breadth] for start in range(0, len(columns), self.breadth)] or [[]]
 
     def split(self, breadth: int) -> Iterator[Table]:
-        """The table in parts of so many columns beside the first one, for a terminal."""
+        """The table in parts with at most this many columns beside the first one, for a terminal."""
         for number, columns in enumerate(replace(self, breadth=breadth).parts):
             chosen = [0, *columns]
             rows = tuple(tuple(row[i] for i in chosen) for row in self.rows)
@@ -60,25 +60,25 @@ class Table:
             yield replace(self, title=title, columns=tuple(self.columns[i] for i in chosen), rows=rows)
 
     def is_text(self, column: int) -> bool:
-        """Whether a column holds words and not figures: those stand left, these right."""
+        """Whether a column holds words, aligned left, instead of figures, aligned right."""
         return any(_WORD.search(row[column].partition(" [")[0]) for row in self.rows)
 
     def hint(self, column: int) -> str:
-        """What a column means, "" where nothing is said."""
+        """The tooltip of a column, or ""."""
         return self.hints[column] if column < len(self.hints) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report; what is empty is not shown.
+    """A part of a report; empty ones are not shown.
 
     Attributes:
         anchor, title: Of it, both ours.
         text: A sentence at its beginning.
         notes: A list of remarks.
         tables, figures: In order.
-        part: A template for what else it has, and its `data`.
-        left_out: A sentence at its end: what is not shown.
+        part: A further template, and its `data`.
+        left_out: A sentence at its end on omitted content.
     """
 
     anchor: str
@@ -110,10 +110,10 @@ def document(
 
     Args:
         title: The heading, also of the window.
-        sections: What follows, with links to them; empty ones are left out.
-        facts: What was looked at, when, by which version: (name, value).
+        sections: Its sections, with links; empty ones are left out.
+        facts: Data, date and version: (name, value).
         lead: Sentences before them.
-        warning: What the reader must know before believing it.
+        warning: A warning at the top.
         questions: JSON-ready data of the single questions for the page's script; without it no script runs.
     """
     shown = [section for section in sections if not section.empty]

@@ -1,4 +1,4 @@
-"""Tables as Markdown, and where reports are written; names in them come from users' files and are hostile."""
+"""Tables as Markdown, and writing of reports; names in them come from users' files and may be hostile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
     """The suffix of a report's file, in small letters.
 
     Raises:
-        OptionError: None of those that are known.
+        OptionError: An unknown suffix.
     """
     suffix, known = path.suffix.lower(), tuple(suffixes)
     if suffix not in known:
@@ -30,7 +30,7 @@ def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a report; its folder is made where there is none.
+    """Write a report; its folder is created if missing.
 
     Raises:
         OptionError: A place that cannot be written to.

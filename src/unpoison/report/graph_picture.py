@@ -15,7 +15,7 @@ from unpoison.core.verdicts import Verdict
 __all__ = ["Edge", "GraphPicture", "Node", "similarity_graph"]
 
 MAX_DRAWN = 60
-"""More nodes than this cannot be told apart in the picture."""
+"""More nodes than this cannot be distinguished in the picture."""
 
 EDGES_PER_NODE = 3
 """The strongest edges that the picture draws, per node on average."""
@@ -39,7 +39,7 @@ class Edge(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A passage as drawn: a circle of this radius where it is kept, a square of about that size where it is dropped."""
+    """A passage as drawn: a circle of this radius if kept, a square of about that size if dropped."""
 
     verdict: Verdict
     x: float
@@ -49,10 +49,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphPicture:
-    """What is drawn of a similarity graph.
+    """The parts of a similarity graph that are drawn.
 
     Attributes:
-        name: What its weights are called.
+        name: The name of its weights.
         nodes: The kept passages first.
         edges: The weakest first, so that the strongest lie on top.
         of: How many nodes and edges there are in all.
@@ -72,7 +72,7 @@ class GraphPicture:
 
 
 def similarity_graph(screening: Screening) -> GraphPicture | None:
-    """The picture of a screening; None where no passages were compared."""
+    """The picture of a screening; None if no passages were compared."""
     graph = _graph(screening)
     if graph is None:
         return None
@@ -91,7 +91,7 @@ def similarity_graph(screening: Screening) -> GraphPicture | None:
 
 
 def _graph(screening: Screening) -> NDArray[np.float64] | None:
-    """The array to draw as symmetric, finite weights of 0 or more, shape (k, k); None where there is none."""
+    """The array to draw as symmetric, finite weights of 0 or more, shape (k, k); None without one."""
     array = screening.evidence.get(screening.evidence.graph or "")
     k = len(screening.passages)
     if array is None or k == 0 or array.shape != (k, k) or array.dtype.kind not in "biuf":
@@ -103,7 +103,7 @@ def _graph(screening: Screening) -> NDArray[np.float64] | None:
 
 
 def _points(weights: NDArray[np.float64], rounds: int = 120) -> NDArray[np.float64]:
-    """Where the nodes stand, shape (k, 2) in SVG units: similar ones close together, the same bytes every time.
+    """Positions of the nodes, shape (k, 2) in SVG units: similar ones close together, deterministic.
 
     Starts on a circle in index order and lowers the stress of the distances "1 less similarity" (the SMACOF iteration
     of multidimensional scaling), O(k^2) a round.

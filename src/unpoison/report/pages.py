@@ -1,6 +1,6 @@
 """Every page is a jinja2 template of the folder `templates`: one layout, one style sheet, nothing from outside.
 
-Whatever a template writes is escaped, and what no reader sees is taken out of it, so that no template can forget to.
+Everything a template writes is escaped, and invisible characters are removed, so no template can forget it.
 The content security policy of a page allows its own style and script by their hashes and nothing else.
 """
 
@@ -28,7 +28,7 @@ def render(template: str, /, **data: Any) -> str:
 
     Args:
         template: A file of the folder.
-        data: What it shows; its texts may be hostile. A name that the template needs and that is missing is an error.
+        data: Its values; texts may be hostile. A missing name is an error.
     """
     return _environment().get_template(template).render(data)
 
@@ -40,7 +40,7 @@ def resource(name: str) -> str:
 
 
 def _clean(value: object) -> object:
-    """What an expression of a template writes: numbers and markup as they are, everything else as harmless text."""
+    """The output of a template expression: numbers and markup unchanged, everything else as harmless text."""
     return value if isinstance(value, (int, float)) or hasattr(value, "__html__") else without_invisible(str(value))
 
 
@@ -71,7 +71,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",
         "exact": exact,
-        "quoted": json.dumps,  # in ASCII, as JSON.parse reads it back: nothing steers who reads the page's source
+        "quoted": json.dumps,  # ASCII that JSON.parse reads: harmless in the page's source too
         "moment": _moment,
         "excerpt": lambda value, limit: excerpt(str(value), limit),
         "thousands": "{:,}".format,

@@ -1,6 +1,6 @@
 """Screenings as people read them: plain text for a terminal, and one self-contained page with the picture of the graph.
 
-Passages are hostile: `plain` takes out what could steer a terminal or turn text around, the templates escape.
+Passages are hostile: `plain` removes control characters and marks of direction, and the templates escape.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MARKED = 20
 
 
 def explain(screening: Screening) -> str:
-    """A screening in plain text: what was kept, best first, what was dropped, and why.
+    """A screening in plain text: kept passages, best first, and dropped ones, with reasons.
 
     Passages are called by their position in the input, from 0, as in every reason.
     """
@@ -82,7 +82,7 @@ STATUS = {
     "single": "single: one source says so",
     "none": "none: no passage says so by itself",
 }
-"""What the status of an answer means."""
+"""Meanings of the status of an answer."""
 
 MAX_ORIGINS = 5
 """Sources of a claim that are named."""
@@ -97,7 +97,7 @@ def claim_line(claim: Claim) -> str:
 
 
 def sides(contest: Contest) -> str:
-    """Which passages stand against which: "[0, 2] against [5]"."""
+    """Passages of rival answers: "[0, 2] against [5]"."""
     return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
 
 
@@ -107,7 +107,7 @@ def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequ
     Args:
         screenings: Any number; more than one get an index.
         remark: A sentence under the heading, such as how many screenings were left out.
-        kinds: For each screening what its passages are, where that is known: "gold" holds the truth, "poison" was
+        kinds: For each screening the kinds of its passages, if known: "gold" holds the truth, "poison" was
             planted.
     """
     shown = list(zip_longest(screenings, map(similarity_graph, screenings), kinds, fillvalue=()))
@@ -118,7 +118,7 @@ def preview(screening: Screening, sources: Sequence[PictureRow], **more: object)
     """One screening with every number, in pieces for the slots of the playground.
 
     Args:
-        screening: What is shown.
+        screening: The screening.
         sources: Who says it.
         more: `answer` and `undefended`, or None; `threshold` and `probability` (shape (k,)), or None for both;
             `status`, `trust` and `reads` (`serve.playground`).
@@ -137,14 +137,14 @@ class Piece(NamedTuple):
 
 
 def pieces_of(text: str, verdict: Verdict, limit: int) -> list[Piece]:
-    """The beginning of a text with the verdict's spans; with spans, what is near them.
+    """The beginning of a text with the verdict's spans, or the text around them.
 
     A span is `cut` where the passage is kept without it. All its characters may be invisible: then its text is empty.
 
     Args:
         text: The passage's.
         verdict: Of it.
-        limit: About so many characters are shown of what is in no span, and of every span.
+        limit: Approximate characters shown outside spans, and of every span.
     """
     spans = [span for span in verdict.spans if span.field == "text"][:MAX_MARKED]
     if not spans:
@@ -176,7 +176,7 @@ def _between(text: str, limit: int, *, first: bool) -> str:
 
 
 def cuts_of(verdict: Verdict) -> str:
-    """What a kept passage is read without: ", without 1 span", or nothing."""
+    """The spans cut from a kept passage: ", without 1 span", or nothing."""
     count = len(verdict.cuts)
     return f", without {count} {'span' if count == 1 else 'spans'}" if count else ""
 

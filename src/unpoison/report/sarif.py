@@ -19,7 +19,7 @@ class SarifRule:
 
     Attributes:
         id: Such as `planted-document`; its name is `PlantedDocument`.
-        title, meaning: What it says, short and long.
+        title, meaning: Short and long description.
         tags: Such as `security`.
         level: The usual level of its results; "" for none.
     """
@@ -47,11 +47,11 @@ class Location:
     """Where a result is shown.
 
     Attributes:
-        file: A URL, or a path relative to the repository, quoted where it holds characters such as `#`.
+        file: A URL, or a path relative to the repository, quoted if it has characters such as `#`.
         line: From 1; None for none.
         span: First character and the one behind the last, from 0; None for none.
-        name: The id of what it is part of, such as a record of a database; "" for none.
-        message: What is there; "" for nothing.
+        name: The id of the enclosing resource, such as a database record; "" for none.
+        message: Its content; "" for none.
     """
 
     file: str
@@ -80,9 +80,9 @@ class Result:
     Attributes:
         rule: The id of its rule.
         level: error, warning or note.
-        message: What happened.
-        locations: The first is where it is shown, the others are related to it.
-        fingerprints: By name, what makes it the same alert in another run.
+        message: The finding.
+        locations: The first is the primary location, the others are related.
+        fingerprints: By name; equal in another run for the same alert.
         rank: Its priority, 0 to 100; None for none.
         properties: Further JSON-ready values.
     """
@@ -123,7 +123,7 @@ def sarif_log(
         results: In the order in which they are shown.
         rules: At least the rules of all results.
         version: Of this package.
-        properties: What else is told of the run.
+        properties: Further values of the run.
     """
     index = {rule.id: number for number, rule in enumerate(rules)}
     driver = {"name": "unpoison", "semanticVersion": version, "rules": [rule.to_dict() for rule in rules]}
@@ -144,7 +144,7 @@ RULES = {
         SarifRule(
             "planted-document",
             "A document of the index is probably planted",
-            "What it says, hides or repeats is what planted documents say, hide or repeat.",
+            "Its content, hidden text or repetitions are typical of planted documents.",
             _POISONING,
             "warning",
         ),

@@ -68,7 +68,7 @@ class _Beam(NamedTuple):
 
 
 class AdversarialDecoding(Attack):
-    """Beam search for a readable lead that brings the falsehood to the top.
+    """Beam search for a readable lead that raises the rank of the false claim.
 
     Args:
         lm: A `Proposer`, or the name or folder of a local causal language model; None for templates.

@@ -63,15 +63,15 @@ class Target:
         id: Unique in the data set.
         question: The question that the poison is made for.
         correct: The right answers, any alias; only attacks with `uses_gold` may look at them.
-        incorrect: The answer that the attacker wants, "" where the data set has none.
+        incorrect: The answer that the attacker wants, or "".
         texts: Published poison texts, without the question in front.
         gold: The annotated passages; only attacks with `uses_gold` may look at them.
         context: What the retriever returns without poison, best first.
         alternatives: Further wrong answers.
 
     Raises:
-        InputError: No id or question, or a wrong answer that contains a right one or stands inside one (no reply
-            could then tell success from failure).
+        InputError: No id or question, or a wrong answer that contains a right one or is part of one (success
+            and failure could then not be distinguished).
     """
 
     id: str
@@ -181,14 +181,14 @@ class PoisonText:
 
 
 class DirectOptions(TypedDict, total=False):
-    """Of an attack that asks no model; `Attack` says what each option means."""
+    """Of an attack that asks no model; see `Attack`."""
 
     seed: int
     prefix: bool
 
 
 class ModelOptions(TypedDict, total=False):
-    """Of an attack that asks a language model, and says itself whether the question stands in front."""
+    """Of an attack that asks a language model and decides itself whether to prepend the question."""
 
     seed: int
     generator: Generator | str | None
@@ -221,11 +221,11 @@ class Attack(ABC):
         needs: What it cannot work without: "generator", "encoder", "reader".
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
-        uses_context: Whether it looks at the clean passages that are retrieved beside its own.
+        uses_context: Whether it uses the clean passages that are retrieved beside its own.
         wording: Origin of the planted words: `ours`, templates or prompts of the author of the class;
             `published`, texts of an attack's own authors; `data`, texts of the data that the attack edits or puts
-            something in front of, ours only where the data bring none. Tables say which.
-        offline: What stands in for a language model where there is none; "" for attacks that need none.
+            something in front of, ours only if the data has none. Tables name it.
+        offline: The stand-in for a language model; "" for attacks that need none.
         model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
         usual_encoder, usual_generator: Option strings of models that are used where none is given.
@@ -292,8 +292,8 @@ class Attack(ABC):
         """Craft poisoned passages for one target.
 
         Returns:
-            `count` texts, the same for the same (seed, target, count) whatever else was crafted before. A text that
-            does not reach the attack's goal says so in `meta`.
+            `count` texts, the same for the same (seed, target, count), independent of other calls. The `meta` of a
+            text says whether it reaches the attack's goal.
 
         Raises:
             InputError: The target lacks something that the attack requires.
@@ -380,7 +380,7 @@ def copies(text: str, times: int) -> str:
 
 
 def contains_answer(text: str, answer: str) -> bool:
-    """Whether the answer's words stand side by side in the text, case, punctuation and articles aside.
+    """Whether the text contains the answer's words side by side, ignoring case, punctuation and articles.
 
     An empty answer or text is contained in nothing, and "no" is not contained in "I don't know".
     """

@@ -2,8 +2,8 @@
 
 Templates are fluent, varied, and the same for the same seed. A text has three sentences drawn from independent lists (a
 lead that makes the claim, a sentence that supports it, a closing remark), so 288 different texts are possible per
-target. They are easier to cluster than what a language model writes; results obtained with them say so in
-`meta["source"]`.
+target. They are easier to cluster than texts of a language model; `meta["source"]` marks them.
+
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def statement(question: str, answer: str) -> str:
 
 
 def keywords(question: str) -> list[str]:
-    """The question's content words, each once, in order; all of its words where it has none."""
+    """The question's content words, each once, in order; all of its words if it has none."""
     words = list(dict.fromkeys(re.findall(r"[^\W_]+", question)))
     return [word for word in words if word.lower() not in STOP_WORDS] or words
 

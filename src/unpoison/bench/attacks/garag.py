@@ -251,7 +251,7 @@ def generation_ratio(before: float, after: float) -> float:
 
 
 def modifiable(tokens: Sequence[str], protected: Sequence[str]) -> list[int]:
-    """Positions of words of 3 letters or more that are no stop words and occur in none of the protected texts."""
+    """Positions of words of 3 letters or more that are not stop words and occur in no protected text."""
     kept = {_bare(word) for text in protected for word in text.split()}
     positions = []
     for i, token in enumerate(tokens):

@@ -57,7 +57,7 @@ def flip(
     iterations: int,
     candidates: int,
 ) -> Flipped:
-    """Change the tokens of `head` so that `head + body` moves along `direction`; `body` stays as it is.
+    """Change the tokens of `head` so that `head + body` moves along `direction`; `body` is unchanged.
 
     Each step takes a random position, lets the gradient propose tokens, scores every proposal exactly, and keeps the
     best when it beats the current score. Decoding and re-tokenising may change the tokens, so a step counts only once

@@ -111,7 +111,7 @@ def decoys(question: str, answer: str, count: int, rng: np.random.Generator) -> 
         rng: Chooses.
 
     Returns:
-        At most `count` different answers; none where neither a number nor a name is asked for.
+        At most `count` different answers; none if neither a number nor a name is asked for.
     """
     number = re.search(r"\d+", answer)
     if number is not None:

@@ -26,7 +26,7 @@ class _Rewriting(Attack):
     """Claims, each rewritten.
 
     Attributes:
-        unchanged: What a text says that came back as it was.
+        unchanged: The reason of a text that was not changed.
     """
 
     wording = "data"

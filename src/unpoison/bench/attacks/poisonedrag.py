@@ -29,7 +29,7 @@ class PoisonedRag(Attack):
             language model, tried on the generator if one is given (the extractive reader can be one). `auto` is
             `verified` where the generator can write and `template` otherwise.
         words: The longest text asked for (the paper's V).
-        trials: How often a text is written before the last one stands (the paper's L).
+        trials: How often a text is written before the last one is taken (the paper's L).
         prefix: The paper's retrieval half; False leaves the question out.
         seed: For the templates.
         generator: Writes and tries.
@@ -158,7 +158,7 @@ def one_shot_prompt(question: str, correct: Sequence[str], incorrect: str, *, co
 
 
 def read_one_shot(reply: str) -> tuple[str, list[str]]:
-    """The wrong answer and the texts of a one-shot reply; both empty where there is no JSON object to read.
+    """The wrong answer and the texts of a one-shot reply; both empty if there is no JSON object.
 
     The public script asks for the key `incorrect answer` and reads `incorrect_answer`, and numbers its texts
     `corpus1`, `corpus2`, ...; all of these forms are accepted.

@@ -28,7 +28,7 @@ class Tan(Attack):
     """Write misleading passages from the golden one; refuse texts that still give a right answer.
 
     Without a generator, a golden sentence that states a right answer states the wrong one instead, and where there is
-    none the template of `poisonedrag` stands in.
+    none the template of `poisonedrag` is used.
 
     Args:
         targeted: Suggest the target's wrong answer to the writer.

@@ -20,7 +20,7 @@ class WhiteBox(Protocol):
     Attributes:
         vocabulary: The word-embedding matrix, shape (v, h).
         forbidden: Ids that no position may take: special and unused tokens.
-        mask: The id that stands for "nothing chosen yet".
+        mask: The id of a position without a token yet.
         window: The most tokens of one text, special ones not counted.
     """
 
@@ -59,7 +59,7 @@ def has_gradients(encoder: Any) -> bool:
 
 
 def as_white_box(encoder: Any, similarity: str, max_tokens: int) -> WhiteBox:
-    """A `WhiteBox` as it is; anything else through torch."""
+    """A `WhiteBox` unchanged; anything else through torch."""
     if hasattr(encoder, "gradient"):
         return encoder  # type: ignore[no-any-return]
     return OpenEncoder(encoder, similarity=similarity, max_tokens=max_tokens)

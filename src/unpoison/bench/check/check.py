@@ -71,7 +71,7 @@ class Outcome:
 class LiveFacts:
     """What was done with a running system: questions asked for its documents, documents planted, and what went wrong.
 
-    `planted` is None where nothing was to be planted; `plants` says whether it is known how.
+    `planted` is None if nothing was to be planted; `plants` says whether it is known how.
     """
 
     asked: int
@@ -143,7 +143,7 @@ def check_documents(
         roots: Names of the folder that they lie in, under which a policy knows them; () where they lie in none.
         unread: How many documents could not be read.
         questions: How many are wanted; there may be fewer.
-        reader: Whether the reader answers; None where it is installed.
+        reader: Whether the reader answers; None if it is installed.
         retrieval: Made of the questions and the collection; BM25 in memory by default.
         progress: Called with the steps done, all of them, and the next one.
 

@@ -159,7 +159,7 @@ class LiveRetrieval:
     def _plant(
         self, example: Example, texts: Sequence[Passage], attack: str, clean: TargetReply
     ) -> tuple[TargetReply, Mapping[int, int]] | None:
-        """The answer while these texts are planted, and which of its passages is which text; None where it failed."""
+        """The answer while these texts are planted, and which of its passages is which text; None if it failed."""
         documents = [TargetDocument(text.text, new_canary(), text.title) for text in texts]
         honest = frozenset(fingerprints(clean.passages))
         outcome = _shielded(

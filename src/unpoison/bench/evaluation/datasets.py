@@ -48,7 +48,7 @@ def load(spec: str | Path) -> Loaded:
         contains the right one or the reverse.
 
     Raises:
-        InputError: The source does not exist, is too large, or is no JSON.
+        InputError: The source does not exist, is too large, or is not JSON.
     """
     text = str(spec)
     prefix, colon, rest = text.partition(":")

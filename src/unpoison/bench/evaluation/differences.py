@@ -32,7 +32,7 @@ __all__ = [
 
 
 def codes(differences: Iterable[str]) -> str:
-    """What a cell of a table shows of differences, such as `data generator prompt`; "yes" where there are none."""
+    """The codes of differences for a cell of a table, such as `data generator prompt`; "yes" without differences."""
     return " ".join(dict.fromkeys(difference.partition(": ")[0] for difference in differences)) or "yes"
 
 
@@ -40,7 +40,7 @@ PAPER, REFERENCE = "paper", "reference"
 
 # No table of TrustRAG, RADAR or RAGDefender says whether the rules of the paper's text or those of its released code
 # produced it, and they keep different passages; so every such row is measured in both variants. GRADA has one variant:
-# where its text is silent its code is followed, and nowhere else do they differ in what is kept.
+# where its text is silent its code is followed, and elsewhere both keep the same passages.
 
 _HAS_REFERENCE = ("trustrag", "radar", "ragdefender")
 """Methods whose `mode=reference` follows the released code."""
@@ -128,7 +128,7 @@ def has_gradient(encoder: str) -> bool:
 
 
 def available(row: Mapping[str, Any]) -> bool:
-    """Whether the row's defense is in this package and needs no checkpoint of somebody else."""
+    """Whether the row's defense is in this package and needs no third-party checkpoint."""
     return "defense" in row and _method(row["defense"]) in names("defenses")
 
 
@@ -208,7 +208,7 @@ class Differences:
         self._setting = released_setting(str(raw["source"]).partition(",")[0])
 
     def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
-        """What is measured for one cell of the table; None where something is missing."""
+        """What is measured for one cell of the table; None if something is missing."""
         if self._column_lacks(column) or measurable(row, self._models["generator"]):
             return None
         stated = self._stated(row, column)

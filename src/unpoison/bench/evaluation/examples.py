@@ -48,7 +48,7 @@ class LabelledPassage:
 
     Attributes:
         passage: The passage; its id is unique within the example.
-        label: Who wrote it, or what it is worth.
+        label: One of `Label`.
         attack: The attack that made it, for poison.
         rank: The retriever's rank, 1 = best, where known.
         extra: Further fields of the row (`rerank`, `published`, `retriever`, ...).
@@ -135,7 +135,7 @@ class Example:
                     raise FieldError(
                         "incorrect_answers",
                         f"holds {clip(wrong)}, which contains the correct answer {clip(right)} or is contained in "
-                        "it; a correct reply and a successful attack could not be told apart",
+                        "it; a correct reply and a successful attack could not be distinguished",
                     )
 
     @classmethod
@@ -144,7 +144,7 @@ class Example:
 
         Args:
             row: What a file holds, as a mapping.
-            default_id: The id of a row that brings none; by default a hash of its question.
+            default_id: The id of a row without one; by default a hash of its question.
 
         Raises:
             FieldError: A field is missing or malformed.

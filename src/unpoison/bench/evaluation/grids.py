@@ -53,7 +53,7 @@ _KINDS = {
     "defense": "spec",
 }
 """Axes with the kind of their values, from the slowest to the fastest: scenarios with the same passages follow one
-another. A `text` is one value whatever it holds; of the others a comma divides several."""
+another. A `text` is one value; in the others commas separate values."""
 
 AXES = tuple(_KINDS)
 

@@ -3,8 +3,7 @@
 Pure functions of contexts. Planted texts may name sources that the attacker owns, so that defenses that weigh sources
 can be attacked.
 
-Poison is followed as an object from the moment it is planted, never recognised by its text: a poison may equal a clean
-passage word for word.
+Poison is tracked as an object, never by its text, because a poison may equal a clean passage.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) 
     Args:
         context: All gold and benign passages of the question.
         poisons: All of the attacker's.
-        first: Whether the poison stands before the rest, or behind it.
+        first: Whether the poison comes before the rest, or behind it.
     """
     candidates = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
     return _with_candidates(context, candidates, poisons)
@@ -137,8 +136,8 @@ def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) 
 def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: int) -> Context:
     """Poison competes with the context for the `k` best places of a retriever (PoisonedRAG, GRADA, TrustRAG).
 
-    Ties go to the context, then to the earlier poison. Poison of other questions may take part; what of it is
-    retrieved is in `Context.foreign`.
+    Ties go to the context, then to the earlier poison. Poison of other questions may compete too;
+    `Context.foreign` has the retrieved part.
 
     Raises:
         OptionError: `k` below 1.
@@ -188,7 +187,7 @@ def retrieve_corpus(
 
 
 def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
-    """BM25 with the statistics of the passages at hand, as GRADA's code counts; `nearest` is for a whole corpus."""
+    """BM25 with statistics of these passages alone, as in GRADA's code; `nearest` is for a whole corpus."""
     documents = [words(passage.text, ENGLISH_33) for passage in passages]
     scores = bm25([words(question, ENGLISH_33) for question in questions], documents, statistics="candidates")
     return [best_first(of_question, count) for of_question in scores]
@@ -270,7 +269,7 @@ def check_owned(owned: str) -> str:
 
 
 def sleepers(owned: str) -> tuple[str, ...]:
-    """The origins that were honest for `HONEST` questions, to be put into a history before they lie."""
+    """The origins that were honest for `HONEST` questions before they lie, for a history."""
     match = _SLEEPERS.match(owned)
     return tuple(f"sleeper-{number}.example" for number in range(int(match[1]))) if match else ()
 
@@ -278,7 +277,7 @@ def sleepers(owned: str) -> tuple[str, ...]:
 def frequent_sources(examples: Sequence[Example]) -> Mapping[str, tuple[str, ...]]:
     """For each question the sources that other questions' clean passages come from, most frequent first, by address.
 
-    The sources of its own passages are left out: whoever holds those needs no poison.
+    Sources of the question's own passages are left out: an attacker who owns those needs no poison.
     """
     questions: dict[str, set[str]] = {}
     address: dict[str, str] = {}

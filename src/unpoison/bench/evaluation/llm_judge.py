@@ -2,7 +2,7 @@
 
 The scores are RobustRAG's and RADAR's: the judge sees a reference, the question and the answer, writes a short
 assessment and scores accuracy, relevance and coherence. The grades are RADAR's accuracy of short answers: correct,
-incorrect, not attempted. What a judge says is a measurement with an error of its own; report which model it was.
+incorrect, not attempted. A judge has errors of its own; report the model.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Scores: TypeAlias = tuple[int | None, int | None, int | None]
 
 
 def read_scores(reply: str) -> Scores:
-    """The three scores of a reply, None where one is missing or out of its range.
+    """The three scores of a reply, None if one is missing or out of its range.
 
     The last score of an aspect counts, for an assessment may weigh others before; a range such as "(1-10)" is none.
     """
@@ -157,9 +157,9 @@ class _Form(NamedTuple):
     """One way to ask a judge.
 
     Attributes:
-        doing: What progress is called.
+        doing: The label of the progress bar.
         prompt: From the question and the record.
-        read: From the reply to what is kept.
+        read: Parses the reply.
         put: The record with it.
         field: Under which name it is kept in the journal.
     """
@@ -229,7 +229,7 @@ def _judge_run(
 def _judge_answer(
     questions: Mapping[str, str], models: Models, limits: Limits | None, form: _Form, record: Record
 ) -> Any:
-    """What the judge says of one answer, None where it failed."""
+    """The judge's verdict on one answer, None if it failed."""
     try:
         return form.read(run(_ask_judge(form.prompt(questions[record.example], record)), models, limits)[0])
     except ModelError:

@@ -1,7 +1,7 @@
 """Poison, from the attack to the context: crafted for each target, then put where the scenario says.
 
-Crafting keeps a journal, one line for each target; what goes wrong with one target is part of the result. A staged
-question is what the defense is shown, with the poison in place.
+Crafting keeps a journal, one line for each target; an error of one target is part of the result. A staged
+question is the input of the defense, with the poison in place.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def craft_all(
 
 
 def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> CraftedPoison:
-    """Craft for one target; what goes wrong with it is in the result.
+    """Craft for one target; an error is in the result.
 
     Raises:
         OptionError: Something that is the same for every target.
@@ -113,7 +113,7 @@ class Staged:
     """One question as the defense sees it, with its ground truth.
 
     Attributes:
-        context: The question as it is asked, and the passages in order.
+        context: The question as asked, and the passages in order.
         correct: The right answers.
         wanted: The replies that count as the attack's success.
         reached: How many planted texts reached the attack's own goal; None without an attack.
@@ -229,7 +229,7 @@ def _batches(examples: Sequence[Example], poisons: Mapping[str, Sequence[Candida
 
 
 def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> Search:
-    """The scenario's retriever, with the BM25 that suits what is searched."""
+    """The scenario's retriever, with BM25 for the texts at hand or for the corpus."""
     if retriever is None:
         return by_words
     return hybrid_search(retriever, by_words) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)

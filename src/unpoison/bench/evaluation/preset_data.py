@@ -1,8 +1,8 @@
 """The files behind the papers' tables.
 
 The tables are YAML files of this package: `data/presets`, and `data/stream_presets` for those over time. Their data
-sets are files of this machine: where each one is, and in what it is not the paper's. `data/replay.yaml` says what
-decided the figures in each paper's released code; what that code plants and asks is replayed where it was fetched.
+sets are local files, with their differences from the papers'. `data/replay.yaml` has the settings of each paper's
+released code; its texts are replayed if they were fetched.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ DATA = {
 }
 """The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts.
 
-`_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must bring."""
+`_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must provide."""
 
 RELEASED = {
     "realtimeqa": "realtimeqa.json",
@@ -71,9 +71,9 @@ class PaperData:
 
     Attributes:
         fields: The fields of a scenario that name the data, by alias; an alias that is missing cannot be measured.
-        differs: In what the data is not the paper's, by alias; "" where it is.
-        clean: In what the clean passages that fill contexts are not the paper's, by alias.
-        replayed: The aliases whose data is the released one; what the released code plants and asks is at hand then.
+        differs: How the data differs from the paper's, by alias; "" if it does not.
+        clean: How the clean passages that fill contexts differ from the paper's, by alias.
+        replayed: The aliases with released data; the texts of the released code are available then.
         lacks: What is missing, one sentence each.
     """
 
@@ -109,7 +109,7 @@ class PaperData:
                 self.differs[alias] = f"{count} of {questions} questions"
 
     def _replay(self, alias: str, folder: Path) -> str:
-        """The released data set in the folder of built files, "" where it was not fetched."""
+        """The released data set in the folder of built files, "" if it was not fetched."""
         file = built_folder() / f"replay_{alias}.jsonl"
         if not has_released_texts() or folder.resolve() != built_folder().resolve() or not file.is_file():
             return ""
@@ -129,7 +129,7 @@ class PaperData:
 
 
 def _spec(alias: str, folder: Path) -> str | None:
-    """What reads a data set in this folder, in our format or as RADAR released it; None where it is not there."""
+    """What reads a data set in this folder, in our format or as RADAR released it; None if it is not there."""
     file, released = folder / DATA[alias][1], folder / RELEASED.get(alias, "")
     if file.is_file():
         return str(file)

@@ -34,14 +34,14 @@ class PublishedNumber:
         row: The defense as the paper calls it.
         column: Data set and attack as the paper calls them.
         measure: The name of the measure that comes closest here.
-        value: The published number in the unit of the measure, a share or a score; None where the paper draws it
+        value: The published number in the unit of the measure, a share or a score; None if the paper draws it
             without printing it.
-        scenario: What is measured for it; None where this machine or package cannot.
-        bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
-        spread: The standard deviation over the paper's seeds, in the unit of the value; None where it prints none.
-        row_differs: In what the row is not measured as the paper did, or why it is not measured, each `code: detail`.
+        scenario: What is measured for it; None if this machine or package cannot.
+        bound: "<" or ">" where the paper says only that the value is below or above; "" if it prints it.
+        spread: The standard deviation over the paper's seeds, in the unit of the value; None if it prints none.
+        row_differs: How the measurement of the row differs from the paper's, or why there is none, each `code: detail`.
         column_differs: The same for the column.
-        variant: `paper` or `reference` where what is measured is one of two variants of the defense.
+        variant: `paper` or `reference` if the defense is measured in two variants.
     """
 
     table: str
@@ -99,7 +99,7 @@ class Preset:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """In what any of its measured numbers is not measured as the paper did, each once, and what is not measured."""
+        """All differences from the paper's measurement, each once, and what is not measured."""
         every = (text for number in self.published for text in (*number.row_differs, *number.column_differs))
         return tuple(dict.fromkeys(every))
 
@@ -116,7 +116,7 @@ class Preset:
         return f"not the paper's setting: {codes(self.differences)}"
 
     def by_seed(self, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
-        """What was measured for a published number with each seed, as far as it was."""
+        """The measured figures for a published number, one for each seed that was measured."""
         if number.scenario is None:
             return []
         every = (replace(number.scenario, seed=seed) for seed in self.seeds)

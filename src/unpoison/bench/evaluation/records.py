@@ -1,6 +1,6 @@
-"""What happened to one question under one scenario, as one line of JSON; and a cell, the records of one scenario.
+"""A record: the result of one question under one scenario, one line of JSON. A cell: the records of one scenario.
 
-A `CellTally` counts what a defense dropped and kept of one context; `measures` makes figures of it.
+A `CellTally` counts the passages of one context that a defense dropped and kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CellTally:
 
 
 def tally(count: int, kept: Iterable[int], poison: AbstractSet[int], gold: AbstractSet[int] = frozenset()) -> CellTally:
-    """Count what a defense kept of a context.
+    """Count the passages of a context that a defense kept and dropped.
 
     Args:
         count: Passages in the context.
@@ -111,7 +111,7 @@ def auroc(suspicion: ArrayLike, poison: ArrayLike) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One question under one scenario. Failures are data: `error` says what went wrong, and the rest is empty.
+    """One question under one scenario. A failure has an `error`, and the rest is empty.
 
     Positions are 0-based, in the order in which the defense saw the passages.
 
@@ -127,16 +127,16 @@ class Record:
         verdicts: One per passage, in input order; empty after a failure.
         final: How many of the kept passages the generator reads, best first; None for all of them.
         notes: The notes of the defense.
-        answer: The reply, None where no generator was asked.
+        answer: The reply, None if no generator was asked.
         abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
-        status: Whether the sources agree (`types.Status`); None where no claims were read.
+        status: Whether the sources agree (`types.Status`); None if no claims were read.
         guarantee: How many changed passages the answer is proved to withstand; None without a proof.
         screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
         seconds: Wall time of screening and answer.
         calls: Prompts that the generator was sent, cached ones included.
-        prompt_tokens, completion_tokens: None where the generator does not say.
-        judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10; None where it gave none.
-        grade: A, B or C: what a grader called the reply, correct, incorrect or not attempted; None without a grader.
+        prompt_tokens, completion_tokens: None if the generator does not say.
+        judged: A judge's scores for accuracy, relevance and coherence, 1 to 10; None if one is missing.
+        grade: A, B or C: the reply is correct, incorrect or not attempted; None without a grader.
         unanswered: Whether an answer was wanted and the defense failed.
         stage: Where it failed, "attack" or "defense"; "" otherwise.
         error: What went wrong, None otherwise.
@@ -212,7 +212,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A scenario with what is known of it so far.
+    """A scenario and its records so far.
 
     Attributes:
         id: The scenario's hash; names its file of records.

@@ -1,7 +1,7 @@
 """Runs scenarios: the unit of work is one question under one scenario, and finished units are never repeated.
 
-Every file is named by a hash of what it depends on, so a run that was killed, or a grid that grew, finds what it has.
-Numbers do not depend on the order of work nor on where a run was interrupted; only times are measured afresh.
+Every file is named by a hash of its inputs, so a killed run or a larger grid reuses earlier results. Numbers do not
+depend on the order of work or on interruptions; only times differ.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from unpoison.utils.threads import parallel_map
 __all__ = ["Progress", "Runner", "identifier", "measure_question"]
 
 Progress = Callable[[int, int, str], None]
-"""Called with (units done, units in all, what is being done)."""
+"""Called with (units done, total units, description)."""
 
 
 class Runner:
     """Executes scenarios in a folder. Questions that failed in an earlier run are measured again.
 
     Args:
-        folder: Made where there is none; what it holds of the same scenarios is taken over.
+        folder: Created if missing; earlier results of the same scenarios are reused.
         scenarios: The cells, in the order of the tables.
         jobs: Questions at the same time, for generators behind a network.
-        models: Ready-made models by the string that scenarios call them.
+        models: Ready-made models by the option strings of the scenarios.
         limits: Bounds on the model calls of one answer.
         vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
         progress: Called after every finished unit.
@@ -161,7 +161,7 @@ class Runner:
         self._progress(self._done, self._total, f"{scenario.defense}, {what}")
 
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
-        """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
+        """Encode all texts at once, so that latencies never include encoding."""
         if takes("defenses", scenario.defense, "encoder"):
             texts = [passage.text for question in staged for passage in question.context.passages]
             queries = [question.context.query for question in staged]
@@ -191,7 +191,7 @@ class Runner:
         )
 
     def _attack_key(self, scenario: Scenario) -> dict[str, Any]:
-        """What crafted texts depend on; not every attack sees the passages that it competes with."""
+        """The inputs of crafted texts; not every attack sees the competing passages."""
         data, corpus = self.bench.digests(scenario)
         key: dict[str, Any] = {"data": data, "attack": scenario.attack}
         if not scenario.attacked:
@@ -283,7 +283,7 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
         return replace(blank, stage="attack", error=staged.error)
     try:
         done = _run_defense(staged, defense, plain, final)
-    except Exception as error:  # a defense may be somebody else's code; one bad question must not end a long run
+    except Exception as error:  # third-party code; one bad question must not end a long run
         message = str(error) if isinstance(error, UnpoisonError) else f"{type(error).__name__}: {error}"
         return replace(blank, stage="defense", error=message, unanswered=plain is not None)
     answer, prompts = done.answer, [call for call in done.calls if call.kind == "generate"]

@@ -1,13 +1,13 @@
-"""A run on disk: its manifest, and the cells that were measured so far; readable while it runs and after it was killed.
+"""A run on disk: its manifest, and the cells measured so far. It can be read while it runs or after it was killed.
 
 ::
 
-    manifest.json          what was run, with what, on what
-    contexts/ID.jsonl      what the defenses were shown, shared by all scenarios with the same passages
-    poisons/ID.jsonl       what the attacks wrote
+    manifest.json          scenarios, versions, data
+    contexts/ID.jsonl      the input of the defenses, shared by all scenarios with the same passages
+    poisons/ID.jsonl       texts of the attacks
     records/ID.jsonl       one line per question of one scenario
-    judgements/ID.jsonl    what a judge gave the answers
-    vectors.db replies.db  what encoders and generators said
+    judgements/ID.jsonl    scores and grades of the answers
+    vectors.db replies.db  caches of encoders and generators
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Run:
         return all(cell.complete for cell in self.cells)
 
     def read_contexts(self, cell: Cell) -> dict[str, Staged]:
-        """What the defense was shown, by the example's id; empty where that was not reached."""
+        """What the defense was shown, by the example's id; empty if that was not reached."""
         contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
         return {context.example: context for context in contexts}
 
@@ -140,7 +140,7 @@ def file_of(folder: Path, kind: Literal["records", "contexts", "poisons", "judge
 
 
 def folder_name(scenarios: Iterable[Scenario]) -> str:
-    """A short hash of what is measured, for the folder of a run."""
+    """A short hash of the scenarios, for the folder of a run."""
     text = "\n".join(scenario.identifier() for scenario in scenarios)
     return blake2b(text.encode(), digest_size=6).hexdigest()
 

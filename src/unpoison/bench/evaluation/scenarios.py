@@ -38,7 +38,7 @@ POLICIES = (
 """How poison reaches the defense.
 
 prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; retrieve-batch: so
-does the poison of the other questions of its ten, as in PoisonedRAG's code and what is built on it; corpus: all poison
+does the poison of the other questions of its ten, as in PoisonedRAG's code and its derivatives; corpus: all poison
 of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages;
 replace-or-append: as replace-at, and behind the last passage where there are fewer (RADAR); pool:
 the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
@@ -60,8 +60,8 @@ PLACED = ("replace-at", "replace-or-append")
 class Scenario:
     """What is measured in one cell: data x attack x injection x defense x models x seed.
 
-    Models, attacks and defenses are option strings. A scenario that plants nothing is brought to one form: attack
-    "none", 0 poisons, no position, no prefix; so all attacks share one clean twin.
+    Models, attacks and defenses are option strings. A scenario that plants nothing is normalised to attack "none",
+    0 poisons, no position, no prefix; so all attacks share one clean twin.
 
     Attributes:
         data: What `unpoison.bench.evaluation.load` takes.
@@ -71,14 +71,14 @@ class Scenario:
         policy: One of `POLICIES`.
         positions: 1-based places, for replace-at and replace-or-append; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
-        triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
+        triggered: Whether the question is asked with the attack's trigger (Phantom), or unchanged.
         k: Passages that reach the defense.
         retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
             policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
         defense: Option string of a defense.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
-        architecture: Who answers from what a defense kept: `plain`, one prompt with all passages; `blended`, the same
+        architecture: How answers are made from the kept passages: `plain`, one prompt with all; `blended`, the same
             behind a hybrid retriever; `replug`, an ensemble over passages; `self-rag`, the best of one answer each.
             With another than plain, only the screening of a defense is used.
         style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
@@ -86,8 +86,8 @@ class Scenario:
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
         owned: Which sources the attacker holds (`evaluation.injection`); "" plants texts without a source.
         sources: A policy or history file of sources for the defense; "" for none.
-        history: What a history of sources is learned from before anything is asked: `seen`, the clean passages of the
-            data itself (trust leaves out the question at hand), or another data set; "" for no history.
+        history: The data from which a history of sources is learned first: `seen`, the clean passages of the data
+            itself (trust excludes the current question), or another data set; "" for no history.
         seed: Of attack, noise and defense.
         limit: Only the first questions of the data set; None for all.
 
@@ -187,7 +187,7 @@ class Scenario:
 
     @property
     def twin(self) -> Scenario:
-        """The same without an attack: what the defense does to clean passages."""
+        """The same scenario without an attack."""
         policy = "prepend" if self.policy == "labelled" else self.policy
         return replace(self, attack=NO_ATTACK, poisons=0, policy=policy)
 
@@ -202,7 +202,7 @@ class Scenario:
         return self.k if self.policy == "pool" else None
 
     def identifier(self, digests: Iterable[str] = ()) -> str:
-        """A short hash of what is measured, the digests of the data, a reader's weights and this package's version.
+        """A short hash of the scenario, the digests of its data, a reader's weights and this package's version.
 
         The file names of data and corpus do not count where digests are given: a moved folder is the same data.
         """
@@ -210,7 +210,7 @@ class Scenario:
         of_data = list(digests)
         code = [*filter(None, (own_code(self.attack), own_code(self.defense)))]
         if code:
-            content["code"] = code  # of one's own: what was measured with another text of it is not measured again
+            content["code"] = code  # user code: a changed file is measured again
         if any(weights := [weights_of(self.generator), weights_of(self.nli)]):
             content["weights"] = weights
         if of_data:

@@ -1,4 +1,4 @@
-"""Checks option strings such as `grada:alpha=0.3`, and describes what an attack sees, plants and lacks."""
+"""Checks option strings such as `grada:alpha=0.3`, and describes attacks: input, wording and stand-ins."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, o
 def wording(spec: str) -> str:
     """The table label for the origin of an attack's wording.
 
-    A zero against a template of our own says nothing of what the attack's authors wrote.
+    A zero against our own template says nothing about the texts of the attack's authors.
 
     Raises:
         UnknownNameError: No such attack.

@@ -1,7 +1,7 @@
 """RADAR's tables over time by name: the published numbers, and the study that measures the same thing here.
 
-A stream preset is a YAML file in `unpoison/data/stream_presets`: methods, and rows that say whose text stands at which
-position among the passages of every step.
+A stream preset is a YAML file in `unpoison/data/stream_presets`: methods, and rows with an attack and the position of
+its text among the passages of every step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PublishedOverTime:
 
     Attributes:
         attack: What the row is called; a key of `StreamPreset.attacks`.
-        method: The paper's name of it; what is measured is `StreamPreset.measured_as(method)`.
+        method: The paper's name of it; `StreamPreset.variants_of(method)` has the measured methods.
         measure: What is counted.
         value: The published share, in [0, 1].
     """
@@ -60,8 +60,7 @@ class StreamPreset:
         source: The paper and the table.
         about: How the study follows the paper.
         used: What the paper used: data, generator, NLI model.
-        methods: By the paper's name, and its variant where it has several, what can be measured with the generator
-            at hand.
+        methods: By the paper's name, and its variant where it has several, the methods that the generator can run.
         attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
@@ -83,11 +82,11 @@ class StreamPreset:
     attack_differs: Mapping[str, tuple[str, ...]]
 
     def variants_of(self, method: str) -> list[str]:
-        """The keys of `methods` that stand for a method of the paper: itself, or its variants."""
+        """The keys of `methods` for a method of the paper: itself, or its variants."""
         return [name for name in map(partial(_variant_name, method), ("", PAPER, REFERENCE)) if name in self.methods]
 
     def describe(self) -> list[str]:
-        """What it is, what the paper used, and in what it differs here, line by line."""
+        """A description, the paper's models and data, and the differences here, line by line."""
         used = "; ".join(f"{what} {value}" for what, value in self.used.items())
         lines = [f"{self.source}: {self.title}", self.about.strip(), f"the paper used: {used}", *self.differs]
         of_parts = [*self.method_differs.values(), *self.attack_differs.values()]
@@ -101,12 +100,12 @@ def stream_preset_names() -> list[str]:
 
 
 def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
-    """Read a stream preset and fit it to the models at hand.
+    """Read a stream preset and fit it to the given models.
 
     Args:
         name: One of `stream_preset_names()`.
-        generator: Option string of who answers; methods that it cannot serve are left out and said to be lacking.
-        nli: Option string of who judges pairs of answers.
+        generator: Option string of the generator; methods that it cannot run are left out and listed in `lacking`.
+        nli: Option string of the NLI model.
 
     Raises:
         UnknownNameError: No such preset.

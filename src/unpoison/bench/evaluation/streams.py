@@ -1,7 +1,7 @@
-"""Evaluation over time: is a changed answer followed, and does an unchanged one hold out under a continuing attack.
+"""Evaluation over time: does a defense follow a changed answer, and keep an unchanged one under a continuing attack?
 
 Every question is asked at each of its times, in order, by several methods, under attack and without one. A method is a
-defense and what it carries from one time to the next: nothing, all passages seen, the previous answer, or RADAR's
+defense and the state it keeps from one time to the next: none, all passages seen, the previous answer, or RADAR's
 belief. Compared as in RADAR, Section 5.3 and Table 17.
 """
 
@@ -31,8 +31,8 @@ ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
     "injection, first": ("published:attack=pia", 1),
     "injection, last": ("published:attack=pia", None),
 }
-"""The option string of the attack whose text stands among the passages at every step, None for no attack, and its
-1-based place, None for the last."""
+"""For each attack its option string, None for no attack, and the 1-based place of its text among the passages of every
+step, None for the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """All answers of one method, and what it stored.
+    """All answers of one method, and the size of its state.
 
     Attributes:
         records: By question, then by step.
@@ -178,7 +178,7 @@ def run_study(
         limit: The first questions only.
         limits: Bounds on the model calls of one answer.
         replies: A file that keeps the generator's replies, so that an interrupted study does not ask again.
-        progress: Called after every answer: how many are done, of how many, and what is being measured.
+        progress: Called after every answer: the number done, the total, and the current measurement.
 
     Raises:
         InputError: The data cannot be read, or holds no question.
@@ -237,10 +237,10 @@ def run_stream(
     """Ask every question at each of its times.
 
     Args:
-        answerer: A defense and what it carries from step to step, fresh for every run.
+        answerer: A defense with its state, new for every run.
         timelines: The questions.
-        attack: The option string of the attack whose text stands among the passages at every step; None for none.
-        position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
+        attack: The option string of the attack whose text is among the passages of every step, or None.
+        position: Its 1-based place, whose passage it replaces; behind the last one if there are fewer, as in
             RADAR's code; None for the last.
         progress: Called after every answer.
 
@@ -283,7 +283,7 @@ def _followed(steps: Sequence[StepRecord]) -> Iterator[bool]:
 
 
 def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:
-    """The share over all steps. The steps of one question stand or fall together, so questions are resampled."""
+    """The share over all steps. The steps of one question are dependent, so questions are resampled."""
     counts: dict[str, list[int]] = {}
     for timeline, outcome in outcomes:
         count = counts.setdefault(timeline, [0, 0])

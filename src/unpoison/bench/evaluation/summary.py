@@ -36,10 +36,10 @@ class Summary:
         expected: How many questions it asks.
         done: How many have a record, failed ones included.
         failed: How many of those failed.
-        figures: By the name of the measure, each with its interval; nan where it does not apply.
+        figures: By the name of the measure, each with its interval; nan if it does not apply.
         poison_ranks: How often poison stood on each 1-based rank of the defense's order, dropped passages last.
         gold_ranks: The same for the annotated passages.
-        twin: The id of the clean cell with everything else equal, None where there is none.
+        twin: The id of the clean cell with everything else equal, or None.
         problems: What went wrong and how often, most frequent first.
     """
 
@@ -63,7 +63,7 @@ class Summary:
         return self.figures[name]
 
     def applies(self, name: str) -> bool:
-        """Whether any question stands behind a figure."""
+        """Whether a figure has any questions."""
         return self.figures[name].defined
 
     def to_dict(self) -> dict[str, Any]:

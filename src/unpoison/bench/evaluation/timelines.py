@@ -88,7 +88,7 @@ def _steps(example: Example) -> Iterable[tuple[str, str, Example]]:
 
 
 def _yearly_steps(example: Example, years: Any) -> Iterable[tuple[str, str, Example]]:
-    """One step a year; what was right in another year, and cannot be confused with this year's answer, is stale."""
+    """One step a year; answers of other years that cannot be confused with this year's are stale, and wrong."""
     by_year = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
     for year, answers in by_year:
         all_answers = dict.fromkeys(answer for _, answers_then in by_year for answer in answers_then)

@@ -50,7 +50,7 @@ class Workbench:
     """Loads things once.
 
     Args:
-        folder: Where vectors and replies are remembered.
+        folder: The cache of vectors and replies.
         models: Ready-made encoders, generators and NLI models by the string that scenarios call them.
         limits: Bounds on the model calls of one answer.
         vectors: Where vectors are remembered, in place of the folder's file.
@@ -122,7 +122,7 @@ class Workbench:
         return self._models.get(spec) or self._once(("encoder", spec), lambda: load_encoder(spec))
 
     def encoder(self, spec: str) -> Encoder:
-        """An encoder that remembers its vectors, unless they depend on the other texts of a call."""
+        """An encoder with a cache, unless its vectors depend on the other texts of a call."""
 
         def make() -> Encoder:
             bare = self.bare_encoder(spec)
@@ -134,7 +134,7 @@ class Workbench:
         return self._once(("cached encoder", spec), make)
 
     def generator(self, spec: str) -> Generator:
-        """A generator that remembers its replies in a file."""
+        """A generator with a cache of replies in a file."""
 
         def make() -> Generator:
             bare = self._models.get(spec) or load_generator(spec)
@@ -236,10 +236,10 @@ class Workbench:
         return attack
 
     def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
-        """What the attack is told of a question, and the passages that it competes with where it looks at them.
+        """The attack target for a question, with the competing passages if the attack uses them.
 
         Raises:
-            InputError: A wrong and a right answer that cannot be told apart.
+            InputError: A wrong and a right answer that cannot be distinguished.
         """
         target = example.target(getattr(attack, "attack", None))
         if not sees_context(scenario.attack):
@@ -308,7 +308,7 @@ def style_of(scenario: Scenario) -> PromptStyle:
 
 
 def sibling_corpus(data: str) -> str:
-    """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, "" where there is none."""
+    """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, or ""."""
     kind, colon, rest = data.partition(":")
     path = data_path(rest if colon else data)
     corpus = (path if kind == "beir" else path.parent) / "corpus.jsonl"
@@ -323,10 +323,10 @@ def _digest(path: str) -> str:
 
 
 class NoisyNLI:
-    """An NLI model that errs at random, for measuring how much a defense depends on it (RADAR, Table 6).
+    """An NLI model with random errors, to measure how much a defense depends on it (RADAR, Table 6).
 
-    Each output is replaced, with a given probability, by a random one. What a pair gets depends on the seed and
-    the pair alone, so the order of the calls does not matter. The paper does not say which distribution replaces an
+    Each output is replaced, with a given probability, by a random one. The replacement depends only on the
+    seed and the pair, not on the order of the calls. The paper does not say which distribution replaces an
     output; here it is uniform over all of them.
 
     Args:

@@ -29,8 +29,8 @@ class Asked(Protocol):
 class Experiment:
     """A target, the store that it reads, and the store where documents are withheld.
 
-    Every move is in the journal before it is done, each document whole. Where a run is killed, the next one with the
-    same journal begins by putting back what it had withheld; `unpoison quarantine --restore` does so too.
+    Every move is in the journal before it is done, each document whole. After a killed run, the next one with
+    the same journal first puts back the withheld documents; `unpoison quarantine --restore` does so too.
 
     Args:
         target: Is asked, one question at a time.
@@ -58,7 +58,7 @@ class Experiment:
             if left:
                 move(left, held, store, journal)
                 self.notes.append(
-                    f"an earlier run was broken off; what it withheld was put back: {len(left):,} documents"
+                    f"an earlier run was interrupted; the documents that it withheld were put back: {len(left):,}"
                 )
         self._record(STARTED)
 
@@ -69,7 +69,7 @@ class Experiment:
         have passed.
 
         Raises:
-            TargetError: It does not answer, or still reads what is withheld.
+            TargetError: It does not answer, or still reads a withheld document.
             StoreError, InputError: A document cannot be moved.
         """
         silent = bool(self.replies) and self.replies[-1].passages is None and self.replies[-1].ids is None
@@ -124,7 +124,7 @@ class Experiment:
         ]
         if missing:
             raise InputError(
-                f"{clip(missing[0])} is neither in {self._store.name} nor in {self._held.name}: somebody else moves "
+                f"{clip(missing[0])} is neither in {self._store.name} nor in {self._held.name}: another process moves "
                 f"documents; {self._journal} holds it whole"
             )
         self._withheld = wanted
@@ -153,5 +153,5 @@ class Experiment:
 
 
 def is_read(name: str, text: str, passages: tuple[str, ...], ids: tuple[str, ...] = ()) -> bool:
-    """Whether a document is among what a target read, by its id or a passage of it."""
+    """Whether a target read a document, by its id or a passage of it."""
     return read_count(TargetReply("", passages, ids), (text,), ((name,),)) == 1

@@ -1,4 +1,4 @@
-"""From one wrong answer of a running system to a store without the documents behind it."""
+"""Finds the documents behind one wrong answer of a running system, and removes them from its store."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def investigate(
 ) -> Incident:
     """Find the documents behind a wrong answer by withholding them, and leave the guilty ones in quarantine.
 
-    What states a right answer is never moved, whatever the system replies; what neither states the wrong answer nor
-    gives orders is never left in quarantine.
+    A document that states a right answer is never moved. A document that neither states the wrong answer nor gives
+    orders never stays in quarantine.
 
     Args:
         question: What was asked.
@@ -97,7 +97,7 @@ def investigate(
                 experiment.texts |= {suspect.id: suspect.text for suspect in found}
                 return found
 
-            suspects()  # so that it is known what is read with nothing withheld
+            suspects()  # records what is read with nothing withheld
             found = _find(trials, suspects, right, repair)
             experiment.place(found.quarantined)
             suspicious = suspects()
@@ -182,10 +182,10 @@ class System(NamedTuple):
 
 
 def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
-    """The system of a configuration; what is said there of questions and attacks is not needed.
+    """The system of a configuration; its questions and attacks are not needed.
 
     Raises:
-        InputError: The file cannot be read, or is no YAML.
+        InputError: The file cannot be read, or is not YAML.
         UnknownNameError, OptionError: A configuration that cannot be used.
     """
     values = load_yaml(path)

@@ -19,7 +19,7 @@ class DocumentSection:
     """Paragraphs under one heading.
 
     Attributes:
-        heading: As it stands, without marks; "" before the first one.
+        heading: Without markup; "" before the first one.
         paragraphs: Each on one line; list items and table rows are paragraphs of their own.
     """
 
@@ -33,7 +33,7 @@ class QuestionDocument:
 
     Attributes:
         id: The path below the folder, or the row's id.
-        title: The first heading, or what the row says; "" where there is none.
+        title: The first heading, or that of the row; "" without one.
         sections: In order.
     """
 

@@ -18,7 +18,7 @@ __all__ = ["Fact", "Kind", "facts_of"]
 
 Kind = Literal["number", "year", "value", "name", "definition", "answer", "gap"]
 """number, year: what a sentence counts or dates; value: an entry of a list or table; name, definition: what the subject
-is; answer: what stands under a heading that asks; gap: a number left out of its sentence."""
+is; answer: the text under a heading that is a question; gap: a number left out of its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Fact:
     Attributes:
         kind: By which rule it was found.
         question: In the words of the sentence.
-        answer: As it stands in the sentence.
+        answer: As written in the sentence.
         proof: The sentence.
     """
 
@@ -70,7 +70,7 @@ IMPERATIVES = _word_set(
 """First words of a sentence or an entry that instructs its reader."""
 
 WITHIN_NAMES = _word_set("of the and in for on at to by with de la le du van von der den & vs.")
-"""Small words that stand inside names."""
+"""Small words inside names."""
 
 CLAUSES = _word_set("that which who and for with where but when because so while as")
 """Where a definition ends."""
@@ -258,9 +258,9 @@ def _definition(words: list[str], verb: int, subject: str, sentence: str) -> Fac
 
 
 def _subject(words: Sequence[str], heading: str) -> str | None:
-    """The subject as it stands in a question, None where it cannot stand alone.
+    """The subject as written in a question, None if it is meaningless alone.
 
-    What is only "the film" is the film of the heading it stands under.
+    "The film" alone is replaced by the heading above it.
     """
     first, text = words[0], " ".join(words)
     if not 1 <= len(words) <= 8 or VAGUE & {word.lower() for word in words} or first.lower() in OPENING:

@@ -24,10 +24,10 @@ PREFERRED = ("number", "answer", "year", "name", "value", "definition", "gap")
 """Kinds in the order in which a document's questions are taken."""
 
 PER_DOCUMENT = 200
-"""Candidates that one document may bring."""
+"""Candidates from one document, at most."""
 
 TRIES = 40
-"""Candidates that are looked at, at most, until one can be told from the true answer."""
+"""Candidates tried, at most, until one differs from the true answer."""
 FACTORS = (2.0, 3.0, 0.5, 1.5, 4.0, 5.0, 0.25, 10.0)
 """Factors for a false number, which has to differ clearly and be of a plausible size."""
 YES_NO = {"yes": "No", "no": "Yes"}
@@ -153,11 +153,11 @@ def _in_turn(candidates: Sequence[tuple[Fact, Passage]], rng: np.random.Generato
 
 
 def false_answer(fact: Fact, text: str, others: Sequence[str], rng: np.random.Generator) -> str | None:
-    """A false answer, None where none can be told from the true one.
+    """A false answer, None if none can be distinguished from the true one.
 
     Args:
         fact: The question with its true answer.
-        text: The passage; what stands in it is no false answer.
+        text: The passage; nothing in it is a false answer.
         others: True answers to other questions of the same kind.
         rng: Draws among them.
     """
@@ -172,7 +172,7 @@ def false_answer(fact: Fact, text: str, others: Sequence[str], rng: np.random.Ge
 
 
 def tells_apart(answer: str, false: str, text: str) -> bool:
-    """Whether a false answer can be told from the true one and does not stand in the passage."""
+    """Whether a false answer can be distinguished from the true one and does not occur in the passage."""
     return bool(false.strip()) and not contains_either(answer, false) and false.lower() not in text.lower()
 
 

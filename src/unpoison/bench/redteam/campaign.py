@@ -30,7 +30,7 @@ from unpoison.errors import InputError, OptionError, TargetError, clip
 __all__ = ["Campaign", "begin_run", "load_examples", "run_test"]
 
 MAX_LEFT_BEHIND = 3
-"""The run ends after so many questions have left documents behind."""
+"""The run ends when this many questions have left documents behind."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -213,7 +213,7 @@ class Campaign:
         return replace(trial, answer=reply.answer, tells=tells, passages=read, seconds=round(seconds, 4))
 
     def _attack(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
-        """Ask one question under one attack, and always remove what was planted."""
+        """Ask one question under one attack, and always remove the planted documents."""
         trial = Trial(example.id, example.question, name, count, example.correct_answers)
         crafted = craft_one(attack, example.id, example.target, count)
         if crafted.error is not None:

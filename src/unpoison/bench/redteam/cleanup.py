@@ -56,7 +56,7 @@ def clean(
         progress: Called after every document.
 
     Raises:
-        InputError: There is no journal, or the file is not a journal, or another process has it.
+        InputError: There is no journal, the file is not a journal, or another process has it.
         OptionError: The target is Python code and no configuration was given, or its host may not be contacted.
     """
     if not path.is_file():

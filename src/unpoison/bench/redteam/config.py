@@ -124,7 +124,7 @@ class Config(SettingsSection):
         """Read a file.
 
         Raises:
-            InputError: It cannot be read, or is no YAML.
+            InputError: It cannot be read, or is not YAML.
             UnknownNameError, OptionError: As of `of`.
         """
         return cls.of(load_yaml(path), Path(path).parent)

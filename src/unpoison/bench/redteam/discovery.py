@@ -103,11 +103,11 @@ def discover(
         hosts: Where requests may go.
         model: Of a chat endpoint; the first that it lists by default.
         questions: Asked one after the other until passages are shown.
-        environment: What `${NAME}` stands for.
+        environment: The values of `${NAME}`.
 
     Raises:
         InputError: Nothing there is known to answer, it wants a key, or it answers with a page.
-        OptionError: It is no address, or one that may not be tested.
+        OptionError: It is not an address, or it may not be tested.
         TargetError: No reply, or an error.
     """
     client = HttpClient(hosts, environment, 10.0)
@@ -354,7 +354,7 @@ class OpenApi:
 
 
 def _read_page(client: HttpClient, url: str) -> OpenApi | None:
-    """The OpenAPI page at an address; None where there is none.
+    """The OpenAPI page at an address, or None.
 
     Raises:
         InputError: It names a variable of the environment, which would be sent to the system.

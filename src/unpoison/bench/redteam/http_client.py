@@ -65,7 +65,7 @@ class Hosts:
         """Reject an address that may not be tested, before anything is sent.
 
         Raises:
-            OptionError: It is no http address, or leads to another machine that was not allowed.
+            OptionError: It is not an http address, or leads to another machine that was not allowed.
             TargetError: Its host has no address.
         """
         try:
@@ -75,7 +75,7 @@ class Hosts:
         except ValueError:
             host = None
         if not host or parts.scheme not in ("http", "https") or parts.username is not None:
-            shown = "" if "@" in url else f", got {clip(url)}"  # what stands before an @ may be a password
+            shown = "" if "@" in url else f", got {clip(url)}"  # the part before an @ may be a password
             raise OptionError(f"the url needs http:// or https://, a host and a port, and no user or password{shown}")
         if host in self.allowed:
             return
@@ -134,7 +134,7 @@ class HttpReply:
     Attributes:
         status: Of HTTP.
         text: The body.
-        events: The data of its events, JSON where it is JSON; None where it is no stream.
+        events: The data of its events, parsed if it is JSON; None if the reply is not a stream.
     """
 
     status: int
@@ -146,7 +146,7 @@ class HttpReply:
         """The JSON of the body.
 
         Raises:
-            TargetError: It is no JSON.
+            TargetError: It is not JSON.
         """
         try:
             return json.loads(self.text)
@@ -159,7 +159,7 @@ class HttpClient:
 
     Args:
         hosts: Where requests may go.
-        environment: What `${NAME}` stands for.
+        environment: The values of `${NAME}`.
         timeout: Seconds that one request may take.
 
     Raises:

@@ -7,7 +7,7 @@
       remove: {method: DELETE, url: "http://127.0.0.1:8000/docs/{id}"}
 
 `{question}`, `{text}`, `{title}`, `{canary}`, `{uuid}` and `{id}` are places for the values of each call; they become
-parts of strings and are percent-encoded in a url. Paths are JSONPath; `text` stands for the whole
+parts of strings and are percent-encoded in a url. Paths are JSONPath; `text` is the whole
 reply. Of a stream of events a path is applied to every event, and the pieces of the answer are joined.
 """
 
@@ -54,7 +54,7 @@ class ReplyPath:
         source: As written.
 
     Raises:
-        OptionError: It is no path.
+        OptionError: It is not a path.
     """
 
     def __init__(self, source: object) -> None:
@@ -87,7 +87,7 @@ class ReplyPath:
         """The matches in a reply, or in every event of a stream.
 
         Raises:
-            TargetError: The reply is no JSON, or as of `values`.
+            TargetError: The reply is not JSON, or as for `values`.
         """
         if reply.events is not None:
             events = [event for event in reply.events if self._path is None or isinstance(event, dict)]
@@ -118,7 +118,7 @@ class Request(SettingsSection):
 
     Attributes:
         url, method, headers: As written; a url has a fixed host.
-        body: Sent as JSON, or as it is where it is a text.
+        body: Sent as JSON; a string is sent unchanged.
         file: The form field of a multipart upload, whose file holds the text and is named by the canary.
     """
 
@@ -169,7 +169,7 @@ class Request(SettingsSection):
 
 
 class Ask(Request):
-    """`ask`: where the answer stands, and the passages and their ids where the system tells them."""
+    """`ask`: the paths of the answer, and of the passages and their ids if the system returns them."""
 
     places, needed = ("question", "uuid"), ("question",)
     answer: Path
@@ -178,7 +178,7 @@ class Ask(Request):
 
 
 class Plant(Request):
-    """`plant`: `id` says where the new document's id stands, or the ids of its pieces; without it `{canary}` is it."""
+    """`plant`: `id` is the path of the new document's id, or of its pieces' ids; without it the canary is the id."""
 
     places, needed = ("text", "title", "canary", "uuid"), ("text",)
     id: Path | None = None
@@ -218,12 +218,12 @@ class HttpTarget:
         values: Its section `target`.
         hosts: Where requests may go.
         timeout: Seconds for one request.
-        environment: What `${NAME}` stands for; that of this process by default.
+        environment: The values of `${NAME}`; those of this process by default.
 
     Attributes:
         name: The address that is asked.
         plants: Whether the file says how documents are added and removed.
-        tells_passages: Whether it says where passages or ids stand.
+        tells_passages: Whether it has a path for passages or ids.
 
     Raises:
         UnknownNameError: An unknown field.
@@ -251,7 +251,7 @@ class HttpTarget:
                 hosts.check(self._fill(call, {})[1]["url"])
 
     def ask(self, question: str) -> TargetReply:
-        """The answer, and the passages where `ask.passages` says where they stand.
+        """The answer, and the passages if `ask.passages` is given.
 
         Raises:
             TargetError: No reply, or one that cannot be used.
@@ -270,7 +270,7 @@ class HttpTarget:
         """Parse the reply to a question.
 
         Raises:
-            TargetError: Something does not stand where it should.
+            TargetError: A path leads to nothing, or to a value of the wrong type.
         """
         ask = self._calls.ask
         pieces = ask.answer.of(reply)

@@ -11,7 +11,7 @@
     {"event": "removed", "canary": "unpoison-...", "deleted": true, "confirmed": true}
 
 `handles` of `planting` are ids that we chose; `confirmed` says that the system was asked and no longer read the
-document. The target's description holds `${NAME}` where a secret stands.
+document. The target's description holds `${NAME}` in place of secrets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PlantRecord:
         canary: Its mark.
         question, attack: What it was planted for.
         own: Ids that we chose; known even if the reply was lost.
-        handles: Ids that the target gave; None where no reply is known.
+        handles: Ids that the target gave; None if no reply is known.
         refused: The target certainly did not plant it.
         interrupted: A removal was started and its result is unknown.
         removed: The target has accepted its removal.
@@ -146,11 +146,10 @@ class RunJournal(Closing):
     """Appends events. One process at a time has a journal.
 
     Args:
-        path: Made for its owner alone where there is none. A torn last line is cut off; nothing that was planted can
-            stand there, for a line is whole before anything is planted.
+        path: Created with mode 600. A torn last line is cut off: a document is planted only after its line is whole.
 
     Raises:
-        InputError: Another process has it, or it is no journal.
+        InputError: Another process has it, or it is not a journal.
         OSError: It cannot be written.
     """
 
@@ -168,7 +167,7 @@ class RunJournal(Closing):
             **run: The fields of its first line.
 
         Raises:
-            InputError: Documents of an earlier run may still be planted, or it is no journal.
+            InputError: Documents of an earlier run may still be planted, or it is not a journal.
         """
         if path.exists():
             with cls(path) as earlier:

@@ -115,5 +115,5 @@ class Pace:
             raise TargetError(why, retryable=True) from None
         except UnpoisonError:
             raise
-        except Exception as error:  # somebody else's code
+        except Exception as error:  # third-party code
             raise TargetError(f"{what} failed with {type(error).__name__}: {clip(str(error), 200)}") from None

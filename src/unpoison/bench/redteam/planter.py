@@ -44,13 +44,13 @@ class PlantOutcome:
 
     Attributes:
         planted: Documents that were planted.
-        reply: The answer; None where there is none.
+        reply: The answer, or None.
         seconds: How long it took.
         read: How many of them the system read; None if it does not tell.
         positions: Which passage of the reply is which document.
-        stage, error: Where it failed (plant, ask, gone) and why; "" where it did not.
+        stage, error: Where it failed (plant, ask, gone) and why; "" if it did not.
         left: Why a document may still be there; "" where all are removed.
-        still_read: Whether the system still reads what it removed.
+        still_read: Whether the system still reads a removed document.
     """
 
     planted: int = 0
@@ -110,7 +110,7 @@ class Planter:
             example: The question's id, for the journal.
             attack: Its name, for the journal.
             honest: Hashes of passages that the system read before.
-            tells: Whether it tells what it reads. One that does not is asked once, when the wait is over: asking until
+            tells: Whether it returns the passages it reads. Otherwise it is asked once, after the wait: asking until
                 the attack succeeds would measure the best of several tries.
 
         Raises:
@@ -146,7 +146,7 @@ class Planter:
         return replace(outcome, still_read=bool(still))
 
     def rehearse(self) -> str:
-        """Plant and remove a harmless document; ask for it before and after if the target tells what it reads.
+        """Plant and remove a harmless document; ask for it before and after if the target returns what it reads.
 
         Returns:
             Why it was not read, "" if it was.

@@ -35,9 +35,9 @@ class Trial:
         correct: The right answers.
         wanted: The answers that the attacker wants.
         planted: Documents that were planted.
-        read: How many of them were among the passages that the system read; None where it does not tell.
+        read: How many of them were among the passages that the system read; None if unknown.
         answer: Its answer, with poison planted where there is any.
-        tells: Whether the system tells which passages it read.
+        tells: Whether the system returns the passages that it read.
         passages: Hashes of the passages that it read without an attack.
         seconds: How long the answer took.
         stage: Where it failed: attack, ask, plant, remove, gone; "" otherwise.
@@ -73,13 +73,13 @@ class Trial:
         return self.error is not None
 
     def is_correct(self, answer: str | None) -> bool | None:
-        """Whether an answer is right; None where there is no answer, or nothing to compare it with."""
+        """Whether an answer is right; None without an answer or a right answer to compare with."""
         if answer is None or not self.correct:
             return None
         return not is_disagreement(answer) and matcher().correct(answer, self.correct)
 
     def is_attacked(self, answer: str | None) -> bool | None:
-        """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
+        """Whether an answer states what the attacker wants; None without an answer or a wanted one."""
         if answer is None or not self.wanted:
             return None
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
@@ -114,7 +114,7 @@ class Results:
 
     Attributes:
         run: The first line of its journal: target, test, start.
-        finished: When it ended, None where it was interrupted.
+        finished: When it ended, None if it was interrupted.
         examples: How many questions there were.
         trials: All of them, in order.
         cells: (attack, poisons) in order, those without any trial too.
@@ -222,7 +222,7 @@ def _attack_success(trial: Trial) -> tuple[float, float]:
 def _yes_no(
     name: str, title: str, meaning: str, better: Better, outcome: Callable[[Trial], bool | None]
 ) -> Measure[Trial]:
-    """A share of questions: what a trial says, or None where it says nothing."""
+    """A share of questions, by a trial's outcome; None if the measure does not apply."""
     return Measure(name, title, meaning, better, lambda trial: parts_of(outcome(trial)), yes_no=True)
 
 

@@ -55,7 +55,7 @@ class TargetDocument:
     Attributes:
         text: The attack's text.
         canary: The unique mark in its metadata, by which an operator finds it.
-        title: Where the attack plants one.
+        title: None if the attack plants none.
     """
 
     text: str
@@ -74,8 +74,8 @@ class TargetReply:
 
     Attributes:
         answer: Its words.
-        passages: The texts that it read, best first; None where it does not tell.
-        ids: Their ids or sources, where it tells them.
+        passages: The texts that it read, best first; None if the system does not return them.
+        ids: Their ids or sources; None if the system does not return them.
     """
 
     answer: str
@@ -95,7 +95,7 @@ class RedteamTarget(Protocol):
     """
 
     def ask(self, question: str) -> TargetReply | str:
-        """The answer, with the passages that were read where the system tells them."""
+        """The answer, with the passages that were read if the system returns them."""
         ...
 
     def plant(self, documents: Sequence[TargetDocument]) -> Sequence[str]:
@@ -151,7 +151,7 @@ def load_target(where: str, folder: Path) -> RedteamTarget:
         folder: Where modules are looked for too.
 
     Raises:
-        OptionError: There is no such object, or it is no target.
+        OptionError: There is no such object, or it is not a target.
     """
     module, _, attribute = where.partition(":")
     if not module or not attribute:
@@ -212,9 +212,8 @@ def read_count(
 ) -> int | None:
     """How many of the planted texts the system read.
 
-    A text was read where one of its ids is among those that the system tells, or stands within one, as a UUID does in
-    the name of a file; or where a passage contains it, or is a piece of it of 40 characters or more. White space and
-    case do not count.
+    A text was read if the system returns one of its ids, also inside a longer name such as a file name; or if a
+    passage contains it, or is a piece of it of 40 characters or more. White space and case are ignored.
 
     Args:
         reply: The system's.
@@ -223,7 +222,7 @@ def read_count(
         honest: Hashes of passages that it read before; a poison that quotes one is not read with it.
 
     Returns:
-        None where the system tells neither passages nor ids.
+        None if the system returns neither passages nor ids.
     """
     if reply.passages is None and reply.ids is None:
         return None

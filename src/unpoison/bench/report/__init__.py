@@ -36,7 +36,7 @@ def as_markdown(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """The manifest and every figure and comparison, as one object; null stands for what is undefined."""
+    """The manifest and every figure and comparison, as one object; undefined values are null."""
     document = {
         "manifest": dict(report.run.manifest),
         "complete": report.run.complete,

@@ -21,7 +21,7 @@ __all__ = ["certified_accuracy", "guarantee_figures", "guarantee_tables"]
 SHOWN = (0, 1, 2, 3, 5, 10, 25)
 """The numbers of changed passages that a table has columns for; the chart and the JSON have all."""
 
-HINT = "answered rightly, and proved to stay so whatever any m of the passages become"
+HINT = "answered rightly, and proved to stay so under any change of m passages"
 
 
 def certified_accuracy(cell: Cell) -> tuple[Estimate, ...]:
@@ -40,7 +40,7 @@ def certified_accuracy(cell: Cell) -> tuple[Estimate, ...]:
 
 
 def guarantee_tables(report: Report) -> list[Table]:
-    """One table for each data set and setting: a row for each defense; none where nothing is guaranteed."""
+    """One table for each data set and setting: a row for each defense; none if nothing is guaranteed."""
     tables = []
     for scenario, rows in _groups(report):
         steps = [m for m in SHOWN if m <= scenario.k // 2]

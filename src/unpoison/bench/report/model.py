@@ -54,7 +54,7 @@ class Report:
         run: Finished or not.
         summaries: One per cell, in the order of the run.
         comparisons: Every two defenses of equal scenarios.
-        preset: The paper's table that was run again, None for a grid of one's own.
+        preset: The paper's table that was run again, None for other grids.
     """
 
     run: Run
@@ -131,7 +131,7 @@ class Report:
 
     @staticmethod
     def note(scenario: Scenario) -> str:
-        """What a table says below its heading: that its answers come from a stand-in; "" where they do not."""
+        """The note of a table whose answers come from a stand-in; "" otherwise."""
         if scenario.generator is None or not is_stand_in(scenario.generator):
             return ""
         return (
@@ -154,7 +154,7 @@ class Report:
 
 
 def attack_title(scenario: Scenario) -> str:
-    """An attack as tables call it: with whose wording it is, and what stands in for its language model, if anything."""
+    """An attack's name in tables, with the origin of its wording and the stand-in for its language model, if any."""
     if not scenario.attacked:
         return scenario.attack
     instead = stand_in(scenario)
@@ -173,7 +173,7 @@ def is_baseline(defense: str) -> bool:
 
 
 def short_name(data: str) -> str:
-    """A data set without the folder that it lies in."""
+    """A data set without its folder."""
     return Path(data).name.removesuffix(".jsonl") or data
 
 

@@ -23,7 +23,7 @@ __all__ = ["WRITERS", "as_json", "as_markdown", "page", "step_figures", "study_s
 
 
 class Share(NamedTuple):
-    """A measure over time: its heading, how it is counted, and what it means."""
+    """A measure over time: heading, function and meaning."""
 
     title: str
     of: Callable[[StreamResult], Estimate]
@@ -56,10 +56,10 @@ def study_summary(study: StreamStudy) -> str:
 def study_tables(study: StreamStudy, preset: StreamPreset | None = None) -> list[Table]:
     """The published numbers beside the measured ones, a table for each attack, and the answer changes of the data.
 
-    A defense that remembers stands below the same defense that does not (RADAR, Table 17).
+    A defense with memory follows the same defense without (RADAR, Table 17).
     """
     columns = ("method", *(f"{share.title} %" for share in SHARES.values()), "bytes")
-    hints = ("a defense and what it carries", *(share.meaning for share in SHARES.values()), "kept for a question")
+    hints = ("a defense and its state", *(share.meaning for share in SHARES.values()), "kept for a question")
     tables = [] if preset is None else list(_published(preset, study))
     for attack, results in study.results.items():
         rows = tuple(
@@ -172,7 +172,7 @@ def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:
 
 
 def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
-    """Every figure as one object; null stands for what is undefined."""
+    """Every figure as one object; undefined values are null."""
     published = None if preset is None else [asdict(number) for number in preset.published]
     document = {
         "data": study.data,

@@ -62,7 +62,7 @@ def page(report: Report) -> str:
         Section(
             "certified",
             "What is guaranteed",
-            "Right without an attack, and proved to stay right whatever any m of the passages become.",
+            "Right without an attack, and proved to stay right under any change of m passages.",
             tables=guarantee_tables(report)[:MAX_TABLES],
             figures=list(guarantee_figures(report))[:MAX_FIGURES],
         ),
@@ -108,7 +108,7 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
     Args:
         report: The run.
         per_scenario: The most questions of one scenario.
-        most: The most bytes of JSON in all; every scenario gets an equal share of what is left.
+        most: The most bytes of JSON in all; every scenario gets an equal share of the rest.
 
     Returns:
         `cells`, each with its `records`; `contexts` by "contexts id/example", shared by all defenses that were shown

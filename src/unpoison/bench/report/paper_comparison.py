@@ -1,7 +1,7 @@
-"""A paper's numbers beside the measured ones; each row and column says in short codes what is not as in the paper.
+"""A paper's numbers beside the measured ones; short codes in each row and column name the differences.
 
-One measurement is printed once: where the same scenario stands for several of the paper's rows (its language models),
-the later rows say so.
+One measurement is printed once: if the same scenario serves several rows of the paper (its language models), the later
+rows say so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unpoison.report.document import Table
 __all__ = ["SAME", "comparison_tables", "format_measurement"]
 
 SAME = "same setting as the paper?"
-"""The heading of the column, and of the last row, with the codes of what is not the paper's."""
+"""The heading of the column, and of the last row, with the codes of the differences."""
 
 ABOVE = "above"
 """Stands where the same measurement is printed further up."""
@@ -30,7 +30,7 @@ ABOVE = "above"
 def comparison_tables(report: Report) -> Iterator[Table]:
     """The preset's tables, each published number with the one measured for it.
 
-    Where there was no generator, an ASR has no counterpart; what the screening left of the poison stands in its place.
+    Without a generator an ASR has no counterpart; the share of poisoned contexts takes its place.
     """
     preset = report.preset
     if preset is None:
@@ -65,7 +65,7 @@ def _row(
 
 
 def format_measurement(report: Report, preset: Preset, number: PublishedNumber) -> str:
-    """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
+    """The measured figure with its interval, with several seeds their mean and spread; "" if there is none."""
     by_scenario = report.by_scenario
     estimates = preset.by_seed(number, by_scenario)
     if not estimates or number.scenario is None:

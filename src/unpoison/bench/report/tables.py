@@ -51,7 +51,7 @@ COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "c
 
 
 def figure(estimate: Estimate | None, measure: Measure[Any], *, short: bool = False) -> str:
-    """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
+    """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen if it does not apply."""
     if estimate is None or not estimate.defined:
         return "-"
     scale = {"share": 100, "seconds": 1000, "number": 1}[measure.unit]
@@ -59,7 +59,7 @@ def figure(estimate: Estimate | None, measure: Measure[Any], *, short: bool = Fa
 
 
 def with_interval(estimate: Estimate | Difference, scale: float = 100, form: str = ".1f", after: str = "") -> str:
-    """A figure times `scale`, what stands `after` it, and its interval where it has one: `63.2 [50.9, 74.0]`."""
+    """A figure times `scale`, a suffix, and its interval if it has one: `63.2 [50.9, 74.0]`."""
     value, low, high = (format(scale * x, form) for x in (estimate.value, estimate.low, estimate.high))
     return f"{value}{after}" if isnan(estimate.low) else f"{value}{after} [{low}, {high}]"
 
@@ -70,7 +70,7 @@ def heading(measure: Measure[Any]) -> str:
 
 
 def status(report: Report) -> str:
-    """One sentence: what was measured, and whether all of it was."""
+    """One sentence: what was measured, and whether it is complete."""
     done, expected = report.questions
     sentence = f"{len(report.summaries)} scenarios, {done:,} of {expected:,} questions measured"
     failed = sum(summary.failed for summary in report.summaries)
@@ -118,7 +118,7 @@ def summary_tables(report: Report, *, short: bool = False) -> list[Table]:
 
 
 Column = tuple[str, str, Sequence[Summary | None]]
-"""What stands before a measure's heading, the measure, and the cells of its figures, one a row."""
+"""A prefix of the heading, the measure, and the cells with its figures, one a row."""
 
 
 def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str]) -> list[Column]:
