@@ -75,7 +75,7 @@ def test_a_papers_table(run):
     assert "published" in result.stdout
     assert "not the paper's setting: " in result.stderr
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
-    assert (refused.exit_code, "leave k out" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "determines k" in refused.stderr) == (2, True)
 
 
 def test_a_preset_on_data_that_it_is_not_for_fails_with_one_sentence(run, tmp_path):
@@ -153,9 +153,9 @@ def test_over_time_static_stands_beside_dynamic(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--k", 3), "leave k out"),
-        (("sample",), "leave data out"),
-        (("--fail-if", "asr > 5%"), "leave fail_if out"),
+        (("--k", 3), "determines k"),
+        (("sample",), "determines data"),
+        (("--fail-if", "asr > 5%"), "determines fail_if"),
         (("--preset", "radar-table-1"), "known: radar-table-15"),
         (("-g", "a,b"), "give one generator"),
         (("-d", "radar:beliefs=memory"), "leave beliefs out"),

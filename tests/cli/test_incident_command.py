@@ -69,8 +69,8 @@ def test_what_a_system_shows_is_ranked_without_its_store(run: Any, world: list[s
 
 def test_what_is_missing_is_said_before_anything_is_asked(run: Any, world: list[str], tmp_path: Path) -> None:
     for arguments, problem in (
-        (["incident"], "give --passages for what was read, or --target"),
-        (world, "what was wrong? give --question"),
+        (["incident"], "give --passages for the passages that were read, or --target"),
+        (world, "give --question"),
         ([*world[:5], "--question", "q", "--answer", "a"], "--store and --quarantine go together"),
     ):
         result = run(*arguments)

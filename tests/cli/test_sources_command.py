@@ -67,7 +67,7 @@ def test_list_reads_policies_logs_folders_and_standard_input(rows: Path, tmp_pat
     log = {"audit": 1, "query_hash": "q", "passages": [{"source": "https://cnn.com", "kept": True}] * 2}
     alone = run("sources", "list", "-", input=json.dumps(log))
     assert "cnn.com" in alone.stdout
-    assert "nearly all of it is one origin: tell its parts apart with --origin path:1" in alone.stderr
+    assert "nearly all passages have one origin" in alone.stderr
 
 
 def test_learn_remembers_counts(rows: Path, tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_list_names_the_patterns_that_match_nothing(rows: Path, tmp_path: Path) 
     policy = tmp_path / "policy.yaml"
     policy.write_text("known: [cnn.com, docs.exmaple]\n")
     result = run("sources", "list", "--policy", policy, rows)
-    assert "match nothing here: docs.exmaple; check" in result.output
+    assert "patterns without a match: docs.exmaple" in result.output

@@ -109,7 +109,7 @@ def test_red_team_pages() -> None:
 
     trials = (
         trial("none"),
-        trial("poisonedrag", poisons=1, planted=1, read=1, after="wanted"),
+        trial("poisonedrag", poisons=1, planted=1, read=1),
         trial("poisonedrag", poisons=1, stage="ask", error=hostile("error")),
     )
     cells = (("none", 0), ("poisonedrag", 1))
