@@ -1,7 +1,7 @@
-"""The canonical text: what a text says to a reader, without what only machines see.
+"""The canonical text: a text as a person reads it, without encodings and invisible characters.
 
-A language model reads through zero-width characters, look-alike letters and tags inside words; whatever counts words
-or letters does not. So every defense reads this text, and so does every prompt.
+A language model understands words with zero-width characters, look-alike letters or tags inside; a check that counts
+words or letters does not. So all defenses read the canonical text, and all prompts contain it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 MAX_TEXT_CHARS = 1_000_000
-"""Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
+"""Maximum characters of a raw text that are read; the rest is neither judged nor sent to a model."""
 
 ROUNDS = 8
-"""What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
+"""Maximum rounds for nested encodings; after them, the signs of tags and entities are removed."""
 
 PLAIN_CHARACTERS = (
     r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
@@ -48,21 +48,21 @@ TIDY = re.compile(rf"[{PLAIN_CHARACTERS}]++(?:[ \n][{PLAIN_CHARACTERS}]++)*+")
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What was hidden in a text; all zero for an honest one.
+    """The number of hidden parts of a text, by kind; all zero for an honest text.
 
     Attributes:
-        invisible: Invisible characters inside words. Byte order marks, soft hyphens at line ends and joiners where a
-            script or an emoji needs them are not counted.
-        look_alikes: Letters of another script in the place of letters that look the same.
+        invisible: Invisible characters inside words, without byte order marks, soft hyphens at line ends, and joiners
+            that a script or an emoji needs.
+        look_alikes: Letters of another script that replace letters of the same look.
         styled: Fullwidth, mathematical, circled or squared letters.
-        marks: Combining marks that make no letter with what they stand on.
+        marks: Combining marks that form no letter with their base.
         tags: HTML tags inside words.
         comments: HTML comments.
-        entities: Entities that stand for plain letters.
-        encoded: Stretches in base64, in escapes, with letters apart, backwards or in ROT13; they are read in plain.
-        messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters.
+        entities: Entities for plain letters.
+        encoded: Passages in base64, in escapes, with spaced letters, backwards or in ROT13; they are read decoded.
+        messages: Messages of five or more words in comments, attributes and tag characters, where no reader sees them.
             They are read after the rest.
-        unread: Characters beyond `MAX_TEXT_CHARS`, which are not read.
+        unread: Characters after `MAX_TEXT_CHARS`, which are not read.
     """
 
     invisible: int = 0
@@ -83,7 +83,7 @@ class Hidden:
         return self if other is NOTHING else Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
 
     def __str__(self) -> str:
-        """In words, such as "37 invisible characters inside words, 2 HTML comments"; empty for nothing."""
+        """The counts in words, such as "37 invisible characters inside words, 2 HTML comments"; "" if all are 0."""
         counts = [
             f"{count:,} {singular if count == 1 else plural}"
             for name, (singular, plural) in WORDS.items()
@@ -108,12 +108,12 @@ WORDS = {
 
 _COUNTS = attrgetter(*(field.name for field in fields(Hidden)))
 NOTHING = Hidden()
-"""What is hidden in most texts."""
+"""Nothing is hidden, as in most texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """A canonical text, and what was hidden in the raw one."""
+    """A canonical text, and what was hidden in the raw text."""
 
     text: str
     hidden: Hidden
@@ -123,25 +123,25 @@ class Canonical:
 
 
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
-    """What a text says to a reader.
+    """Convert a text to its canonical form.
 
-    In this order, until nothing changes: what is encoded (`text.decoding`);
-    comments, tags and entities resolved (`text.markup`); invisible characters
-    out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
-    out (`text.invisible`); look-alikes inside words back to one script (`text.homoglyphs`); white space
-    collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
-    are not lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
+    In this order, until nothing changes: decodes encoded parts (`text.decoding`); resolves comments, tags and entities
+    (`text.markup`); removes invisible characters without meaning; applies NFKC, except where it would change a meaning;
+    removes marks that form no letter with their base (`text.invisible`); replaces look-alikes inside words by letters
+    of one script (`text.homoglyphs`); collapses white space to one space or one line break. Messages of five or more
+    words in comments, attributes and tag characters are appended, each on a separate line, because a model that gets
+    the raw text reads them.
 
-    What stays: accents, scripts, emoji, code, formulas, quotation marks and dashes as written. What is given up, in the
-    reading only: indentation, blank lines, variants of ideographs, tone marks that make no letter with their consonant.
+    Accents, scripts, emoji, code, formulas, quotation marks and dashes are unchanged. Indentation, blank lines,
+    variants of ideographs, and tone marks that form no letter with their consonant are lost.
 
     Args:
-        text: Any text, also one that is no valid Unicode.
+        text: Any text, including invalid Unicode.
         markup: False keeps tags, comments and entities, for questions, which may be about them.
-        edits: A `text.alignment.Trace` of the text, to know afterwards what each character was made of.
+        edits: A `text.alignment.Trace` of the text, which maps each character to its source.
 
     Returns:
-        The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
+        The canonical text and what was hidden. Idempotent: `canonical(canonical(text).text).text` is the same text.
 
     Complexity: O(n) time and memory for n characters, of which at most `MAX_TEXT_CHARS` are read.
     """
@@ -163,9 +163,9 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
 
 
 def canonical_lines(texts: Sequence[str]) -> frozenset[str]:
-    """Texts of one line that are their own canonical text, found out together; others may be so too.
+    """The one-line texts that are certainly equal to their canonical text, checked together.
 
-    Nothing reaches over a line here: letters apart need two spaces or a tab to be words, which no tidy line has.
+    No rule spans several lines here: spaced letters need two spaces or a tab between words, which no tidy line has.
     Complexity: O(n) time for n characters, a fraction of that of `canonical` for many short texts.
     """
     tidy = [text for text in texts if "\n" not in text and TIDY.fullmatch(text)]
@@ -176,7 +176,7 @@ def canonical_lines(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
-    """One round: the text, and what was found hidden."""
+    """One round of conversion: the new text, and what was hidden."""
     comments = inside = plain = 0
     text, messages, smuggled = hidden_words(text, edits)
     if markup:
@@ -193,11 +193,11 @@ def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
 
 
 MARK = "[removed]"
-"""What a model is shown where something was cut."""
+"""Replaces removed text in prompts."""
 
 
 def redact_with_trace(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]:
-    """`redact_text`, and where its characters come from."""
+    """`redact_text`, and the source of its characters."""
     trace = Trace(text)
     whole = canonical(text, edits=trace)
     if not regions:
@@ -207,15 +207,15 @@ def redact_with_trace(text: str, regions: Sequence[Region] = ()) -> tuple[Canoni
 
 
 def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonical:
-    """The canonical text without what was made of some stretches of the raw one, and what was hidden in the raw one.
+    """The canonical text without some regions of the raw text, and what was hidden in the raw text.
 
     Args:
-        text: Raw.
-        regions: Stretches of it, in any order.
-        mark: What stands where something was cut; nothing where it was hidden, for nobody misses that.
+        text: The raw text.
+        regions: Regions to remove, in any order.
+        mark: Replaces removed text that was visible.
 
     Returns:
-        `canonical` of its text is the same text: what is left is read again, so that no cut can make a tag.
+        The rest, in canonical form again, so that no cut can form a tag.
 
     Complexity: O(n log n) time, O(n) memory for n characters.
     """
@@ -226,9 +226,9 @@ def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonic
 
 
 def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iterator[Change]:
-    """What to take out of a canonical text; cuts with nothing but white space between them are one."""
+    """The removals in a canonical text; those with only white space between them are joined."""
     gone = trace.within(regions)
-    words = np.cumsum(np.concatenate([[0], ~gone & ~_blank(text)]))  # how many letters stay before each position
+    words = np.cumsum(np.concatenate([[0], ~gone & ~_blank(text)]))  # number of remaining letters before each position
     edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
     stretches: list[Region] = []
     for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):

@@ -1,7 +1,7 @@
-"""One or two numbers or names in which a text differs from a near-copy: a fact that was changed, not a series.
+"""One or two numbers or names in which a text differs from a near-copy: a changed fact, not a series of documents.
 
-Documents by one template differ in such places too: a version, the number of a figure, a heading, the subject. There a
-difference is what the documents are for, so it does not count. Nor does a number where the date differs as well.
+Documents from one template also differ in a few places: a version, the number of a figure, a heading, the subject.
+There a difference is normal and does not count. A different number does not count either if the date differs too.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from unpoison.text.questions import read_question
 __all__ = ["MAX_CHANGES", "ChangedWords", "changed_words"]
 
 MAX_CHANGES = 2
-"""Places, each with its repetitions, in which a changed text differs from its original."""
+"""Maximum distinct differences between a changed text and its original."""
 
 MIN_SHARED = 6
-"""Words that stand in both texts, in order; shorter texts are too short to be copies."""
+"""Minimum number of common words, in order; shorter texts are too short to be copies."""
 
 MIN_SHARE = 0.8
-"""The share of the longer text's words that stand in both."""
+"""Minimum share of common words, relative to the longer text."""
 
 LONG = 60
-"""Words that long texts share. Where all else is equal, one place in them is no mark of a series: it counts in code,
-in a list's items and in later headings too."""
+"""Minimum number of common words of long texts. If these differ in a single place, they are no series: the difference
+also counts in code, list items and later headings."""
 
 MAX_NAME_WORDS = 4
-"""Words of a name."""
+"""Maximum words of a name."""
 
 SUBJECT_WORDS = 3
-"""A name among so many first words is what the text is about: a page on another subject by the same template."""
+"""A name among this number of first words is the subject: such a page is about another subject, by one template."""
 
 MAX_HEADING = 80
-"""Characters of a first line that is taken for a heading."""
+"""Maximum characters of a first line to be read as a heading."""
 
 NUMBERED = word_set(
     "figure fig table section sec chapter part page pages p pp no nr number numbers num step item version v ver volume "
@@ -45,31 +45,31 @@ NUMBERED = word_set(
     "build rev revision patch port index serial batch lot room unit block zone kapitel abschnitt abbildung abb tabelle "
     "seite nummer figura tabla capítulo sección página número"
 )
-"""Words before a number that is a name of something, not an amount."""
+"""Words before a number that names something and is no amount."""
 
 _COUNTED, _DATED = read_question("how many"), read_question("when")
 
 _CODE = re.compile(r"[/\\=@#&{}\[\]^]")
-"""Marks beside a word that belongs to code, a path, a formula or a list of references."""
+"""Marks next to a word in code, a path, a formula or a list of references."""
 
 _VERSION = re.compile(r"v?\d+\.\d+\.\d[\w.]*|v\d[\w.]*", re.IGNORECASE)
 _MIXED = re.compile(r"(?=\w*\d)(?=\w*[^\W\d_])\w+(?:-\w+)*|\d+(?:-\d+)+|0\d+")
-"""Letters and digits in one word, as in "A17": the name of a thing of a series."""
+"""Letters and digits in one word, such as "A17": the name of an element of a series."""
 
 _MARKUP = ' |*_`$€£{}<>#="'
-"""Marks of a table, of bold letters, of code, of an element or of a price beside a number or name."""
+"""Marks of tables, bold text, code, elements or prices next to a number or name."""
 
 _SIGN = re.compile(r"\w\s?[^\w\s.,&'\u2019-]\s?\w")
-"""A mark that stands within no name."""
+"""A mark that no name contains."""
 
 
 class ChangedWords(NamedTuple):
-    """What two near-copies have in one place.
+    """A difference of two near-copies.
 
     Attributes:
-        kind: What differs.
-        ours, theirs: The words of each, a number with its unit.
-        place: Where ours stand: words from and to.
+        kind: Whether a number or a name differs.
+        ours, theirs: The words of each text, a number with its unit.
+        place: The range of words in our text.
     """
 
     kind: Literal["number", "name"]
@@ -79,11 +79,11 @@ class ChangedWords(NamedTuple):
 
 
 def changed_words(left: FoldedText, right: FoldedText) -> tuple[ChangedWords, ...] | None:
-    """The numbers and names in which a text differs from a near-copy, each once; linear time.
+    """The distinct numbers and names in which a text differs from a near-copy; linear time.
 
     Returns:
-        Nothing where they say the same; None where they are not near-copies, differ in more than `MAX_CHANGES` numbers
-        and names, or in anything else, or are of a series.
+        Empty for equivalent texts. None if they are not near-copies, belong to a series, or differ in more than
+        `MAX_CHANGES` numbers and names or in anything else.
     """
     places = differences(left, right)
     if places is None:
@@ -130,7 +130,7 @@ def _is_name(words: str) -> bool:
 
 
 def _is_serial(text: FoldedText, place: tuple[int, int], kind: str, alone: bool) -> bool:
-    """Whether the words there are what tells documents of a series apart; `alone` if long texts differ there only."""
+    """Whether these words distinguish documents of a series; `alone` if long texts differ only there."""
     start, end = text.starts[place[0]], text.starts[place[1] - 1] + len(text.words[place[1] - 1])
     words = text.text[start:end]
     line_start = text.text.rfind("\n", 0, start) + 1
@@ -149,12 +149,12 @@ def _is_serial(text: FoldedText, place: tuple[int, int], kind: str, alone: bool)
     return not alone and (
         code
         or bool(_MIXED.fullmatch(words))
-        or not text.text[line_start:start].strip()  # the number of a line, a list's item or the whole text
+        or not text.text[line_start:start].strip()  # the number of a line, a list item or the whole text
     )
 
 
 def _is_date(text: FoldedText, place: tuple[int, int]) -> bool:
-    """Whether the words there, with the one before and behind, are a date or year: English months, any numbers."""
+    """Whether these words, alone or with their neighbours, are a date or year: English months, any numbers."""
     words = text.slice(place[0], place[1])
     around = text.slice(max(place[0] - 1, 0), min(place[1] + 1, len(text.words)))
     return bool(read_answer(words, _DATED).dates or read_answer(around[:200], _DATED).dates)

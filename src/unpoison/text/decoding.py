@@ -1,6 +1,6 @@
-"""Texts in an encoding that a language model reads as easily as plain letters: escapes, base64, letters turned round.
+"""Decodes texts that a language model reads as easily as plain ones: escapes, base64, reversed text, ROT13.
 
-Only what turns out to be words is decoded, so code, addresses and keys stay as they are.
+Only encoded words are decoded, so code, addresses and keys are unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unpoison.text.tokens import ENGLISH_318
 __all__ = ["decode_text"]
 
 MIN_RUN_CHARS = 24
-"""Characters of a run in base64 or of hexadecimal digits that may be a message."""
+"""Minimum characters of a message in base64 or hexadecimal digits."""
 
 BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
 HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RUN_CHARS // 2},}}(?![0-9A-Za-z])")
@@ -26,57 +26,56 @@ HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RU
 ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
 ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
-"""A stretch in which escapes follow each other closely."""
+"""Three or more escapes close together."""
 
 WRAPPED = re.compile(rf"(?:[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+[ \n])*+[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+")
-"""Most texts: without a run of that length."""
+"""Texts without a run of this length, as most are."""
 
 SPACE = 0x20
 ESCAPE_GOES_ON = re.compile(r"[a-z\\\\%=]")
-"""Behind an escape that stands for a letter of a word; `x=41 y=42` has none."""
+"""What follows an escaped letter inside a word; not in `x=41 y=42`."""
 
 SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S(?: \S)*+(?!\S)")
-"""Words whose letters are parted by one space, themselves by more."""
+"""Words with one space between letters, and more white space between words."""
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
 OVERRIDDEN = re.compile("\u202e([^\u202c\u202e\n]+)\u202c?")
-"""Characters that a mark shows from right to left."""
+"""Characters that are displayed from right to left because of a mark."""
 MIN_OVERRIDDEN_WORDS = 3
-"""Words of a message that is written backwards."""
+"""Minimum words of a message written backwards."""
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
 
 LINE = re.compile(r"[^\n]{20,}")
 LATIN = re.compile(r"[A-Za-z]{2}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
-"""No letters of a number or a code."""
+"""A word of letters only, without digits beside them."""
 MAX_LINE_CHARS = 2_000
-"""Characters of a line whose words say whether it is turned round."""
+"""Maximum characters of a line that are checked for reversed words."""
 
 SENSE, NONSENSE = 0.18, 0.08
-"""Shares of function words: at least so many in a line that makes sense, at most so many in one that does not."""
+"""The minimum share of function words in a meaningful line, and the maximum in a meaningless one."""
 
 MIN_WORDS = 5
 
 MIN_FUNCTION_WORDS = 2
-"""Different function words of a line that is turned round."""
+"""Minimum distinct function words of a decoded line."""
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
 PLAINLY = re.compile(
     r"(?<![^\W_])(?:the|of|and|to|in|is|are|was|for|that|with|you|de|la|que|der|die|und|le|les)(?![^\W_])",
     re.IGNORECASE,
 )
-"""Words by one of which nearly every line shows at once that it is no cipher."""
+"""Frequent words; a line with one of them is not encoded, and most lines have one."""
 
 
 def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    r"""A text with what is encoded in it in place, and how many stretches were.
+    r"""Decode the encoded parts of a text in place, and count them.
 
     - Base64 and hexadecimal digits that spell at least five words.
-    - Escapes such as `%69`, `\u0069`, `\x69` or `=69` that follow each other and part words or stand for
-      letters inside them.
-    - Words whose letters stand apart.
-    - What is written backwards and shown the right way round by a mark (U+202E).
-    - Lines of English words written backwards, whole or word by word, or in ROT13.
+    - Escapes such as `%69`, `\u0069`, `\x69` or `=69`, close together, for spaces between words or letters inside.
+    - Words with spaced letters.
+    - Text written backwards and displayed forwards because of a mark (U+202E).
+    - Lines of English words written backwards, as a whole or word by word, or in ROT13.
 
     Linear time.
     """
@@ -90,27 +89,27 @@ def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def _has_word_gaps(text: str) -> bool:
-    """Whether there is white space between four words whose letters are parted by one space."""
+    """Whether there is enough white space between words with spaced letters."""
     return sum(map(text.count, ("\n", "\t", "  "))) >= 4
 
 
 def _has_escapes(text: str) -> bool:
-    """Whether there are the signs of three escapes."""
+    """Whether there are enough signs for three escapes."""
     return sum(map(text.count, "%\\=")) >= 3
 
 
 def _unbroken(text: str) -> bool:
-    """Whether a run may be long enough to be a message."""
+    """Whether a run may be long enough for a message."""
     return WRAPPED.fullmatch(text) is None
 
 
 def _has_override(text: str) -> bool:
-    """Whether a mark turns the direction of writing."""
+    """Whether a mark changes the direction of writing."""
     return "\u202e" in text
 
 
 def _overridden(run: str) -> str | None:
-    """What is shown, where that makes more sense than what is written."""
+    """The displayed text, if it makes more sense than the written one."""
     inside = run.strip("\u202e\u202c")
     shown = inside[::-1]
     plainly = len(inside.split()) < MIN_OVERRIDDEN_WORDS or _sense(inside) > 0 or not _sense(shown)
@@ -123,7 +122,7 @@ def _join_letters(run: str) -> str | None:
 
 
 def _unescape(run: str) -> str | None:
-    """A run without its escapes, where these hide letters or part words."""
+    """A run with decoded escapes, if these encode letters or spaces."""
     octets, last, hides, parts = bytearray(), 0, 0, 0
     for escape in ESCAPE.finditer(run):
         code = int(escape[escape.lastindex or 0], 8 if escape[5] else 16)
@@ -151,7 +150,7 @@ def _of_hexadecimal(run: str) -> str | None:
 
 
 def _decode_octets(octets: bytes) -> str | None:
-    """What octets say, where they say anything."""
+    """The text of octets, if it is a message."""
     try:
         plain = octets.decode()
     except UnicodeDecodeError:
@@ -162,20 +161,20 @@ def _decode_octets(octets: bytes) -> str | None:
 
 
 def _restore_line(line: str) -> str | None:
-    """A line the right way round, where only the other way makes sense."""
+    """A decoded line, if only the decoded form makes sense."""
     if not LATIN.search(line) or PLAINLY.search(line):
         return None
     begin = line[:MAX_LINE_CHARS]
     if len(WORD.findall(begin)) < MIN_WORDS or _sense(begin) > NONSENSE:
         return None
     turns = [turn for turn in (_backwards, _words_backwards, _rot13) if _speaks(turn(begin))]
-    # Words backwards make sense from behind too, but for the full stop, which is in front then.
+    # A line of reversed words also makes sense if reversed as a whole, except that it begins with the full stop.
     best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
     return best[0](line) if best else None
 
 
 def _speaks(line: str) -> bool:
-    """Whether a line makes sense by several function words: codes repeat one."""
+    """Whether a line has enough distinct function words; codes repeat one."""
     return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= MIN_FUNCTION_WORDS
 
 
@@ -206,4 +205,4 @@ _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
     (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),
     (len, ((LINE, _restore_line),)),
 )
-"""Whether a text may have such stretches at all, which takes little; what they look like; and what they say."""
+"""A cheap test whether a text may contain such an encoding, its pattern, and its decoder."""

@@ -1,13 +1,13 @@
-"""Gibberish: text that no person writes, as gradient attacks on a retriever make it.
+"""Gibberish: text that no person writes, produced by gradient attacks on a retriever.
 
-Such attacks exchange one piece of a word after another until the text's vector lies where a question's is: what comes
-out is real words and fragments in an order that nobody writes, often in front of or behind a natural sentence. So each
-token is looked at with its two neighbours on either side, and a text is as suspicious as its worst stretch of `WINDOW`
-tokens; nothing that is added elsewhere in the text clears it. `data/gibberish.npz` holds a network of three small
-layers, fitted by `benchmarks train_gibberish` on texts of many kinds (prose, code, tables, lists, logs) against such
-texts made for the purpose. Its numbers are whole: every machine computes the same, alone or with other texts.
+Such attacks replace one word piece after another until the text's vector is close to a question's. The result consists
+of real words and fragments in an unnatural order, often before or after a natural sentence. So each token is read with
+two neighbours on either side, and a text is as suspicious as its worst window of `WINDOW` tokens; text added elsewhere
+cannot change that. `data/gibberish.npz` is a network of three small layers, trained by `benchmarks train_gibberish` to
+separate texts of many kinds (prose, code, tables, lists, logs) from texts by such attacks. Its weights are integers:
+the result is the same on every machine, for a single text or a batch.
 
-Only words in Latin letters are judged. A stretch without enough of them says nothing.
+Only words in Latin letters are judged; a window without enough of them is not.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ __all__ = [
 ]
 
 THRESHOLD = 0.5
-"""The probability from which a text is called gibberish; the fit shifts its scale so that it is this one."""
+"""Minimum probability of gibberish; training shifts the scale to this value."""
 
 WINDOW = 12
-"""Tokens of a stretch: words, numbers and marks."""
+"""Tokens in a window: words, numbers and marks."""
 
 STEP = 3
-"""A stretch begins at every third token."""
+"""Tokens from the start of one window to the next."""
 
 STEPS = WINDOW // STEP
 
 REACH = 2
-"""Neighbours on either side that a token is looked at with."""
+"""Neighbours on either side that a token is read with."""
 
 
 class Gibberish(NamedTuple):
-    """The worst stretch of a text.
+    """The worst window of a text.
 
     Attributes:
-        probability: How surely no person wrote it, in [0, 1].
-        start: Where it begins in the text, a character index.
-        end: Where it ends, exclusive; 0 where nothing can be judged.
+        probability: The probability of gibberish, in [0, 1].
+        start: Its start in the text, a character index.
+        end: Its end, exclusive; 0 if nothing can be judged.
     """
 
     probability: float
@@ -72,25 +72,25 @@ class Gibberish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GibberishWeights:
-    """The network, in whole numbers kept as floats.
+    """The network, as integers stored in floats.
 
     Attributes:
         words: Hashes of the known words, ascending, shape (v,).
         known: A vector for each, shape (v, d).
-        first: One for each beginning of an unknown word, shape (BUCKETS, d).
-        last: One for each end, shape (BUCKETS, d).
-        shape: One for each shape, shape (3 * SHAPES, d).
-        build: One for each build, shape (64, d).
-        near: Of each neighbour's vector to hidden, shape (2 * REACH + 1, d, h).
-        near_bias: Shape (h,).
-        divisor: What hidden sums are divided by, to be whole numbers of 0 to 255.
-        deep: Of a stretch's sums to the second layer, shape (h, g).
-        deep_bias: Shape (g,).
-        deep_divisor: As above.
-        top: Of the second layer to the score, shape (g,).
-        top_bias: Of the score.
-        top_divisor: What makes a score the log-odds.
-        triples: Letter triples that words have, as bits.
+        first: A vector for each beginning of an unknown word, shape (BUCKETS, d).
+        last: A vector for each ending, shape (BUCKETS, d).
+        shape: A vector for each shape, shape (3 * SHAPES, d).
+        build: A vector for each build, shape (64, d).
+        near: Weights from the neighbours' vectors to the first layer, shape (2 * REACH + 1, d, h).
+        near_bias: Bias of the first layer, shape (h,).
+        divisor: Scales the first layer to integers from 0 to 255.
+        deep: Weights from a window's sums to the second layer, shape (h, g).
+        deep_bias: Bias of the second layer, shape (g,).
+        deep_divisor: Scales the second layer.
+        top: Weights from the second layer to the score, shape (g,).
+        top_bias: Bias of the score.
+        top_divisor: Scales the score to log-odds.
+        triples: The letter triples of known words, as bits.
     """
 
     words: NDArray[np.uint64]
@@ -113,7 +113,7 @@ class GibberishWeights:
 
 @cache
 def network() -> GibberishWeights:
-    """The network that comes with the package."""
+    """The network of the package."""
     with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return weights({name: arrays[name] for name in arrays.files})
 
@@ -123,7 +123,7 @@ _TYPES = {"words": np.uint64, "triples": np.uint8, **dict.fromkeys(("deep", "dee
 
 
 def weights(arrays: Mapping[str, NDArray[np.generic]]) -> GibberishWeights:
-    """The network from the arrays of its file."""
+    """The network from its file's arrays."""
     values: dict[str, Any] = {name: float(np.asarray(arrays[name], np.float64)) for name in _SCALARS}
     for field in fields(GibberishWeights):
         if field.name not in _SCALARS:
@@ -132,7 +132,7 @@ def weights(arrays: Mapping[str, NDArray[np.generic]]) -> GibberishWeights:
 
 
 def frequent_words(words: Sequence[str]) -> list[bool]:
-    """Which words are among those that the network knows: some 12,000, most of them English."""
+    """Whether the network knows each word; it knows about 12,000, most of them English."""
     edges = np.cumsum([0, *map(len, words)])
     number = hashes(lower_codes("".join(words)), edges[:-1], edges[1:])
     known = network().words
@@ -141,23 +141,23 @@ def frequent_words(words: Sequence[str]) -> list[bool]:
 
 
 BLOCK = 8190
-"""Rows that are looked at together, which bounds memory."""
+"""Rows per batch, which bounds memory."""
 
 MIN_WORDS = 6
-"""Words in Latin letters of a stretch that can be judged."""
+"""Minimum words in Latin letters of a window."""
 
 HIDDEN = 255.0
 
 
 def gibberish(text: str) -> Gibberish:
-    """How surely no person wrote a text, and its worst stretch.
+    """The probability that a text contains gibberish, and its worst window.
 
     Args:
         text: The canonical text.
 
     Returns:
-        The probability that a stretch of it is gibberish, and that stretch. 0 and an empty stretch where no stretch of
-        `WINDOW` tokens has `MIN_WORDS` words in Latin letters.
+        The probability and position of the worst window; 0 and an empty window if none has `MIN_WORDS` words in Latin
+        letters.
     """
     pieces = tokens([text], network().triples)
     scores, firsts = worst(pieces, 1, network())
@@ -169,7 +169,7 @@ def gibberish(text: str) -> Gibberish:
 
 
 def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
-    """`gibberish` of each text, together and quicker: shape (k,), values in [0, 1]."""
+    """The probabilities of `gibberish` for a batch of texts, which is faster: shape (k,), values in [0, 1]."""
     values = np.zeros(len(texts))
     for begin, end in groups(texts):
         group = texts[begin:end]
@@ -183,16 +183,13 @@ def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def worst(pieces: Tokens, count: int, weights: GibberishWeights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The highest score of each of `count` texts, -inf where nothing can be judged, and its stretch's first token.
-
-    Stretches begin at every `STEP`-th token of a text.
-    """
+    """The highest score of each of `count` texts, -inf if nothing can be judged, and the first token of that window."""
     best, where = np.full(count, -np.inf), np.full(count, -1, dtype=np.int64)
     if not len(pieces.text):
         return best, where
     sizes = np.bincount(pieces.text, minlength=count)
     firsts = np.cumsum(sizes) - sizes
-    # Each text begins at a step, and an empty one is between texts, so that no text is another one's neighbour.
+    # Each text begins at a step, after an empty one, so that tokens of different texts are no neighbours.
     steps = np.maximum(-(-sizes // STEP), STEPS) + 1
     begins = np.cumsum(steps) - steps + 1
     rows = np.arange(len(pieces.text)) + (begins * STEP - firsts)[pieces.text]
@@ -216,7 +213,7 @@ def worst(pieces: Tokens, count: int, weights: GibberishWeights) -> tuple[NDArra
 
 
 def _steps(pieces: Tokens, rows: NDArray[np.int64], total: int, weights: GibberishWeights) -> NDArray[np.float32]:
-    """What the first layer says of each step, its tokens' sums: shape (total, h)."""
+    """The sums of the first layer over each step's tokens: shape (total, h)."""
     sums = np.zeros((total, weights.near_bias.shape[0]), dtype=np.float32)
     width = weights.near.shape[1]
     near = weights.near.reshape(-1, weights.near.shape[2])

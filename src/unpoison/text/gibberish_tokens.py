@@ -1,6 +1,6 @@
-"""Words, numbers and marks of many texts at once, as arrays: what the gibberish check reads.
+"""Words, numbers and marks of a batch of texts as arrays, for the gibberish check.
 
-Nothing here is a loop over characters or words: runs of letters are found, hashed and described in whole arrays.
+Array operations find, hash and describe the tokens, without loops over characters or words.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ BASE, INVERSE = 0x9E3779B97F4A7C15, pow(0x9E3779B97F4A7C15, -1, 2**64)
 MIX = 0xD6E8FEB86659FD93
 
 BUCKETS = 1024
-"""Beginnings of unknown words are told apart by so many numbers, and so are their ends."""
+"""Number of hash buckets for the beginnings of unknown words, and for their endings."""
 
 MAX_WORD_LETTERS, MAX_ODD = 16, 3
-"""What counts of a word's length and of its letter triples that are in no language known."""
+"""Limits of a word's length and of its number of unknown letter triples."""
 
 SMALL = 0x250
 
 SHAPES = 64
-"""Kinds of tokens; each may follow a token at once, a space or a line break."""
+"""Kinds of tokens; each may follow a token directly, a space or a line break."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Words, numbers and marks of some texts, one text behind the other.
+    """Words, numbers and marks of a batch of texts, in order.
 
     Attributes:
-        text: Which text each token is of, shape (n,).
-        start: Its first character in the joined texts, shape (n,).
-        end: Behind its last one, shape (n,).
-        word: The hash of its letters without case, shape (n,); other tokens have one too.
-        first: The number of its beginning in [0, BUCKETS), shape (n,).
-        last: The number of its end, shape (n,).
-        shape: Its kind and what stands in front of it, in [0, 3 * SHAPES), shape (n,).
-        build: Length and odd letter triples of a word, in [0, MAX_WORD_LETTERS * (MAX_ODD + 1)), shape (n,).
-        latin: Whether it is a word in Latin letters of two or more, shape (n,).
+        text: The text of each token, shape (n,).
+        start: Its start in the joined texts, shape (n,).
+        end: Its end, exclusive, shape (n,).
+        word: The hash of its characters in lower case, shape (n,).
+        first: The bucket of its beginning, in [0, BUCKETS), shape (n,).
+        last: The bucket of its ending, shape (n,).
+        shape: Its kind and what precedes it, in [0, 3 * SHAPES), shape (n,).
+        build: A word's length and unknown letter triples, in [0, MAX_WORD_LETTERS * (MAX_ODD + 1)), shape (n,).
+        latin: Whether it is a word of two or more Latin letters, shape (n,).
     """
 
     text: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Tokens:
 
 @cache
 def _classes() -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """The class and the lower case of every character of the basic plane."""
+    """The class and lower case of each character of the basic plane."""
     kinds = np.full(65_536, OTHER, dtype=np.uint8)
     lower = np.arange(65_536, dtype=np.uint32)
     for code in (*range(SMALL), *range(0x1E00, 0x1F00)):
@@ -83,14 +83,11 @@ def _classes() -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
 
 
 def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
-    """The tokens of texts: runs of letters (a capital behind a small letter begins anew) or digits, and marks.
+    """The tokens of texts: runs of letters or digits, and marks; a capital after a small letter begins a new token.
 
     Args:
         texts: The texts.
-        triples: One bit for each triple of the letters a to z (26 is no letter) that words have, shape (2461,).
-
-    Returns:
-        All tokens.
+        triples: A bit for each triple of the letters a to z (26 for others), set if known, shape (2461,).
     """
     joined = "\n".join(texts)
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -141,13 +138,13 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
 
 
 def lower_codes(text: str) -> NDArray[np.uint32]:
-    """The characters of a text in lower case, one number each, shape (n,)."""
+    """The code points of a text in lower case, shape (n,)."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return np.where(codes > 0xFFFF, 0xFFFF, _classes()[1][np.minimum(codes, 0xFFFF)])
 
 
 def hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One number for the lower-case characters of each token: a polynomial modulo 2 ** 64, a difference of sums."""
+    """A hash of each token's lower-case characters: a polynomial modulo 2 ** 64, from differences of prefix sums."""
     n = len(small)
     powers = np.full(n + 1, BASE, dtype=np.uint64)
     powers[0] = 1
@@ -166,7 +163,7 @@ def _bucket(a: NDArray[np.int64], b: NDArray[np.int64], c: NDArray[np.int64]) ->
 
 
 def _odd(small: NDArray[np.uint32], kind: NDArray[np.uint8], triples: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How many odd letter triples begin before each character, shape (n + 1,)."""
+    """The number of unknown letter triples that begin before each character, shape (n + 1,)."""
     counts = np.zeros(len(small) + 1, dtype=np.int64)
     if len(small) > 2:
         letter = np.where((small >= 97) & (small <= 122), small.astype(np.int64) - 97, 26)
@@ -186,7 +183,7 @@ def _shapes(
     end: NDArray[np.int64],
     sort: NDArray[np.uint8],
 ) -> NDArray[np.int64]:
-    """The kind of each token: of a word its case, of a number its length, of a mark which it is and whether doubled."""
+    """The kind of each token: by case for words, length for numbers, character and repetition for marks."""
     length = end - start
     capital = upper[start]
     all_upper = capital & upper[end - 1] & (length > 1)

@@ -1,4 +1,4 @@
-"""Invisible characters, stacked combining marks, and NFKC piece by piece (fullwidth, mathematical, circled letters)."""
+"""Invisible characters, stacked combining marks, and NFKC in parts (fullwidth, mathematical, circled letters)."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ __all__ = ["MESSAGE", "blanks", "compose_nfkc", "hidden_words", "invisible", "re
 
 
 def recompose(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
-    """What NFKC changes in a text that begins at `offset`.
+    """The changes of NFKC in a text that begins at `offset`.
 
     Args:
-        text: Without long runs of combining marks, for sorting these takes quadratic time.
+        text: A text without long runs of combining marks, because sorting these takes quadratic time.
         offset: Added to all positions.
-        finely: One change for each letter with its marks instead of one for the whole text.
+        finely: One change for each letter with its marks, instead of one for the whole text.
     """
     new = normalize("NFKC", text)
     if new == text:
         return []
     if finely:
         parts = [(*letters.span(), normalize("NFKC", letters[0])) for letters in _letters().finditer(text)]
-        if UNTRACED.put(text, parts) == new:  # it always should be; if Unicode grows, the mapping is coarser, not wrong
+        if UNTRACED.put(text, parts) == new:  # always, unless a new Unicode version adds exceptions
             return [(offset + start, offset + end, part) for start, end, part in parts]
     return [(offset, offset + len(text), new)]
 
 
 @cache
 def _letters() -> re.Pattern[str]:
-    """A letter with what may become one with it; ASCII letters only with something behind them. Linear."""
+    """A letter with the characters that may combine with it; ASCII letters only with such characters. Linear."""
     joining = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(_composable()))
     return re.compile(rf"[^{joining}]?[{joining}]+|[^\x00-\x7f{joining}]")
 
 
 def _composable() -> Iterator[int]:
-    """The characters that may become one with what stands before them, rising."""
+    """The characters that may combine with a preceding one, ascending."""
     parts = (decomposition(c).split() for c in _characters())
     second = {int(codes[1], 16) for codes in parts if len(codes) == 2 and not codes[0].startswith("<")}
     second.update(range(0x1161, 0x1176), range(0x11A8, 0x11C3))  # Hangul vowels and final consonants
@@ -49,13 +49,13 @@ def _composable() -> Iterator[int]:
 
 
 def _characters() -> Iterator[str]:
-    """All characters but ideographs, Hangul syllables and those without meaning, which begin a letter."""
+    """All characters except ideographs, Hangul syllables and unassigned ones, which never combine."""
     for first, last in ((0x80, 0x3400), (0xA000, 0xAC00), (0xF900, 0x1F000)):
         yield from map(chr, range(first, last))
 
 
 def runs(points: Iterable[int]) -> list[tuple[int, int]]:
-    """Rising numbers as runs (first, last)."""
+    """Ascending numbers as ranges (first, last)."""
     ranges: list[tuple[int, int]] = []
     for point in points:
         ranges[-1:] = (
@@ -76,7 +76,7 @@ IGNORED = (
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
     r"\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # no characters at all
 )
-"""Unicode's default-ignorable code points, control characters, annotation marks and what is no character; not the tag
+"""Unicode's default-ignorable code points, control characters, annotation marks and noncharacters; without the tag
 characters, which `hidden_words` reads."""
 
 PICTURE = r"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -94,13 +94,13 @@ MEANINGFUL = (
     rf"|(?<=[{PICTURE}])[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f(?=\u20e3)"  # a sign as picture or as text
     r"|(?<=[\u1820-\u18aa])[\u180b-\u180f]"  # Mongolian letter forms
 )
-"""Invisible characters that say something where they stand."""
+"""Invisible characters that have a meaning in their context."""
 
 CHOICE = r"\u180b-\u180f\u200c\u200d\ufe0e\ufe0f"
 UNSEEN = rf"(?:(?![{CHOICE}])[{IGNORED}]|(?!{MEANINGFUL})[{CHOICE}])++"
 STRAY = re.compile(UNSEEN)
 ANY_UNSEEN = re.compile(rf"[{CHOICE}{IGNORED}]")
-"""What `STRAY` consists of, found sooner."""
+"""The characters of `STRAY`, for a faster search."""
 INSIDE = re.compile(rf"(?<=[^\W_]){UNSEEN}(?=[^\W_])")
 UNSPACED = (
     r"\u0e00-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3131-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -108,12 +108,12 @@ UNSPACED = (
 )
 SPACELESS = re.compile(rf"[{UNSPACED}]")
 BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
-"""Inside words, but not beside a script without spaces, where they show where a line may break."""
+"""Inside words, except next to a script without spaces, where they mark possible line breaks."""
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 PARTED = re.compile(
     rf"(?<![^\s{CHOICE}{IGNORED}])[^\s{CHOICE}{IGNORED}]++(?:[{CHOICE}{IGNORED}]++[^\s{CHOICE}{IGNORED}]++)++"
 )
-"""A run without white space that has such characters inside."""
+"""A run without white space, with such characters inside."""
 LONG_RUN, MEAN_PIECE = 40, 4
 MARKS = ".,;:!?()[]'\"\u2018\u2019\u201c\u201d"
 LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])(?![A-Z])")
@@ -122,7 +122,7 @@ TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e000
 ANY_TAG = re.compile("[\U000e0000-\U000e007f]")
 
 MIN_WORDS = 5
-"""As many words in a row, where no reader sees them, are a message, and are read."""
+"""Minimum number of invisible words in sequence that are a message, and are read."""
 
 MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{MIN_WORDS - 1},}}+")
 
@@ -131,9 +131,9 @@ KEPT_FORMS = (
     r"\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120"
     r"\u2122\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff\u3131-\u3163\u3165-\u318e\u0e33\u0eb3\ufdf0-\ufdfd"
 )
-"""What NFKC would change the meaning or the look of: raised digits (ten squared is not 102), fractions, numbers in
-circles, free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am,
-Arabic words in one character."""
+"""Characters whose meaning or look NFKC would change: superscript digits (ten squared is not 102), fractions, circled
+numbers, free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am, Arabic
+words in one character."""
 
 WIDE_MARKS = r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff5e"
 EAST = r"\u2e80-\u30ff\u3131-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uff66-\uff9d"
@@ -144,10 +144,10 @@ STYLED = re.compile(
     r"\u210a-\u2113\u2115\u2119-\u211d\u2124\u2128-\u212d\u212f-\u2131\u2133-\u2134\u249c-\u24e9"
     r"\U0001d400-\U0001d7ff\U0001f110-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]+"
 )
-"""Letters and digits in another dress: fullwidth, mathematical, circled, squared, raised."""
+"""Styled letters and digits: fullwidth, mathematical, circled, squared, superscript."""
 
 BADGES = {first + i: chr(ord("A") + i) for first in (0x1F150, 0x1F170) for i in range(26)}
-"""White letters on black circles and squares, which NFKC leaves."""
+"""White letters on black circles and squares, which NFKC does not change."""
 
 BADGE = r"[\U0001f150-\U0001f169\U0001f170-\U0001f189]"
 BADGE_RUN = re.compile(rf"{BADGE}{{2,}}|(?<=[A-Za-z]){BADGE}|{BADGE}(?=[A-Za-z])")
@@ -166,24 +166,25 @@ TONES = r"\u0300\u0301\u0302\u0303\u0304\u0308\u030c"
 FORMULA = r"\u0300-\u030c\u20d7"
 
 SHARED = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20f0\ufe20-\ufe2f"
-"""Marks of no script in particular."""
+"""Marks that belong to no single script."""
 
 OTHER = (
     r"\s!-@\[-`{-~"
     r"\u0590-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u109f\u10d0-\u11ff\u1780-\u17ff\u3040-\u30ff\u3131-\u318e"
     r"\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 )
-"""Scripts, digits and marks on which those marks mean nothing."""
+"""Scripts, digits and marks on which these marks have no meaning."""
 
 
 def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """A text without characters that nobody sees, and how many of them stood inside words.
+    """Remove invisible characters from a text, and count those inside words.
 
-    What is meant stays (`MEANINGFUL`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the
-    ends of lines, are not counted; the latter join what the line end parted. Between letters a control character is a
-    space, and not counted, for PDFs have them. A format character there joins what it parts, unless it parts words:
-    it is a space where every piece is a frequent word, the whole is none, and pieces have `MEAN_PIECE` letters or more
-    on average; and in runs of more than 40 characters with as long pieces. Not beside a script without spaces.
+    Characters with a meaning are kept (`MEANINGFUL`). A byte order mark at the start, and soft hyphens at line ends as
+    in a PDF, are not counted; the latter join the parts of a word. A control character between letters becomes a space
+    and is not counted, because PDFs contain them. A format character between letters is removed, unless it separates
+    words: it becomes a space if all parts are frequent words, the whole is not, and the parts have `MEAN_PIECE` letters
+    on average; also in runs of more than `LONG_RUN` characters with parts of that length. This does not apply next to a
+    script without spaces.
     """
     if not ANY_UNSEEN.search(text) or not STRAY.search(text):
         return text, 0
@@ -199,7 +200,7 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def _spaces(run: re.Match[str]) -> list[Change]:
-    """The format characters in a run without white space that stand between words."""
+    """The changes of format characters between words to spaces, in a run without white space."""
     strays = [stray.span() for stray in STRAY.finditer(run.string, *run.span())]
     edges = [run.start(), *(edge for stray in strays for edge in stray), run.end()]
     pieces = [run.string[start:end] for start, end in zip(edges[::2], edges[1::2])]
@@ -212,18 +213,18 @@ def _spaces(run: re.Match[str]) -> list[Change]:
 
 
 def _are_words(pieces: list[str]) -> bool:
-    """Whether there are three pieces or more, all frequent words; "time\u00adless" is one word."""
-    from unpoison.text.gibberish import frequent_words  # its weights are read for such texts only
+    """Whether there are three or more parts, all frequent words; "time\u00adless" is one word."""
+    from unpoison.text.gibberish import frequent_words  # loads weights, which only such texts need
 
     *known, whole = frequent_words([*pieces, "".join(pieces)])
     return len(pieces) > 2 and all(known) and not whole
 
 
 def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
-    """A text without tag characters, the messages that they spell, and how many there were.
+    """Remove tag characters from a text; also returns the messages they spell, and their number.
 
-    Tag characters mirror ASCII and are never shown, but language models read them. The flags of England, Scotland and
-    Wales, which are made with them, stay.
+    Tag characters mirror ASCII and are never displayed, but language models read them. The flags of England, Scotland
+    and Wales, which consist of them, are kept.
     """
     runs = [match for match in TAGS.finditer(text) if match[1] is None] if ANY_TAG.search(text) else []
     if not runs:
@@ -237,10 +238,10 @@ def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], in
 
 
 def compose_nfkc(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """The text in NFKC, except `KEPT_FORMS` and East Asian punctuation, and how many letters wore another dress.
+    """Convert a text to NFKC, except `KEPT_FORMS` and East Asian punctuation, and count the styled letters.
 
-    Fullwidth letters of East Asian text are not counted. Runs of more than eight marks are cut first, for sorting marks
-    takes quadratic time.
+    Fullwidth letters in East Asian text are not counted. Runs of marks are first truncated to eight, because sorting
+    marks takes quadratic time.
     """
     if text.isascii():
         return text, 0
@@ -262,11 +263,11 @@ def compose_nfkc(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def strip_marks(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """A text without marks that do not belong to their letter, and how many were taken off.
+    """Remove marks that do not belong to their letter, and count them.
 
-    A mark that makes one letter with its base is in it after `compose_nfkc` (e and acute are one letter). Of the others
-    stay one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that
-    stands alone (the mean of x), and whatever belongs to a script of its own.
+    After `compose_nfkc`, a mark that forms a letter with its base is part of it (e and acute are one letter). Of the
+    others, these are kept: one tone on a vowel that has an accent or is open (Yoruba, Ewe, Navajo), one accent on a
+    single letter (the mean of x), and the marks of a particular script.
     """
     if text.isascii():
         return text, 0
@@ -280,7 +281,7 @@ def strip_marks(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def blanks(text: str, edits: Edits = UNTRACED) -> str:
-    """White space collapsed: one space, or one line break where there was any; none at the ends."""
+    """Collapse white space to a line break if it contains one, otherwise a space; none at the ends."""
     if not SINGLE.fullmatch(text):
         text = edits.sub(BREAK, "\n", edits.sub(BLANK, " ", text))
     start = len(text) - len(text.lstrip(" \n"))
@@ -291,7 +292,7 @@ RARE = re.compile("[\U00010000-\U0001f000]")
 
 
 class _Marks:
-    """The patterns that know all combining marks up to a point; they are made when the first text needs them."""
+    """The patterns of all combining marks up to a code point; compiled when a text first needs them."""
 
     def __init__(self, last: int) -> None:
         points = [p for p in range(0x300, last + 1) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]

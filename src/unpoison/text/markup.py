@@ -1,4 +1,4 @@
-"""HTML comments, tags and entities out of a text; code, formulas and angle brackets that are no HTML stay."""
+"""Removes HTML comments, tags and entities from a text, but no code, formulas and other angle brackets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ INLINE = """a abbr acronym area audio b base bdi bdo big blink button canvas cit
     rt rtc ruby s samp script select slot small source span strike strong style sub sup svg template textarea time
     track tt u var video wbr"""
 KINDS = dict.fromkeys(BLOCK.split(), "\n") | dict.fromkeys(INLINE.split(), "")
-"""What takes the place of a tag, by its name."""
+"""The replacement of a tag, by its name."""
 
 LONE = frozenset(("br", "hr", "wbr"))
-"""Elements that are complete without an attribute and without an end."""
+"""Elements that need neither an attribute nor an end tag."""
 UNENDED = frozenset("p li dt dd tr td th thead tbody tfoot option optgroup colgroup rp rt".split())  # noqa: SIM905
-"""Elements whose end may be left out."""
+"""Elements with an optional end tag."""
 
 ENTITY = re.compile(
     r"&(?:amp;)*(?:#(?=[0-9])0*+([0-9]{0,8});?|#[xX](?=[0-9a-fA-F])0*+([0-9a-fA-F]{0,7});?|([A-Za-z][A-Za-z0-9]{1,31};))"
 )
-"""A number with any zeros in front, or a name; however often its own sign was encoded."""
+"""A number with leading zeros, or a name; also if its ampersand is encoded, repeatedly."""
 TAG = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]{0,10})"
     r"""((?:[\s/](?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[\s/][^<>]*+)?)>"""
@@ -43,12 +43,12 @@ ATTRIBUTES = re.compile(
     r"|reversed|selected)(?![\w-])))*+[\s/]*+",
     re.IGNORECASE,
 )
-"""Well-formed attributes: with a value, or those of HTML that need none. `<b and c>` has others: it compares."""
+"""Well-formed attributes: with a value, or HTML's own without one. `<b and c>` has others: it is a comparison."""
 VALUE = re.compile(
     r"""(?:alt|title|content|label|placeholder|summary|value|(?:aria|data)-[\w-]{1,40}+)\s*+=\s*(?:"([^"]*+)"|'([^']*+)')""",
     re.IGNORECASE,
 )
-"""An attribute that holds words for a person or a program, and these."""
+"""An attribute whose value may be text for a person or a program."""
 COMMENT = re.compile("<!--")
 COMMENT_END = re.compile("--!?>")
 SIGN = re.compile("[<&]")
@@ -58,13 +58,13 @@ BOGUS = re.compile(
     r"(?<=[^\W_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+)?)>(?=[.,]?[^\W_])"
     r"|(?<=[^\W\d_])</[A-Za-z][\w:.-]*+\s*+>(?=[^\W\d_])"
 )
-"""What a browser drops without a trace, inside a word; elsewhere it may be code: PHP, XML, the end of a fragment."""
+"""Markup inside a word that a browser ignores; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
 
 def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
-    """A text without comments, the messages in them, and how many comments there were. Linear time.
+    """Remove comments from a text; also returns the messages in them, and their number. Linear time.
 
-    A comment that does not end loses its mark and stays: nothing behind it may go unread.
+    Of a comment without an end, only the mark is removed, so that the text after it is read.
     """
     if "<!--" not in text:
         return text, [], 0
@@ -82,7 +82,7 @@ def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], 
 
 
 def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
-    """What is said in places where no reader looks; what is too short for a message goes on in the next place."""
+    """The messages in regions that no reader sees; a text too short for a message may continue in the next region."""
     if all(begin == until for begin, until in regions):
         return []
     said, places = list[str](), list[int]()
@@ -92,7 +92,7 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
         end = start + len(piece)
         said += piece, "\n" if len(piece.split()) >= MIN_WORDS else " "
         places += *range(start, end), max(end - 1, start)
-    # A mark that stands in every word, such as <!-- x -->, is no message.
+    # A mark that every word contains, such as <!-- x -->, is no message.
     messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
     for message in messages:
         edits.mark_message(places[message.start() : message.end()])
@@ -100,11 +100,11 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
 
 
 def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
-    """A text without HTML tags, the messages in their attributes, and how many stood inside words.
+    """Remove HTML tags from a text; also returns the messages in their attributes, and the number of tags inside words.
 
-    Only names that HTML knows with well-formed attributes count, so `List<int>`, `a<b and c>d` and `<stdio.h>` stay; so
-    does a tag that is only mentioned (`_is_mention`). A tag that begins or ends a block becomes a line break;
-    `10<sup>2</sup>` becomes 10^2. Patterns of our own, because `html.parser` reads broken markup otherwise in each
+    Only HTML's own names with well-formed attributes are tags, so `List<int>`, `a<b and c>d` and `<stdio.h>` are
+    kept, and so is a tag that is only mentioned (`_is_mention`). A tag that begins or ends a block becomes a line
+    break; `10<sup>2</sup>` becomes 10^2. This does not use `html.parser`, which reads broken markup differently in each
     release of Python and takes quadratic time. Linear time.
     """
     if "<" not in text:
@@ -128,7 +128,7 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
 
 
 def _elements(text: str) -> Iterator[re.Match[str]]:
-    """The tags of a text that are no mentions."""
+    """The tags of a text, without mentions."""
     found = [tag for tag in TAG.finditer(text) if tag[2].lower() in KINDS and ATTRIBUTES.fullmatch(tag[3])]
     opened, closed = dict[str, int](), dict[str, int]()
     for tag in found:
@@ -147,14 +147,14 @@ def _elements(text: str) -> Iterator[re.Match[str]]:
 def _is_mention(tag: re.Match[str], left: str, right: str, paired: bool) -> bool:
     """Whether a tag is a name in code or prose, as in "the <script> tag".
 
-    It has no attribute and stands between back quotes, behind a name (`List<Object>`), or by itself between words of
-    one line; at the beginning or end of a line only without its counterpart.
+    A mention has no attribute, and is between back quotes, after a name (`List<Object>`), or alone between words of
+    one line; at the start or end of a line only if its counterpart is missing.
 
     Args:
-        tag: Of a known element.
-        left: The text before it, from the tag before.
-        right: The text behind it, to the next tag.
-        paired: Whether the text has its counterpart.
+        tag: The tag of a known element.
+        left: The text between the previous tag and this one.
+        right: The text between this tag and the next one.
+        paired: Whether the text contains its counterpart.
     """
     before, after, name = left[-1:], right[:1], tag[2]
     if before == after == "`":
@@ -166,14 +166,14 @@ def _is_mention(tag: re.Match[str], left: str, right: str, paired: bool) -> bool
         return False
     last, first = left.rstrip(BLANK)[-1:], right.lstrip(BLANK)[:1]
     if not (last or tag.start() == len(left)) or not (first or tag.end() + len(right) == len(tag.string)):
-        return False  # another tag is beside it
+        return False  # next to another tag
     if last.strip() and first.strip():
         return True
     return not paired and name.lower() not in UNENDED
 
 
 def _values(tag: re.Match[str]) -> list[Region]:
-    """Where a tag's attributes may say something: all of them, or what is too short for a message by itself."""
+    """The regions of a tag's attributes to search for messages: all attributes, or the values of single ones."""
     start, end = tag.span(3)
     if start == end or MESSAGE.search(tag.string, start, end):
         return [(start, end)]
@@ -181,7 +181,7 @@ def _values(tag: re.Match[str]) -> list[Region]:
 
 
 def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """A text with its entities resolved, and how many of them stood for a plain letter or digit, which needs none."""
+    """Resolve the entities of a text, and count those for a plain letter or digit, which needs none."""
     plain = 0
 
     def resolve(match: re.Match[str]) -> str:
@@ -199,15 +199,15 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def unmarkable(text: str, edits: Edits = UNTRACED) -> str:
-    """A text that can hold neither tag nor entity: what is nested more deeply than anybody writes loses its signs."""
+    """Remove the signs of tags and entities from a text, for texts nested more deeply than honest ones."""
     return edits.sub(SIGN, "", text)
 
 
 def escape_open_tags(markup: str) -> str:
-    """The page, with `<` as a letter where no tag and no comment that begins there ever ends.
+    """Escape each `<` of a page after which no tag and no comment ends.
 
-    The parser would look for the end from each of them anew, which takes hours for a megabyte; and it raises at some
-    `<![`, which for HTML begins a comment like any other `<!`.
+    The parser would search for the end from each of them, which takes hours for a megabyte. It also raises at some
+    `<![`, which begins a comment in HTML, as `<!` does.
     """
     markup = markup.replace("<![", "<! [")
     last = markup.rfind("-->") + 1

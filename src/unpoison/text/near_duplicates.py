@@ -148,11 +148,11 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
         copies[tuple(text.words)].append(i)
     firsts = [where[0] for where in copies.values()]
     frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
-    settled: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)  # by text, where one word makes the difference
+    settled: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)  # by text, frames with one differing word
     for left, right in _candidates([folded[i] for i in firsts]):
         first, second = firsts[left], firsts[right]
         if not settled[first].isdisjoint(settled[second]):
-            continue  # their words can only be different in the same place
+            continue  # they can only differ in the same place
         compared = _compare_texts(folded[first], folded[second])
         if compared is None:
             continue
@@ -163,7 +163,7 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
                 settled[i].add(compared.shared)
     ranked = [Frame(dict(sorted(fillings.items())), slots) for fillings, slots in frames.values()]
     ranked.sort(key=lambda frame: (frame.slots, next(iter(frame.fillings))))
-    fewest_slots: dict[int, int] = {}  # the fewest open places of the frames that hold a text
+    fewest_slots: dict[int, int] = {}  # of the frames that contain a text
     for frame in ranked:
         for i in frame.fillings:
             fewest_slots.setdefault(i, frame.slots)

@@ -1,8 +1,8 @@
-"""Character and word n-grams of texts as hashes, and where their sentences are, for all texts together.
+"""Hashes of character and word n-grams, and the positions of sentences, for a batch of texts.
 
-A character is folded (case, accents, digits), a word is a run of letters or one ideograph. Everything is done on arrays
-of code points, so a text costs by its characters, whatever its script, and its hashes do not depend on the texts beside
-it.
+Characters are folded (case, accents, digits); a word is a run of letters or one ideograph. All operations work on
+arrays of code points, so the time depends only on the number of characters, and the hashes of a text do not depend on
+the other texts.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from numpy.typing import NDArray
 __all__ = ["CHARACTER_GRAMS", "WORD_GRAMS", "HashedNgrams", "hash_ngrams"]
 
 CHARACTER_GRAMS = 3
-"""Hashes by character: of three, four and five from it on."""
+"""Hashes per character: of the three, four and five characters from it on."""
 
 WORD_GRAMS = 5
-"""Hashes by word: of it, with the next, with the next two, with the second next, with the third next."""
+"""Hashes per word: alone, with the next word, with the next two, with the second next, with the third next."""
 
 MAX_WORD_CHARS = 32
-"""Characters; a longer run of letters is several words."""
+"""Maximum characters of a word; a longer run of letters is split."""
 
 MAX_SENTENCE_WORDS, PART = 24, 12
-"""Words; a sentence of more, or a line of a table or of a file, is looked at in parts of at most so many."""
+"""A sentence, or a line of a table or file, with more words is split into parts of this number at most."""
 
 PERIOD = 4
-"""An n-gram that stood so many places before, or fewer, does not count again: it hashes to 0."""
+"""An n-gram that repeats one at most this number of places before does not count: it hashes to 0."""
 
 PAD = "\n" * 8
-"""Between texts: more than an n-gram of characters is long."""
+"""Separates texts; longer than an n-gram of characters."""
 
 TABLE, PLAIN = 0x10000, 0x3000
-"""Code points above the one are all alike, those below the other have a case or an accent."""
+"""Code points from the first on are not distinguished; those below the second may have a case or an accent."""
 
 SPACE, LETTER, IDEOGRAPH, MARK = range(4)
 IDEOGRAPHS = ((0x3005, 0x3008), (0x3040, 0x3100), (0x3400, 0xA000), (0xF900, 0xFB00), (0xFF66, 0xFFA0))
@@ -51,15 +51,15 @@ _SALT = tuple(np.uint64(0xC2B2AE3D27D4EB4F + 2 * i * 0x165667B19E3779F9 & 0xFFFF
 
 
 class HashedNgrams(NamedTuple):
-    """The hashes of texts; positions are those in all texts joined.
+    """The hashes of texts; positions refer to the joined texts.
 
     Attributes:
-        characters: By position, shape (`CHARACTER_GRAMS`, n).
-        words: By word, shape (`WORD_GRAMS`, n words).
-        word_start: Where each word begins, rising, shape (n words,).
-        begin: Where each text begins, shape (k,).
-        start, end: Where each sentence begins and ends, shape (n sentences,); one without a word is none.
-        text: The text of each sentence, rising, shape (n sentences,).
+        characters: Hashes by position, shape (`CHARACTER_GRAMS`, n).
+        words: Hashes by word, shape (`WORD_GRAMS`, n words).
+        word_start: The start of each word, ascending, shape (n words,).
+        begin: The start of each text, shape (k,).
+        start, end: The start and end of each sentence with a word, shape (n sentences,).
+        text: The text of each sentence, ascending, shape (n sentences,).
     """
 
     characters: NDArray[np.uint64]
@@ -72,7 +72,7 @@ class HashedNgrams(NamedTuple):
 
 
 def hash_ngrams(texts: Sequence[str]) -> HashedNgrams:
-    """The hashes and the sentences of k texts. O(n) time and memory for n characters."""
+    """The hashes and sentences of k texts. O(n) time and memory for n characters."""
     fold, kinds = _tables()
     joined = PAD.join(["", *texts, ""])
     codes = np.minimum(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32), TABLE - 1)
@@ -97,7 +97,7 @@ def hash_ngrams(texts: Sequence[str]) -> HashedNgrams:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    """What each code point is folded to, and its class."""
+    """The folded form and the class of each code point."""
     fold = np.arange(TABLE, dtype=np.uint64)
     kind = np.full(TABLE, MARK, np.uint8)
     for code, character in enumerate(map(chr, range(PLAIN))):
@@ -117,7 +117,7 @@ def _tables() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
 
 @cache
 def _sentence_marks() -> NDArray[np.uint8]:
-    """By code point: 1 for a stop, 2 for what closes a quotation, 3 for a stop that needs no space behind it."""
+    """By code point: 1 for a stop, 2 for a closing quotation mark or bracket, 3 for a stop that needs no space."""
     table = np.zeros(TABLE, np.uint8)
     for value, marks in enumerate((STOPS, CLOSERS, LONE_STOPS), 1):
         table[[ord(mark) for mark in marks]] = value
@@ -125,7 +125,7 @@ def _sentence_marks() -> NDArray[np.uint8]:
 
 
 def _words(kind: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where words begin and end."""
+    """The start and end of each word."""
     letter, ideograph = kind == LETTER, kind == IDEOGRAPH
     edge = np.empty(len(kind), bool)
     edge[0], edge[1:] = letter[0], letter[1:] != letter[:-1]
@@ -140,7 +140,7 @@ def _words(kind: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _hashes(mixed: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One hash for each word: of its characters and their places."""
+    """A hash of each word's characters and their places."""
     if not len(start):
         return np.zeros(0, np.uint64)
     length = end - start
@@ -151,7 +151,7 @@ def _hashes(mixed: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np
 
 
 def _of_words(word: NDArray[np.uint64], sentence: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """n-grams of the words of a sentence; what lies behind its end counts 0."""
+    """n-grams of the words of each sentence, padded with 0 at its end."""
     later = np.zeros((3, len(word)), np.uint64)
     for k in range(1, min(len(word), 4)):
         later[k - 1, :-k] = np.where(sentence[k:] == sentence[:-k], word[k:], 0)
@@ -165,7 +165,7 @@ def _of_words(word: NDArray[np.uint64], sentence: NDArray[np.int64]) -> NDArray[
 
 
 def _of_characters(mixed: NDArray[np.uint64], bound: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """n-grams of characters; those that reach into the next sentence hash to 0."""
+    """n-grams of characters; those that cross the end of a sentence hash to 0."""
     grams = np.zeros((CHARACTER_GRAMS, len(mixed)), np.uint64)
     grams[0, :-2] = (mixed[:-2] * _SALT[5] + mixed[1:-1]) * _SALT[6] + mixed[2:]
     grams[1, :-3] = grams[0, :-3] * _SALT[7] + mixed[3:]
@@ -178,7 +178,7 @@ def _of_characters(mixed: NDArray[np.uint64], bound: NDArray[np.int64]) -> NDArr
 
 
 def _mix_bits(grams: NDArray[np.uint64], sentence: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
-    """The same with their upper bits mixed, which are the ones to use; 0 for what was there just before."""
+    """Mix the upper bits of n-grams, which are the ones to use; 0 for n-grams that repeat one just before."""
     grams ^= grams >> np.uint64(31)
     grams *= _ODD
     again = np.zeros(grams.shape, bool)
@@ -190,7 +190,7 @@ def _mix_bits(grams: NDArray[np.uint64], sentence: NDArray[np.int64] | None = No
 
 
 def _bounds(codes: NDArray[np.uint32], kind: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where sentences begin, rising."""
+    """The starts of sentences, ascending."""
     mark = _sentence_marks()[codes]
     ended = np.zeros(len(codes), bool)
     stopped, closer = mark == 1, mark == 2
@@ -202,7 +202,7 @@ def _bounds(codes: NDArray[np.uint32], kind: NDArray[np.uint8]) -> NDArray[np.in
 
 
 def _sentences(bound: NDArray[np.int64], word: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where sentences that have a word begin and end; those of too many words in parts."""
+    """The start and end of each sentence with a word; long sentences are split."""
     first = np.searchsorted(word, bound)
     some = np.flatnonzero(first[1:] > first[:-1])
     start, end, first, last = bound[some], bound[some + 1], first[some], first[some + 1]

@@ -1,8 +1,9 @@
-"""What a text says to somebody who reads past its spelling and its layout.
+"""A reading of a text without disguises in its spelling and layout.
 
-A mark inside every word, digits for letters, a link behind each word or a line for every three are no hindrance to a
-language model, and leave no word and no sentence for whoever counts these. Unlike the canonical text this reading is
-no text to show: it is only judged, beside the other one, so a mistake in it hides nothing.
+A mark inside every word, digits for letters, a link after each word, or a line break after every third do not keep a
+language model from understanding a text, but a check that counts words or sentences finds none. Unlike the canonical
+text, this reading is never displayed. It is only judged, in addition to the canonical one, so errors in it hide
+nothing.
 """
 
 from __future__ import annotations
@@ -34,39 +35,39 @@ KNOWN = ENGLISH_318 | frozenset(
     users word words write
     """.split()  # noqa: SIM905 - a list literal of this length is unreadable
 )
-"""Words that are whole without a mark inside: those of injections, and function words."""
+"""Words to recognise after marks inside them are removed: words of injections, and function words."""
 
 BLOCK = 160
-"""Characters that are judged together, so that surrounding text cannot dilute the rate of changes."""
+"""Characters in a block, judged alone, so that surrounding text cannot dilute the rate of changes."""
 
 TOGETHER = 8
-"""Such stretches with split words that are looked at as one."""
+"""Maximum number of adjacent blocks with split words that are joined."""
 
 CHANGED = 0.2
-"""The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
+"""Minimum number of changes per word in a block to respell it; changes inside words count twice."""
 
 EVIDENT = 4
-"""Where so many times the signs that are needed stand, the stretch is respelled without asking first."""
+"""A block with this multiple of the required signs is respelled without a first trial."""
 
 SPELLING = 2
 
 DENSE = 6
-"""If one word in so many contains a mark, the marks belong to no word."""
+"""If one in this number of words contains a mark, all marks are removed."""
 
 MIN_MARKS = 4
-"""So many marks inside words at least are said to be dense."""
+"""Minimum number of marks inside words for that."""
 
 ACCENTS = 0.25
-"""Accented letters for each word that are many."""
+"""Minimum number of accented letters per word to remove the accents."""
 
 MAX_WORD_LETTERS = 13
-"""Letters of a word that is known."""
+"""Maximum letters of a word in `KNOWN`."""
 
 MARKUP = re.compile(
     r"<[^<>]{0,200}>|\]\([^()\s]{0,400}\)|(?:https?://|www\.)\S{1,400}"
     r"|(?<!\\)\\[A-Za-z]{1,20}[0-9]{0,5}(?=[\s{\\~])"
 )
-"""Tags of any name, the targets of links, addresses, the commands of TeX and RTF."""
+"""Tags of any name, targets of links, addresses, and commands of TeX and RTF."""
 
 LETTER = r"[^\W\d_]"
 FOLDED = {
@@ -75,7 +76,7 @@ FOLDED = {
     **dict(zip(map(ord, "ƅʝǀɾʈɖɭɳɐɔǝɟƃɥᴉʞɯɹʇʌʍʎ"), "bjlrtdlnacefghikmrtvwy")),
     **dict.fromkeys(map(ord, "\u0640\u02b0\u02bb\u02bc\u02bd\u02be\u02bf\u02cf\ua78b\ua78c"), ""),
 }
-"""Letters with a bar or a hook, and look-alikes anywhere; modifiers that are no letter of a word."""
+"""Letters with a bar or a hook, look-alikes, and modifiers that are no letters."""
 STRANGE = re.compile(f"[{''.join(map(chr, FOLDED))}]")
 
 DIGITS = dict(zip(map(ord, "0134578@$!|"), "oieastbasil"))
@@ -83,7 +84,7 @@ DISGUISED = re.compile(r"(?<![^\s\"'(\[])(?=[^\s0-9@$!|]{0,24}[013-578@$!|])[\w@
 
 HUMPS = re.compile(r"(?<![^\W_])[A-Za-z](?:[a-z]{0,23}[A-Z]){3,}[a-z]{0,23}(?![^\W_])")
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-"""Where words meet that are written without spaces."""
+"""The boundary of words that are written without spaces."""
 
 BREAK = re.compile(rf"(?<={LETTER})-\n(?={LETTER})")
 JOINT = re.compile(rf"(?<={LETTER})(?:[^\w\s]{{1,3}}|_{{1,3}})(?={LETTER})")
@@ -100,16 +101,16 @@ KINDS = bytes(
     ord("_" if c in "_@$|!" else "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit()
         else " " if c.isspace() else ".") for c in map(chr, range(128))
 ) + bytes(128)  # fmt: skip
-"""What kind of character each one of ASCII is."""
+"""The kind of each ASCII character."""
 BARE = bytes.maketrans(b"A", b"a")
 
 OTHER = 4
-"""Signs that a character beyond ASCII can be or can make of its neighbours, at most."""
+"""Maximum number of signs per non-ASCII character, with its neighbours."""
 MARKS = "\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb"
-"""Marks beyond ASCII that are like those of ASCII."""
+"""Non-ASCII marks that count like ASCII marks."""
 
 LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
-"""Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
+"""Every possible change involves one of these, so a block with few of them is skipped."""
 
 SPACE = re.compile(r"\s")
 LINES = re.compile(r" ?\n ?")
@@ -117,11 +118,11 @@ SPACES = re.compile(r" {2,}")
 
 
 class Respelled(NamedTuple):
-    """What of a text is meant otherwise than it is written.
+    """The respelled blocks of a text.
 
     Attributes:
-        text: Those stretches as they are meant, with a line break between two that do not touch.
-        start, end: For each of its characters the stretch of the text before that it was made of, shape (n,).
+        text: The blocks as respelled, with a line break between those that are not adjacent.
+        start, end: The source of each character in the original text, shape (n,).
     """
 
     text: str
@@ -130,21 +131,24 @@ class Respelled(NamedTuple):
 
 
 def respell(text: str) -> Respelled | None:
-    """The stretches of a text without what stands inside its words and between its lines; None where it has none.
+    """Respell the disguised blocks of a text.
 
-    Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
-    marks inside words where many words have one, elsewhere where the word without it is known; accents where they are
-    many; line breaks become spaces. Digits and signs that stand for letters, letters with bars or hooks and look-alikes
-    become letters. Some words of every text are changed by this, so only stretches count of which a share of `CHANGED`
-    is; what stands around them does not matter.
+    This removes tags of any name, addresses, commands, numbers and numbering; white space inside words, and accents, if
+    there are many; marks inside words, if there are many or the word without the mark is in `KNOWN`. Line breaks become
+    spaces; digits and signs for letters, letters with bars or hooks, and look-alikes become plain letters. Such changes
+    also apply to a few words of honest texts, so only blocks with at least `CHANGED` changes per word are respelled,
+    whatever surrounds them.
 
     Args:
-        text: Canonical.
+        text: The canonical text.
+
+    Returns:
+        The respelled blocks; None if there are none.
 
     Complexity: O(n) time for n characters.
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
-    blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
+    blocks: dict[str, Respelled | None] = {}  # repeated blocks are read once
     for first, last in _blocks(text):
         block = text[first:last]
         if block not in blocks:
@@ -164,7 +168,7 @@ def respell(text: str) -> Respelled | None:
 
 
 def _respell_block(block: str) -> Respelled | None:
-    """One stretch, where enough of it is changed."""
+    """Respell a block; None if too little changes."""
     enough = CHANGED * (block.count(" ") + 1)
     signs = len(LAID.findall(block))
     parted = SPELLING * len(gaps(block, KNOWN)) if crowded(block) else 0
@@ -183,7 +187,7 @@ def _respell_block(block: str) -> Respelled | None:
 
 
 def _max_matches(block: str) -> int:
-    """At least as many as `SPELT` and `ACCENTED` find together."""
+    """An upper bound of the number of matches of `SPELT` and `ACCENTED`."""
     kinds = block.encode("ascii", "replace").translate(KINDS)
     bare = kinds.translate(BARE)
     most = kinds.count(b"_") + kinds.count(b"aA") + bare.count(b"0a") + bare.count(b"a0")
@@ -195,9 +199,9 @@ def _max_matches(block: str) -> int:
 
 
 def _blocks(text: str) -> Iterator[Region]:
-    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
+    """Split a text into blocks of about `BLOCK` characters that end with a space, or of `2 * BLOCK` without one.
 
-    Where words are split, about `TOGETHER` of them in one, for their ends may be in the middle of a word.
+    Up to `TOGETHER` blocks with split words are joined, because a block may end inside a word.
     """
     start = 0
     while start < len(text):
@@ -215,7 +219,7 @@ def _block_end(text: str, start: int) -> int:
 
 
 def _respell_stretch(block: str, edits: Edits = UNTRACED) -> tuple[str, float]:
-    """A stretch respelled, and the share of changes among its words."""
+    """A respelled block, and the number of changes per word."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
 
@@ -254,7 +258,7 @@ def _inside(match: re.Match[str]) -> bool:
 
 
 def _restore_letters(text: str, words: int) -> list[Change]:
-    """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
+    """Words with digits or signs for letters, converted to letters; only known words, unless there are many."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
     dense = mixed >= max(MIN_MARKS, words / DENSE)
@@ -271,7 +275,7 @@ def _restore_letters(text: str, words: int) -> list[Change]:
 
 
 def _gaps(chain: re.Match[str]) -> list[Change]:
-    """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
+    """The marks inside known words of a chain, the longest words first; a sequence of known words is not joined."""
     pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
     gaps, i = list[Change](), 0
     while i < len(pieces):

@@ -1,4 +1,4 @@
-"""Words with white space inside, such as "po ison", "p o i s o n" or "poi<br>son", and where they belong together."""
+"""Finds white space inside words, as in "po ison", "p o i s o n" or "poi<br>son"."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ __all__ = ["crowded", "gaps"]
 
 LATIN = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 RUN = re.compile(rf"(?<![^\W_])[{LATIN}]++(?:[ \n][{LATIN}]++)++(?![^\W_])")
-"""Pieces of words, or words, with nothing but white space between them."""
+"""Words or pieces of words, separated by white space only."""
 PIECE = re.compile(r"\S+")
 
 CROWDED = 5.0
-"""Characters for each white space, on average, below which words may be split: English has six, in halves three."""
+"""Average characters per white space below which words may be split: English has six, or three if split in halves."""
 
 LONGEST = 16
-"""Letters of a word that is put together, and so of its pieces."""
+"""Maximum letters of a joined word."""
 
 STOP_WORD, WORD, SHORT = 1.0, 1.5, (9.0, 2.6, 2.2)
-"""What it costs to read a stop word, a known word, and one of one, two or three letters."""
+"""The cost of a stop word, of a known word, and of one with one, two or three letters."""
 
 BEGIN, LETTER, LONG, BEYOND = 1.5, 0.7, 11, 1.0
-"""What it costs to begin a word that is not known, each of its letters, and each of these beyond so many."""
+"""The cost of beginning an unknown word, of each of its letters, and of each letter after the eleventh in addition."""
 
 ENDINGS = frozenset(("s", "d", "ed", "es", "er", "ers", "ing", "ly", "al", "ment", "ness", "tion"))
-"""Behind a word they are its end, where the whole is no known word."""
+"""Endings, which are joined to the word before them."""
 
 ATTACHED = re.compile(r"(?<=[^\W_]) (?=[.,;:!?)\u2019'])|(?<= ['\u2019]) (?=[std] )|(?<=[^\W_]) - (?=[^\W_])")
-"""White space that a mark beside it has not in other texts."""
+"""White space next to a mark that has none in normal texts."""
 
 FEWEST = 4
-"""So many words at least are split."""
+"""Minimum number of split words."""
 
 SHARE = 0.4
-"""Of the pieces, so many at least belong to known words that are split."""
+"""Minimum share of pieces that belong to known split words."""
 
 
 def crowded(text: str) -> bool:
-    """Whether there is so much white space that it may stand inside words."""
+    """Whether there is so much white space that some may be inside words."""
     return CROWDED * (text.count(" ") + text.count("\n")) > len(text)
 
 
-@lru_cache(maxsize=64)  # a stretch is asked for up to four times in a row
+@lru_cache(maxsize=64)  # called up to four times in a row with the same block
 def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
-    """The white space inside words; none where few words are split.
+    """The white space inside words; empty if few words are split.
 
-    Pieces are read as known words where that takes the fewest; what stands between these is one word, up to the next
-    capital letter.
+    Pieces are joined to known words at minimal cost; pieces between these form one unknown word, up to the next capital
+    letter.
 
     Args:
-        text: A stretch of a text, of a few hundred characters.
-        stop_words: In lower case.
+        text: A block of a text, of a few hundred characters.
+        stop_words: Stop words in lower case.
 
     Complexity: O(n) time for n characters, times `LONGEST`.
     """
@@ -77,10 +77,10 @@ def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
 def _words(
     text: str, pieces: list[Region], known: dict[int, list[int]], stop_words: frozenset[str]
 ) -> list[tuple[int, int, bool]]:
-    """Which pieces in a row, from the first to before the last, are a word, where there are several; whether known."""
+    """The words of several pieces: first piece, last piece (exclusive), and whether the word is known."""
     count = len(pieces)
     cost, before, familiar = [0.0] * (count + 1), [0] * (count + 1), [False] * (count + 1)
-    strange, begun, long = 0.0, 0, 0  # the word of no known kind that goes on: its cost, first piece and length
+    strange, begun, long = 0.0, 0, 0  # the current unknown word: its cost, first piece and length
     lowered = [text[start:end].lower() for start, end in pieces]
     for last, (start, end) in enumerate(pieces, 1):
         size = end - start
@@ -112,7 +112,7 @@ def _price(word: str, stop_words: frozenset[str]) -> float:
 def _with_endings(
     lowered: list[str], words: list[tuple[int, int, bool]], stop_words: frozenset[str]
 ) -> list[tuple[int, int, bool]]:
-    """Words with the endings that stand behind them."""
+    """Words, joined with endings that follow them."""
     whole = list[tuple[int, int, bool]]()
     for first, last, known in words:
         word = "".join(lowered[first:last])
@@ -124,7 +124,7 @@ def _with_endings(
 
 
 def _known(text: str, runs: list[list[Region]]) -> list[dict[int, list[int]]]:
-    """For each run, by the piece before which a known word ends, those with which it begins, the nearest first."""
+    """For each run, the known words: by their end (exclusive), their first pieces, the nearest first."""
     pieces = [piece for run in runs for piece in run]
     if not pieces:
         return []
