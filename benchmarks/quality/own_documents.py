@@ -301,10 +301,10 @@ def news_answer(
         for n, p in enumerate(p for p in row["passages"] if p["label"] == "poison")
     ][:planted]
     passages = [*poisons, *_news(row)][:NEWS_PASSAGES]
-    if defense == "vanilla":
+    if defense in ("vanilla", "guard, texts alone"):
+        if defense != "vanilla":
+            passages = list(Guard().screen(row["question"], passages).kept)
         return Vanilla(generator="reader").answer(row["question"], passages)
-    if defense == "guard, texts alone":
-        return Guard(generator="reader", claims="never").answer(row["question"], passages)
     sources = Sources()
     if defense == "guard, with a history":
         sources.learn({"query": other["question"], "passages": _news(other)} for other in rows if other is not row)

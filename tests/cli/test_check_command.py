@@ -52,7 +52,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_checked(run: Run, fo
         (folder / f"{number}.png").write_bytes(b"\x89PNG")
     os.symlink("nowhere.md", folder / "a.md")
     result = run("check", "docs", *QUICK, "--ignore", "0.png")
-    assert "'docs': 1.png: a file of the kind '.png' is not read" in result.stderr
+    assert "'docs': 1.png: files of type '.png' are not supported" in result.stderr
     assert "4 documents, 7 could not be read" in result.stdout
     assert result.exit_code == 1
 

@@ -90,7 +90,7 @@ def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
     assert named["c.html"]["flagged"]
     assert "sold to Malta" in " ".join(named["c.html"]["reasons"])
     assert "d.pdf: it cannot be read" in result.stderr
-    assert "e.png: a file of the kind '.png' is not read" in result.stderr
+    assert "e.png: files of type '.png' are not supported" in result.stderr
     assert "3 files could not be read" in result.stderr
     assert result.exit_code == 1
     for name in ("d.pdf", "link.txt"):
@@ -109,7 +109,7 @@ def test_what_cannot_be_scanned_is_one_sentence(run: Run, tmp_path: Path, docume
         ((tmp_path / "nothing.jsonl",), "No such file"),
         ((documents, "--since", "yesterday"), "--since must be a time"),
         ((documents, "--only-new", "--state", "off"), "--only-new needs the state"),
-        (("qdrant:nowhere",), "written as qdrant:"),
+        (("qdrant:nowhere",), "has the form qdrant:"),
     ):
         result = run("scan", *arguments)
         assert result.exit_code == 2

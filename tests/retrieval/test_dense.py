@@ -120,7 +120,7 @@ def test_an_encoder_that_fails_leaves_the_index_as_it_was():
 
 
 def test_the_lexical_encoder_cannot_be_kept():
-    with pytest.raises(OptionError, match="the encoder 'lexical' hold for the texts of one call only"):
+    with pytest.raises(OptionError, match="the encoder 'lexical' are valid within one call only"):
         DenseRetriever("lexical")
 
 

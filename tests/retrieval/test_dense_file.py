@@ -160,22 +160,22 @@ LINE = b'{"id": "a", "text": "t"}\n'
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"index_json": None}, "no saved index"),
+        ({"index_json": None}, "not a saved index"),
         ({"compression": zipfile.ZIP_DEFLATED}, "it is compressed"),
-        ({"index_json": b"{}"}, "no saved index"),
-        ({"index_json": b"[" * 9000}, "no saved index"),
-        ({"index_json": json.dumps({"format": 9, "encoder": "fake"})}, "its format is 9, and this version knows 1"),
-        ({"vectors_npy": b"nonsense"}, "no saved index"),
-        ({"vectors_npy": npy(FOUR, shape=(10**12, 32))}, "no saved index"),
-        ({"vectors_npy": npy(FOUR, shape=(-4, -32))}, "no saved index"),
-        ({"vectors_npy": npy(FOUR, descr="|O")}, "no saved index"),
-        ({"vectors_npy": npy(FOUR, fortran_order=True)}, "no saved index"),
+        ({"index_json": b"{}"}, "not a saved index"),
+        ({"index_json": b"[" * 9000}, "not a saved index"),
+        ({"index_json": json.dumps({"format": 9, "encoder": "fake"})}, "its format is 9, and this version supports 1"),
+        ({"vectors_npy": b"nonsense"}, "not a saved index"),
+        ({"vectors_npy": npy(FOUR, shape=(10**12, 32))}, "not a saved index"),
+        ({"vectors_npy": npy(FOUR, shape=(-4, -32))}, "not a saved index"),
+        ({"vectors_npy": npy(FOUR, descr="|O")}, "not a saved index"),
+        ({"vectors_npy": npy(FOUR, fortran_order=True)}, "not a saved index"),
         ({"vectors_npy": npy(FOUR + np.nan)}, "not of length 1"),
         ({"vectors_npy": npy(FOUR[:3])}, "3 vectors and 4 passages"),
         ({"passages_jsonl": LINE * 4}, "is 'a', which another passage has"),
-        ({"passages_jsonl": b"[]\n" * 4}, "no saved index"),
-        ({"passages_jsonl": b'{"id": "a", "text": 3}\n'}, "no saved index"),
-        ({"passages_jsonl": b"[" * 100_000}, "no saved index"),
+        ({"passages_jsonl": b"[]\n" * 4}, "not a saved index"),
+        ({"passages_jsonl": b'{"id": "a", "text": 3}\n'}, "not a saved index"),
+        ({"passages_jsonl": b"[" * 100_000}, "not a saved index"),
     ],
 )
 def test_hostile_files_are_refused(path, changed, says):
@@ -188,7 +188,7 @@ def test_damaged_files_are_refused(path):
     whole = saved(path).read_bytes()
     for content in (b"", b"not a zip", whole[: len(whole) // 2], whole.replace(b"lone", b"1one")):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"index\.npz' is no saved index"):
+        with pytest.raises(InputError, match=r"index\.npz' is not a saved index"):
             DenseRetriever.load(path, FakeEncoder())
 
 

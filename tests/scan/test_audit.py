@@ -73,8 +73,8 @@ def test_known_sources_and_single_pages_are_looked_at_and_not_blocked() -> None:
                 audit.add(one)
             return " / ".join(audit.report().next_steps)
 
-    assert "dropped far more often than others: forum; block" in advice()
-    assert "block" not in advice(known=["forum"]) and "forum, which you know: " in advice(known=["forum"])
+    assert "dropped far more often than other sources: forum; block" in advice()
+    assert "block" not in advice(known=["forum"]) and "forum (known): " in advice(known=["forum"])
     quiet = [row(f"question {n}", {f"wiki-{i}": True for i in range(8)}) for n in range(300)]
     once = [row(f"what is {n}", {"blog-1": False, **{f"wiki-{i}": True for i in range(7)}}) for n in range(4)]
     steps = " / ".join(audit_rows([*quiet, *once]).next_steps)
@@ -254,4 +254,4 @@ def test_only_what_is_newer_counts() -> None:
             audit.add(row("q", {"a": True}, **({} if time is None else {"time": time})))
         report = audit.report()
     assert report.rows == 1
-    assert report.notes[0] == "left out as older: 1 rows; for want of a time: 2"
+    assert report.notes[0] == "skipped as older: 1 rows; without a time: 2"

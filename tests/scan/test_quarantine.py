@@ -101,7 +101,7 @@ def test_nothing_is_taken_out_when_the_other_store_does_not_keep_it(tmp_path: Pa
         def take(self, ids: Collection[str]) -> None:
             pytest.fail("nothing is there")
 
-    with pytest.raises(StoreError, match="did not keep 'town-0'; nothing was taken out"):
+    with pytest.raises(StoreError, match="did not keep 'town-0'; nothing was removed"):
         move(IDS[:2], here, Forgetful(), tmp_path / "journal.jsonl")
     assert ids(here) == sorted(IDS)
 
@@ -149,7 +149,7 @@ def test_no_document_is_written_over_another_one_of_its_name(pair_of: Callable[[
     here.put({name: {**held[name], "bytes": b"a later text".hex(), "text": "a later text"}})
     later = here.fetch([name])
     for one, two in ((here, there), (there, here)):
-        with pytest.raises(InputError, match="holds another document named"):
+        with pytest.raises(InputError, match="has another document named"):
             move([name], one, two, journal)
     assert there.fetch([name]) == held
     assert here.fetch([name]) == later
@@ -158,7 +158,7 @@ def test_no_document_is_written_over_another_one_of_its_name(pair_of: Callable[[
 def test_a_folder_gives_and_takes_nothing_outside_of_it(tmp_path: Path) -> None:
     here, there = folder_pair(tmp_path)
     (tmp_path / "secret.md").write_text("mine")
-    with pytest.raises(InputError, match="lies outside"):
+    with pytest.raises(InputError, match="is outside"):
         move(["../secret.md"], here, there, tmp_path / "journal.jsonl")
 
 
@@ -168,12 +168,12 @@ def test_decisions_of_the_page_are_read_and_others_refused(tmp_path: Path) -> No
     path.write_text(json.dumps({"format": "unpoison-decisions", "version": 1, "decisions": rows}))
     assert read_decisions(path) == ["a"]
     path.write_text("[]")
-    with pytest.raises(InputError, match="holds no decisions"):
+    with pytest.raises(InputError, match="has no decisions"):
         read_decisions(path)
 
 
 def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="written as qdrant:"):
+    with pytest.raises(OptionError, match="has the form qdrant:"):
         open_store("qdrant:http://localhost")
     with pytest.raises(OptionError, match="cannot be moved"):
         open_store(str(tmp_path / "a.csv"))

@@ -137,7 +137,7 @@ def test_one_document_equal_documents_empty_ones_and_none() -> None:
     assert scan([]).findings == ()
     one = scan([honest()[0]])
     assert not one.flagged
-    assert "nothing to compare" in one.notes[0]
+    assert "only one document" in one.notes[0]
     equal = scan([{"text": honest()[0]["text"]}] * 30)
     assert not equal.flagged
     assert len({finding.id for finding in equal}) == 30
@@ -169,7 +169,7 @@ def test_since_and_seen_judge_some_against_all() -> None:
     assert {finding.id for finding in scan([*honest(), *planted()], seen=seen)} == {d["id"] for d in new}
     undated = scan([*honest(3)], since=datetime(2026, 1, 1, tzinfo=UTC))
     assert len(undated) == 0
-    assert any("say no time" in note for note in undated.notes)
+    assert any("have no time" in note for note in undated.notes)
 
 
 def test_a_catalogue_by_one_template_is_not_flagged() -> None:

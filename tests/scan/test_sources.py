@@ -87,7 +87,7 @@ def test_what_is_not_read_is_named_and_nothing_is_lost_with_it(tmp_path: Path) -
     documents, failures = read(tmp_path)
     assert documents.keys() == {"good.docx"}
     assert failures.keys() == {"bad.docx", "old.doc", "plain", "deep/table.xlsx", "link.txt"}
-    assert "'.doc' is not read" in failures["old.doc"]
+    assert "'.doc' are not supported" in failures["old.doc"]
     assert "link" in failures["link.txt"]
     documents, failures = read(tmp_path, ("*.xlsx", "*.doc*", "plain", "link.txt"))
     assert (documents, failures) == ({}, {})

@@ -1,4 +1,4 @@
-"""Where passages come from: BM25, vectors, and any vector store.
+"""Retrievers: BM25, dense vectors, and any vector store.
 
 The names below are imported when they are first used; a store's library is imported when the store is opened.
 """

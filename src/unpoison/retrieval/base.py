@@ -1,4 +1,4 @@
-"""What every retriever is, and what those that compare vectors or hold passages in memory share."""
+"""The retriever protocol, and code shared by retrievers with vectors or with passages in memory."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A question to passages, best first. Called from several threads at once.
+    """Retrieves passages for a query, best first. Thread-safe.
 
     Attributes:
-        encoder: Made the embeddings that the passages bring, and makes the query's; None where there are none.
+        encoder: The encoder of the passages' embeddings and of the query; None without embeddings.
     """
 
     encoder: Encoder | None = None
@@ -42,25 +42,25 @@ class Retriever(Protocol):
 
         Args:
             query: The question; a `Query` with an embedding is not encoded again.
-            k: How many at most, from 0 to 5,000. Fewer come back where there are fewer.
+            k: Maximum number of passages, from 0 to 5,000.
 
         Returns:
             Passages with `id`, the retriever's `score` (higher is better), and the `embedding` that the store has.
 
         Raises:
-            InputError: An unusable query, or a store that holds something else than passages.
+            InputError: An unusable query, or a store without passages.
             OptionError: `k` is out of its range.
             StoreError: The store cannot be reached.
         """
         ...
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """`retrieve` for asyncio; on a thread, unless the retriever has something better."""
+        """`retrieve` for asyncio; on a thread by default."""
         return await on_thread(lambda: self.retrieve(query, k))
 
 
 class VectorRetriever(Retriever):
-    """A retriever that compares vectors: the query is encoded, once, and `_nearest` searches."""
+    """A retriever that compares vectors: encodes the query once and calls `_nearest`."""
 
     encoder: Encoder
     sources: Sources | None = None
@@ -76,7 +76,7 @@ class VectorRetriever(Retriever):
 
 
 async def aretrieve_passages(retriever: Retriever, query: str | Query, k: int) -> Iterable[Any]:
-    """What a retriever finds, for asyncio; one that has no `aretrieve` is asked on a thread."""
+    """Retrieve in asyncio; a retriever without `aretrieve` is called on a thread."""
     native = getattr(retriever, "aretrieve", None)
     if native is None:
         return await on_thread(lambda: retriever.retrieve(query, k))
@@ -84,10 +84,10 @@ async def aretrieve_passages(retriever: Retriever, query: str | Query, k: int) -
 
 
 def check_count(k: int) -> int:
-    """The `k` of `retrieve`, if it is one.
+    """Validate the `k` of `retrieve`.
 
     Raises:
-        OptionError: It is not.
+        OptionError: Not a whole number in the range.
     """
     whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
     if not whole or not 0 <= k <= MAX_PASSAGES:
@@ -96,25 +96,24 @@ def check_count(k: int) -> int:
 
 
 def check_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
-    """An encoder whose vectors can be kept.
+    """An encoder whose vectors can be stored.
 
     Args:
         encoder: A model or its string.
         dot: Whether the index can compare by dot product.
 
     Raises:
-        OptionError: Its vectors hold for the texts of one call only, or are compared by their dot product where the
-            index compares by cosine.
+        OptionError: Its vectors are valid within one call only, or need a dot product that the index does not support.
     """
     model = load_encoder(encoder) if isinstance(encoder, str) else encoder
     if getattr(model, "per_set", False):
         raise OptionError(
-            f"the vectors of the encoder {clip(model.name)} hold for the texts of one call only, so no index can keep "
+            f"the vectors of the encoder {clip(model.name)} are valid within one call only, so no index can store "
             "them; use another encoder, such as 'minilm', or BM25Retriever, which needs none"
         )
     if not dot and getattr(model, "similarity", "cosine") == "dot":
         raise OptionError(
-            f"the vectors of {clip(model.name)} are compared by their dot product, and this index compares by cosine; "
+            f"the vectors of {clip(model.name)} need the dot product, and this index compares by cosine; "
             "use DenseRetriever, or an encoder with similarity=cosine"
         )
     return model
@@ -130,18 +129,18 @@ def embed_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
 
 
 def vectors_of(passages: Sequence[Passage], encoder: Encoder, width: int | None = None) -> NDArray[np.float32]:
-    """The passages' embeddings; those that bring none are encoded, `BATCH` texts in one call.
+    """The embeddings of passages; those without one are encoded, `BATCH` texts in one call.
 
     Args:
         passages: At least one.
-        encoder: For those that bring none.
-        width: The dimensions that the vectors must have; None for any, but one.
+        encoder: Encodes passages without an embedding.
+        width: The required dimension; None for any, the same for all.
 
     Returns:
         Shape (n, d), as given and as encoded, not normalised.
 
     Raises:
-        InputError: Vectors of different dimensions, or of others than `width`.
+        InputError: Vectors of different dimensions, or not of `width`.
         ModelError: The encoder failed.
     """
     missing = [passage.text for passage in passages if passage.embedding is None]
@@ -156,13 +155,13 @@ def vectors_of(passages: Sequence[Passage], encoder: Encoder, width: int | None 
         if vector.size != width:
             raise InputError(
                 f"the embedding of passage {clip(passage.id)} has {vector.size} dimensions and the index {width}; "
-                f"encode all passages with the encoder {clip(encoder.name)}, or leave their embeddings out"
+                f"encode all passages with the encoder {clip(encoder.name)}, or omit their embeddings"
             )
     return np.array(vectors, np.float32)
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows of length 1; rows of length 0 stay. Neither overflows nor underflows."""
+    """Rows normalised to length 1; zero rows stay. Safe from overflow and underflow."""
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     rows = vectors / np.where(largest > 0, largest, 1)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -170,36 +169,36 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 BATCH = 256
-"""Texts that are encoded in one call."""
+"""Texts per call of the encoder."""
 
 _UNHURRIED = Limits(deadline=None, timeout=None)
 
 
 MIN_CANDIDATES, CANDIDATES_PER_PASSAGE = 50, 5
-"""At least so many candidates, and so many times `k`, are weighed."""
+"""Minimum number of candidates, and minimum multiple of `k`, for weighting by trust."""
 
 
 def depth(sources: Sources | None, k: int) -> int:
-    """How many candidates to look for so that `k` can be chosen by trust; `k` without sources.
+    """The number of candidates from which `k` are chosen by trust; `k` without sources.
 
     Returns:
-        With sources five times `k`, from 50 to 5,000; 0 where `k` is.
+        With sources five times `k`, from 50 to 5,000; 0 if `k` is 0.
     """
     return k if sources is None or not k else min(MAX_PASSAGES, max(MIN_CANDIDATES, CANDIDATES_PER_PASSAGE * k))
 
 
 def by_trust(sources: Sources | None, question: str, passages: Iterable[Passage], k: int) -> tuple[Passage, ...]:
-    """The `k` best by score times trust, with that as their score; the first `k` as they are without sources.
+    """The `k` best passages by score times trust, which becomes the score; without sources the first `k` unchanged.
 
     A negative score is divided by the trust instead, so that distrust lowers every score. Equal scores keep their
     order; what comes from blocked sources is left out. Without a policy or history that tells sources apart every
     trust is 1.
 
     Args:
-        sources: Whom to trust.
-        question: What happened for this question does not count.
+        sources: The trust in sources.
+        question: The question, which the history leaves out.
         passages: The candidates, best first; one without a score counts as 0.
-        k: How many at most.
+        k: Maximum number of passages.
     """
     candidates = tuple(passages)
     if sources is None:
@@ -214,19 +213,19 @@ def by_trust(sources: Sources | None, question: str, passages: Iterable[Passage]
 
 
 class Collection:
-    """Passages in the order in which they were added. Those that are removed leave their place empty."""
+    """Passages in insertion order. A removed passage leaves its position empty."""
 
     def __init__(self) -> None:
         self._passages: list[Passage | None] = []
         self._ids: dict[str, int] = {}
 
     def prepare(self, passages: Iterable[Any]) -> list[Passage]:
-        """Passages as they can be added; nothing is added yet.
+        """Validate passages for `add`; nothing is added yet.
 
-        A passage without an id is named by its place in the collection, counted from 0.
+        A passage without an id gets its position in the collection, from 0, as id.
 
         Raises:
-            InputError: An unusable passage, or an id that is taken; the message names it.
+            InputError: An unusable passage, or a duplicate id; the message names it.
         """
         if isinstance(passages, (str, bytes)):
             raise InputError(f"passages must be a list of passages, got {clip(passages)}; wrap it in a list")
@@ -238,20 +237,20 @@ class Collection:
             name = passage.id or ""
             if name in self._ids or name in new:
                 raise InputError(
-                    f"passages[{position}].id is {clip(name)}, which another passage has; give each an id of its own"
+                    f"passages[{position}].id is {clip(name)}, which another passage has; ids must be unique"
                 )
             new.add(name)
             prepared.append(passage)
         return prepared
 
     def extend(self, prepared: Iterable[Passage]) -> None:
-        """Add what `prepare` returned."""
+        """Add the passages that `prepare` returned."""
         for passage in prepared:
             self._ids[passage.id or ""] = len(self._passages)
             self._passages.append(passage)
 
     def remove(self, ids: Iterable[str]) -> dict[int, Passage]:
-        """Take passages out; what was taken, by its place. Ids that no passage has are passed over."""
+        """Remove passages; return them by position. Unknown ids are ignored."""
         taken = dict[int, Passage]()
         for name in ids:
             position = self._ids.pop(name, None)
@@ -261,7 +260,7 @@ class Collection:
         return taken
 
     def without(self, ids: Iterable[str]) -> tuple[Collection, list[int]]:
-        """A collection that lacks some passages, numbered 0, 1, 2, ... in their order, and the places they had here."""
+        """A copy without some passages, renumbered 0, 1, 2, ..., and the positions that they had here."""
         gone = frozenset(ids) & self._ids.keys()
         rest = Collection()
         rest.extend(passage for passage in self if passage.id not in gone)
@@ -273,7 +272,7 @@ class Collection:
     def __getitem__(self, position: int) -> Passage:
         passage = self._passages[position]
         if passage is None:
-            raise InputError(f"the passage at place {position:,} was removed")
+            raise InputError(f"the passage at position {position:,} was removed")
         return passage
 
     def __iter__(self) -> Iterator[Passage]:

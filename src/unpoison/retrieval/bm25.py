@@ -34,13 +34,13 @@ Tokenize = Callable[[str], Sequence[str]]
 
 
 class BM25Index:
-    """For every token the documents that hold it: scores like `algorithms.bm25`, without reading every document anew.
+    """An inverted index with the scores of `algorithms.bm25`.
 
     Args:
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
 
-    Memory: 8 bytes for every distinct token of every document.
+    Memory: 8 bytes per distinct token of each document.
     """
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75) -> None:
@@ -60,7 +60,7 @@ class BM25Index:
         self._lengths.append(len(tokens))
 
     def remove(self, document: int, tokens: Sequence[str]) -> None:
-        """Take a document out, by its number and the tokens that it was added with; the others keep their numbers."""
+        """Remove a document, given its number and tokens; the others keep their numbers."""
         for token in set(tokens):
             documents, counts = self._postings[token]
             position = bisect_left(documents, document)
@@ -71,7 +71,7 @@ class BM25Index:
         self._removed += 1
 
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """The score of every document, shape (n,).
+        """The scores of all documents, shape (n,).
 
         For each token of the query, repetitions included, idf * tf / (tf + k1 * (1 - b + b * length / mean length))
         with idf = ln(1 + (n - df + 0.5) / (df + 0.5)).
@@ -94,28 +94,28 @@ class BM25Index:
 
 
 def english_words(text: str) -> list[str]:
-    """The tokens of bm25s and GRADA: lower-cased words of two characters or more, without 33 English stop words."""
+    """Tokens as in bm25s and GRADA: lower-cased words of two characters or more, without 33 English stop words."""
     return words(text, ENGLISH_33)
 
 
 def words_of_any_script(text: str) -> list[str]:
-    """The same, and what is not ASCII as `text.tokens.stems` has it: Han and kana are written without spaces."""
+    """The same, with non-ASCII text as in `text.tokens.stems`, because Han and kana have no spaces."""
     return [part for word in english_words(text) for part in ([word] if word.isascii() else stems(word))]
 
 
 class BM25Retriever(Retriever):
-    """The passages with the highest BM25 score. In memory; no encoder, no embeddings.
+    """Retrieves by BM25, in memory, without an encoder.
 
     Args:
-        passages: Strings, dicts, framework documents or `Passage`, to begin with.
-        tokenize: A text to its tokens. The default knows words between spaces; for scripts that write none, give
+        passages: Strings, dicts, framework documents or `Passage`.
+        tokenize: Splits a text into tokens. The default splits at spaces; for scripts without them, pass
             another, such as `text.tokens.stems`.
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
+        sources: Multiplies the score by the trust in the passage's source (`retrieval.base`).
 
     Raises:
-        InputError: An unusable passage, or an id that occurs twice.
+        InputError: An unusable passage, or a duplicate id.
         OptionError: An option out of its range.
     """
 
@@ -136,10 +136,10 @@ class BM25Retriever(Retriever):
         self.add(passages)
 
     def add(self, passages: Iterable[Any]) -> None:
-        """Add passages, all or none. One without an id is named by its place, counted from 0.
+        """Add passages, all or none. A passage without an id gets its position, from 0.
 
         Raises:
-            InputError: An unusable passage, or an id that is taken.
+            InputError: An unusable passage, or a duplicate id.
         """
         with self._lock:
             new = self._collection.prepare(passages)
@@ -149,7 +149,7 @@ class BM25Retriever(Retriever):
             self._collection.extend(new)
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Take passages out; how many there were. Ids that no passage has are passed over. O(their tokens)."""
+        """Remove passages; return their number. Unknown ids are ignored. O(their tokens)."""
         with self._lock:
             taken = self._collection.remove(ids)
             for position, passage in taken.items():
@@ -157,7 +157,7 @@ class BM25Retriever(Retriever):
             return len(taken)
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The best `k` of the passages that share a token with the query; ties go to the one added first."""
+        """The best `k` passages that share a token with the query; ties go to the one added first."""
         question, count = as_query(query).text, check_count(k)
         tokens = self._tokenize(question)
         with self._lock:

@@ -16,22 +16,22 @@ from unpoison.utils.extras import require
 __all__ = ["ChromaStore"]
 
 PAGE = 256
-"""Documents of one request."""
+"""Documents per request."""
 
 _PARTS = ["documents", "metadatas", "embeddings", "uris"]
 
 
 class ChromaStore(VectorStore):
-    """Every document of a collection, by Chroma's own ids.
+    """The documents of a collection, by Chroma's ids.
 
     Nothing is embedded here: the collection's own embedding function is never loaded. Chroma scales the vectors of a
     cosine collection, so that they come back within 1e-6 of what was written; those of others come back exactly.
 
     Args:
         address: A folder, or the URL of a server (its token in CHROMA_API_KEY; CHROMA_TENANT and CHROMA_DATABASE).
-        collection: Its name.
-        new: Make the collection, when documents are put, if it is not there.
-        client: Use this one instead of `address`.
+        collection: The name of the collection.
+        new: Create the collection with the first documents if it is missing.
+        client: A client to use instead of `address`.
 
     Raises:
         InputError: There is no such collection, and `new` is not set.
@@ -49,14 +49,14 @@ class ChromaStore(VectorStore):
             with self.translate_errors():
                 held = [str(getattr(one, "name", one)) for one in self.client.list_collections(limit=10)]
             named = ", ".join(map(clip, held)) or "there is none"
-            raise InputError(f"{self.name} is not there; name one that is ({named}), or make it")
+            raise InputError(f"{self.name} does not exist; name an existing one ({named}), or create it")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         collection = self._opened()
         if collection is None:
             return
         with self.translate_errors():
-            ids = collection.get(include=[])["ids"]  # pages by offset would skip what moves meanwhile
+            ids = collection.get(include=[])["ids"]  # pages by offset would skip concurrently moved documents
         for start in range(0, len(ids), PAGE):
             with self.translate_errors(start):
                 raw = self._raw(collection, ids[start : start + PAGE])
@@ -96,7 +96,7 @@ class ChromaStore(VectorStore):
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         rows = list(raw.values())
         if any("document" not in row or "space" not in row for row in rows):
-            raise InputError(f"{self.name} takes documents of Chroma; move documents to a store of their kind")
+            raise InputError(f"{self.name} accepts documents of Chroma; move documents to a store of the same kind")
         if not rows:
             return
         with self.translate_errors():
@@ -104,7 +104,7 @@ class ChromaStore(VectorStore):
                 self.collection, embedding_function=None, configuration={"hnsw": {"space": rows[0]["space"]}}
             )
             held = self._raw(collection, list(raw))
-            if held:  # an upsert would keep those of their metadata that the new ones lack
+            if held:  # an upsert would keep old metadata fields
                 collection.delete(ids=list(held))
             for some in (rows[start : start + PAGE] for start in range(0, len(rows), PAGE)):
                 fields = {f"{part}s": [row[part] for row in some] for part in ("id", "document", "metadata")}
@@ -140,14 +140,12 @@ class ChromaStore(VectorStore):
                 host=url.hostname, port=url.port or (443 if url.scheme == "https" else 8000), ssl=url.scheme == "https",
                 headers={"x-chroma-token": key} if key else None, **place,
             )  # fmt: skip
-        if not new and not Path(address, "chroma.sqlite3").is_file():  # the client would make an empty one
+        if not new and not Path(address, "chroma.sqlite3").is_file():  # the client would create an empty one
             raise InputError(f"there is no Chroma database in {address!r}; name the folder of a PersistentClient")
-        return self.library.PersistentClient(
-            path=address, **place
-        )  # settings would have to be those of its other users
+        return self.library.PersistentClient(path=address, **place)  # settings must equal those of other clients
 
     def _opened(self) -> Any:
-        """The collection; None where there is none."""
+        """The collection; None if it is missing."""
         with self.translate_errors():
             try:
                 return self.client.get_collection(self.collection, embedding_function=None)
@@ -174,10 +172,10 @@ class ChromaStore(VectorStore):
 
     @contextmanager
     def translate_errors(self, documents: int = 0) -> Iterator[None]:
-        """What the client raises, as our own errors.
+        """Translate errors of the client.
 
         Args:
-            documents: How many were read before.
+            documents: Number of documents read before.
         """
         errors = self.library.errors
         try:

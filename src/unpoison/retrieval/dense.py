@@ -1,4 +1,4 @@
-"""Exact search over a matrix in memory, which is saved to one file.
+"""Exact search over a matrix in memory, which can be saved to one file.
 
 The file is an uncompressed zip, readable by `numpy.load`, with vectors as npy and passages as JSON Lines:
 
@@ -39,14 +39,14 @@ __all__ = ["DenseRetriever", "nearest", "read_index", "write_index"]
 Matrix = NDArray[np.float32]
 
 BLOCK_CELLS = 2**22
-"""Numbers that are compared in double precision at once: 32 MB."""
+"""Numbers per block in double precision: 32 MB."""
 
 FORMAT = 1
-"""Of the file; one of another format is refused."""
+"""Version of the file format."""
 
 
 class DenseRetriever(VectorRetriever):
-    """The passages whose vectors have the highest cosine similarity to the query's, ties to the one added first.
+    """Retrieves by cosine similarity of vectors; ties go to the passage added first.
 
     An encoder whose similarity is "dot" (Contriever, DPR) is ranked by the dot product, its vectors as it makes them.
 
@@ -55,14 +55,14 @@ class DenseRetriever(VectorRetriever):
     length 1, or with "dot" the encoder's.
 
     Args:
-        encoder: Made, and makes, the vectors; or its string, such as "minilm".
-        passages: Strings, dicts, framework documents or `Passage`, to begin with. What brings its embedding is not
+        encoder: The encoder of passages and queries, or its string, such as "minilm".
+        passages: Strings, dicts, framework documents or `Passage`. What brings its embedding is not
             encoded.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
+        sources: Multiplies the score by the trust in the passage's source (`retrieval.base`).
 
     Raises:
-        InputError: An unusable passage, an id that occurs twice, or embeddings of different dimensions.
-        OptionError: The encoder's vectors hold for the texts of one call only, so they cannot be kept.
+        InputError: An unusable passage, a duplicate id, or embeddings of different dimensions.
+        OptionError: The encoder's vectors are valid within one call only.
         ModelError: The encoder failed.
     """
 
@@ -75,12 +75,12 @@ class DenseRetriever(VectorRetriever):
         self.add(passages)
 
     def add(self, passages: Iterable[Any]) -> None:
-        """Add passages, all or none, many at once rather than one by one: each call copies the matrix.
+        """Add passages, all or none. Each call copies the matrix, so add many at once.
 
-        A passage without an id is named by its place, counted from 0.
+        A passage without an id gets its position, from 0.
 
         Raises:
-            InputError: An unusable passage, an id that is taken, or an embedding of other dimensions.
+            InputError: An unusable passage, a duplicate id, or an embedding of another dimension.
             ModelError: The encoder failed.
         """
         with self._lock:
@@ -93,10 +93,10 @@ class DenseRetriever(VectorRetriever):
             matrix = np.concatenate([matrix, rows]) if len(self) else rows
             matrix.setflags(write=False)
             collection.extend(replace(passage, embedding=None) for passage in new)
-            self._state = collection, matrix  # last: whoever searches meanwhile sees the passages of the rows
+            self._state = collection, matrix  # last, so that concurrent searches see consistent rows
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Take passages out; how many there were. Ids that no passage has are passed over. Copies the matrix."""
+        """Remove passages; return their number. Unknown ids are ignored. Copies the matrix."""
         with self._lock:
             collection, matrix = self._state
             rest, positions = collection.without(ids)
@@ -108,8 +108,7 @@ class DenseRetriever(VectorRetriever):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to one file, an uncompressed `.npz` with the vectors and the passages as JSON Lines.
 
-        An older file of that name is replaced in one step, so a killed process leaves the old one or the new one.
-        What a framework's document held besides text, id, title and source is not saved.
+        An existing file is replaced atomically. Of framework documents only text, id, title and source are saved.
 
         Raises:
             OSError: The file cannot be written.
@@ -120,15 +119,15 @@ class DenseRetriever(VectorRetriever):
 
     @classmethod
     def load(cls, path: str | PathLike[str], encoder: Encoder | str, *, sources: SourcesOption = None) -> Self:
-        """Read what `save` wrote.
+        """Load a saved index.
 
         Args:
-            path: The file. It is treated as hostile: nothing in it is executed.
-            encoder: The one that it was made with.
-            sources: As for a new one.
+            path: The file. It is not trusted: nothing in it is executed.
+            encoder: The encoder of the index.
+            sources: As for a new retriever.
 
         Raises:
-            InputError: The file is damaged, no such index, or was made with another encoder.
+            InputError: The file is damaged, not an index, or was made with another encoder.
             OSError: The file cannot be read.
         """
         retriever = cls(encoder, sources=sources)
@@ -136,7 +135,7 @@ class DenseRetriever(VectorRetriever):
         if name != retriever.encoder.name:
             raise InputError(
                 f"{clip(str(path), 200)} was made with the encoder {clip(name)} and cannot be searched with "
-                f"{clip(retriever.encoder.name)}; give that encoder, or index the passages anew"
+                f"{clip(retriever.encoder.name)}; pass that encoder, or rebuild the index"
             )
         retriever._state = collection, matrix
         return retriever
@@ -178,8 +177,8 @@ def nearest(
     Args:
         matrix: Shape (n, d).
         vector: Shape (d,).
-        count: How many, at least 1.
-        longest: The length of the longest row, or more.
+        count: Number of rows, at least 1.
+        longest: An upper bound of the rows' lengths.
 
     Returns:
         Row numbers and products, each shape (min(count, n),). O(n d) time.
@@ -202,7 +201,7 @@ NAMES = ("index.json", "vectors.npy", "passages.jsonl")
 
 
 def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passages: Iterable[Passage]) -> None:
-    """Write an index beside its place, see it on the disk, and only then put it there. Equal indexes make equal bytes.
+    """Write an index atomically: sync a draft, then replace the file. Equal indexes have equal bytes.
 
     Raises:
         OSError: The file cannot be written.
@@ -212,7 +211,7 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             with ZipFile(file, "w", ZIP_STORED) as archive:
-                header, vectors, texts = (ZipInfo(name) for name in NAMES)  # dated 1980, whenever they are made
+                header, vectors, texts = (ZipInfo(name) for name in NAMES)  # always dated 1980
                 archive.writestr(header, json.dumps({"format": FORMAT, "encoder": encoder}))
                 with archive.open(vectors, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.ascontiguousarray(matrix), allow_pickle=False)
@@ -234,10 +233,10 @@ def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Ma
 
     Args:
         path: The file.
-        unit: Whether every vector must have length 1 or 0; else it must only be finite.
+        unit: Whether every vector must have length 1 or 0; otherwise it must be finite.
 
     Raises:
-        InputError: Damaged, or no such index.
+        InputError: The file is damaged, or not an index.
         OSError: The file cannot be read.
     """
     with Path(path).open("rb") as file:
@@ -248,15 +247,15 @@ def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Ma
                 header, vectors, texts = map(archive.read, NAMES)
             about = json.loads(header)
             if about["format"] != FORMAT:
-                raise ValueError(f"its format is {clip(about['format'])}, and this version knows {FORMAT}")
+                raise ValueError(f"its format is {clip(about['format'])}, and this version supports {FORMAT}")
             matrix, collection = _matrix(vectors, unit), Collection()
             collection.extend(collection.prepare(map(json.loads, texts.splitlines())))
             if len(collection) != len(matrix):
-                raise ValueError(f"it holds {len(matrix):,} vectors and {len(collection):,} passages")
+                raise ValueError(f"it has {len(matrix):,} vectors and {len(collection):,} passages")
             return str(about["encoder"]), matrix, collection
         except (InputError, BadZipFile, ValueError, KeyError, TypeError, EOFError, RuntimeError, OSError) as error:
             raise InputError(
-                f"{clip(str(path), 200)} is no saved index: {clip(' '.join(str(error).split()), 200)}; index the "
+                f"{clip(str(path), 200)} is not a saved index: {clip(' '.join(str(error).split()), 200)}; index the "
                 "passages anew"
             ) from None
 
@@ -267,7 +266,7 @@ def _matrix(content: bytes, unit: bool) -> Matrix:
     shape, by_column, kind = np.lib.format.read_array_header_1_0(stream)
     usable = version == (1, 0) and len(shape) == 2 and not by_column and kind == np.dtype("<f4")
     if not usable or shape[0] * shape[1] * 4 != len(content) - stream.tell() or (shape[0] and not shape[1]):
-        raise ValueError(f"vectors.npy holds {kind}, shape {shape}, in {len(content):,} bytes")
+        raise ValueError(f"vectors.npy has {kind}, shape {shape}, in {len(content):,} bytes")
     matrix = np.frombuffer(content, kind, offset=stream.tell()).reshape(shape)
     with np.errstate(over="ignore"):
         lengths = np.linalg.norm(matrix, axis=1)

@@ -15,12 +15,12 @@ __all__ = ["FaissStore"]
 
 
 class FaissStore(VectorStore):
-    """An index, and a row for each of its vectors. L2 distances come back negated, as scores.
+    """An index with a row for each vector. Scores are inner products, or negated L2 distances.
 
     Args:
-        index: Your index, by inner product or by L2 distance; None for an `IndexFlatIP` that is made when documents
+        index: Your index, by inner product or by L2 distance; None for an `IndexFlatIP` that is created when documents
             are put. Where it compresses, the vectors that come back are approximations.
-        rows: The fields of its vectors 0, 1, 2, ... in this order, at least `id` and `text`.
+        rows: The fields of the vectors 0, 1, 2, ... in this order, at least `id` and `text`.
 
     Raises:
         InputError: Not one row for each vector, a row without a text, or two with one id.
@@ -35,17 +35,17 @@ class FaissStore(VectorStore):
             if not isinstance(row.get("text"), str):
                 raise textless(self.name, row.get("id"))
         if len({row["id"] for row in self._rows}) < len(self._rows):
-            raise InputError(f"two rows of {self.name} have the same id; give each an id of its own")
+            raise InputError(f"two rows of {self.name} have the same id; ids must be unique")
         vectors = 0 if index is None else index.ntotal
         if vectors != len(self._rows):
             raise InputError(
-                f"the index holds {vectors:,} vectors and {len(self._rows):,} rows were given; "
+                f"the index has {vectors:,} vectors and {len(self._rows):,} rows were passed; "
                 "give the text of every vector, in the order of the vectors"
             )
 
     @property
     def _faiss(self) -> Any:
-        """The library, no attribute of its own: a module cannot be pickled."""
+        """The library; not an attribute, because modules cannot be pickled."""
         return require("faiss", "searching with FAISS")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
@@ -61,7 +61,7 @@ class FaissStore(VectorStore):
         return [
             {**self._row(number), "score": closer * score + 0.0}  # -0.0 becomes 0.0
             for number, score in zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
-            if number >= 0  # -1 stands for nothing more found
+            if number >= 0  # -1 marks missing results
         ]
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -73,7 +73,7 @@ class FaissStore(VectorStore):
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         if any("vector" not in one or "row" not in one for one in raw.values()):
-            raise InputError(f"{self.name} takes texts with vectors; move documents to a store of their kind")
+            raise InputError(f"{self.name} accepts texts with vectors; move documents to a store of the same kind")
         if not raw:
             return
         vectors = np.array([one["vector"] for one in raw.values()], np.float32)
@@ -88,11 +88,11 @@ class FaissStore(VectorStore):
         numbers = [number for number, row in enumerate(self._rows) if row["id"] in ids]
         if numbers and not isinstance(self.index, self._faiss.IndexFlat):
             raise InputError(
-                f"the index ({type(self.index).__name__}) cannot take vectors out one by one; make it anew without "
+                f"the index ({type(self.index).__name__}) cannot remove single vectors; rebuild it without "
                 "these passages"
             )
         if numbers:
-            self.index.remove_ids(np.array(numbers, np.int64))  # a flat index moves the others up
+            self.index.remove_ids(np.array(numbers, np.int64))  # a flat index renumbers the others
             self._rows = [row for row in self._rows if row["id"] not in ids]
 
     def _row(self, number: int) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ class FaissStore(VectorStore):
             return {**self._rows[number], "embedding": self.index.reconstruct(number).tolist()}
         except RuntimeError as error:
             raise InputError(
-                f"the index cannot give its vectors back ({type(self.index).__name__}); call its make_direct_map(), "
+                f"the index cannot return its vectors ({type(self.index).__name__}); call its make_direct_map(), "
                 "or use an index that keeps them"
             ) from error
 

@@ -1,4 +1,4 @@
-"""Several retrievers as one: reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+"""Hybrid retrieval by reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["HybridRetriever", "reciprocal_rank_fusion"]
 
 
 class HybridRetriever(Retriever):
-    """What several retrievers find, by the sum of 1 / (constant + rank) over those that find it.
+    """Fuses several retrievers: the score of a passage is the sum of 1 / (constant + rank) over those that find it.
 
         HybridRetriever(BM25Retriever(passages), DenseRetriever("minilm", passages))
 
@@ -25,10 +25,10 @@ class HybridRetriever(Retriever):
     its embedding; with two different encoders none does, for their vectors cannot be compared.
 
     Args:
-        retrievers: At least one; those named first win ties.
-        constant: The `k` of the paper; the larger, the less the first ranks count.
-        depth: How many passages each is asked for, or `k` where that is more.
-        sources: With it the sum is multiplied by the trust in a passage's source (`retrieval.base`).
+        retrievers: At least one; earlier ones win ties.
+        constant: The `k` of the paper; larger values reduce the weight of the first ranks.
+        depth: Passages to request from each retriever, or `k` if that is more.
+        sources: Multiplies the sum by the trust in the passage's source (`retrieval.base`).
 
     Raises:
         OptionError: No retriever, or an option out of its range.
@@ -39,7 +39,7 @@ class HybridRetriever(Retriever):
     ) -> None:
         self.sources = Sources.of(sources)
         if not retrievers:
-            raise OptionError("HybridRetriever fuses what others find; pass at least one retriever")
+            raise OptionError("HybridRetriever needs at least one retriever")
         self.retrievers = retrievers
         self.constant = at_least("constant", constant, 0)
         self.depth = check_count(at_least("depth", depth, 1))
@@ -49,7 +49,7 @@ class HybridRetriever(Retriever):
         self._vectors = [encoder is not None and len(encoders) == 1 for encoder in named]
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The best `k` of what any of them finds."""
+        """The best `k` passages of all retrievers."""
         count = check_count(k)
         question = embed_query(query, self.encoder)[0] if self.encoder else self._plain(query)
         return self._fuse(
@@ -59,7 +59,7 @@ class HybridRetriever(Retriever):
         )
 
     def _plain(self, query: str | Query) -> Query:
-        """A given embedding is in nobody's space, or in one of several."""
+        """Drop the query's embedding, which fits at most one of several encoders."""
         return Query(as_query(query).text)
 
     def _fuse(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
@@ -75,7 +75,7 @@ class HybridRetriever(Retriever):
 
 
 def reciprocal_rank_fusion(lists: Sequence[Sequence[Passage]], constant: int = 60) -> tuple[Passage, ...]:
-    """All passages of several rankings, by falling sum of 1 / (constant + rank), ranks counted from 1 (Section 2).
+    """The passages of several rankings by descending sum of 1 / (constant + rank), with ranks from 1 (Section 2).
 
     Passages are the same where their ids are, or, without ids, their texts. The first that brings an embedding stands
     for all. Ties go to the one that comes first, going through the rankings in their order.

@@ -1,4 +1,4 @@
-"""Any LangChain `VectorStore`: searched as a retriever, and changed where it can get and delete by id."""
+"""Any LangChain `VectorStore` as a retriever and, if it can get and delete by id, as a store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["LangChainStore"]
 
 
 class LangChainStore(Store, Retriever):
-    """A LangChain vector store; it embeds questions and documents itself, so no encoder is needed here.
+    """A LangChain vector store, which embeds questions and documents itself.
 
     A document that is moved to another LangChain store is embedded there anew. LangChain has no way to list all
     documents, so such a store is not scanned.
 
     Args:
         store: Any `langchain_core.vectorstores.VectorStore`.
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
+        sources: Multiplies the score by the trust in the passage's source (`retrieval.base`).
     """
 
     def __init__(self, store: Any, *, sources: SourcesOption = None) -> None:
@@ -33,10 +33,10 @@ class LangChainStore(Store, Retriever):
 
     @classmethod
     def of_name(cls, name: str) -> Self:
-        """The store that a Python name stands for: `package.module:store`, or a function that makes one.
+        """The store with a Python name, `package.module:store`, or the result of a function with that name.
 
         Raises:
-            OptionError: There is no such object, or it is no vector store.
+            OptionError: There is no such object, or it is not a vector store.
         """
         try:
             found = resolve_name(name)
@@ -44,31 +44,31 @@ class LangChainStore(Store, Retriever):
             raise OptionError(f"langchain:{name} cannot be loaded ({error}); write langchain:MODULE:STORE") from None
         store = found if hasattr(found, "similarity_search") or not callable(found) else found()
         if not hasattr(store, "similarity_search"):
-            raise OptionError(f"langchain:{name} is a {type(store).__name__}, no vector store; name one")
+            raise OptionError(f"langchain:{name} is a {type(store).__name__}, not a vector store; name a vector store")
         opened = cls(store)
         opened.name = f"the LangChain store {name}"
         return opened
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         question, count = as_query(query).text, check_count(k)
-        question = question.encode("utf-8", "replace").decode()  # few embedders take a lone surrogate
+        question = question.encode("utf-8", "replace").decode()  # few embedders accept a lone surrogate
         wanted = depth(self.sources, count)
         if not wanted:
             return ()
         try:
             scored = self.store.similarity_search_with_relevance_scores(question, wanted)
-        except NotImplementedError:  # the store does not say how its scores are to be read
+        except NotImplementedError:  # the store does not define relevance scores
             scored = [(found, 1 / rank) for rank, found in enumerate(self.store.similarity_search(question, wanted), 1)]
         scored = sorted(scored, key=lambda pair: -pair[1])
         passages = [replace(Passage.of(found), score=float(score)) for found, score in scored]
         return by_trust(self.sources, question, passages, count)
 
     def add(self, passages: Iterable[Any]) -> None:
-        """Write passages into the store, which embeds them; each needs an id."""
+        """Write passages to the store, which embeds them; each needs an id."""
         self.put({row["id"]: row for row in (_row(Passage.of(one, i), i) for i, one in enumerate(passages))})
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Take passages out; ids that are not there are passed over."""
+        """Remove passages; unknown ids are ignored."""
         self.take(list(ids))
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -76,13 +76,13 @@ class LangChainStore(Store, Retriever):
             found = self.store.get_by_ids(list(ids)) if ids else []
         except NotImplementedError:
             raise InputError(
-                f"{self.name} cannot give documents by their ids, so none can be moved; name the store behind it"
+                f"{self.name} cannot get documents by id, so none can be moved; name the underlying store"
             ) from None
         return {str(one.id): {"id": str(one.id), "text": one.page_content, "metadata": one.metadata} for one in found}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         if any("text" not in row or "embedding" in row for row in raw.values()):
-            raise InputError(f"{self.name} takes texts with metadata; move documents to a store of their kind")
+            raise InputError(f"{self.name} accepts texts with metadata; move documents to a store of the same kind")
         if raw:
             from langchain_core.documents import Document
 
@@ -93,7 +93,7 @@ class LangChainStore(Store, Retriever):
 
     def take(self, ids: Collection[str]) -> None:
         if ids and self.store.delete(list(ids)) is False:
-            raise InputError(f"{self.name} did not delete {clip(sorted(ids))}; delete them in the store behind it")
+            raise InputError(f"{self.name} did not delete {clip(sorted(ids))}; delete them in the underlying store")
 
     def __repr__(self) -> str:
         return f"LangChainStore({type(self.store).__name__})"
@@ -101,6 +101,6 @@ class LangChainStore(Store, Retriever):
 
 def _row(passage: Passage, position: int) -> dict[str, Any]:
     if passage.id is None:
-        raise InputError(f"passages[{position}] has no id, which a document of a store needs; give it one")
+        raise InputError(f"passages[{position}] has no id, which stores require; add one")
     named = {name: value for name in ("title", "source") if (value := getattr(passage, name))}
     return {"id": passage.id, "text": passage.text, "metadata": {**passage.metadata, **named}}

@@ -16,20 +16,20 @@ from unpoison.utils.extras import require
 __all__ = ["PgvectorStore"]
 
 PAGE = 1_000
-"""Rows that are fetched at once."""
+"""Rows per fetch."""
 
 VECTOR = "embedding"
-"""The column of the vectors in a table that is read whole."""
+"""The vector column."""
 
 
 class PgvectorStore(VectorStore):
     """A table with `id`, `text` and perhaps `embedding`, `title`, `source`, `author`, `added_at` and others.
 
     Args:
-        address: The database, as psycopg takes it.
-        table: Its name, or `schema.name`.
-        new: Make it like the rows that are put, if it is not there.
-        connection: Use this one instead of `address`.
+        address: The database, as for psycopg.
+        table: The name of the table, or `schema.name`.
+        new: Create the table with the columns of the first rows if it is missing.
+        connection: A connection to use instead of `address`.
 
     Raises:
         InputError: There is no such table, and `new` is not set.
@@ -43,7 +43,7 @@ class PgvectorStore(VectorStore):
         with self.translate_errors():
             self.connection = connection or self.library.connect(address)
         if not new and not self._types():
-            raise InputError(f"{self.name} is not there, or has no columns; name one that is")
+            raise InputError(f"{self.name} does not exist, or has no columns; name an existing one")
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         types = self._types()
@@ -56,8 +56,8 @@ class PgvectorStore(VectorStore):
         types = self._types()
         raw = dict[str, Mapping[str, Any]]()
         for row in self._select(types, list(ids), as_text=True) if types and ids else ():
-            if row["id"] in raw:  # both would be taken out, and one put back
-                raise InputError(f"{self.name} has several rows named {clip(row['id'])}; give each an id of its own")
+            if row["id"] in raw:  # both would be removed, and one restored
+                raise InputError(f"{self.name} has several rows named {clip(row['id'])}; ids must be unique")
             raw[row["id"]] = {"id": row["id"], "row": row, "types": types}
         return raw
 
@@ -66,7 +66,7 @@ class PgvectorStore(VectorStore):
         if not types or not count:
             return []
         if VECTOR not in types:
-            raise InputError(f"{self.name} has no column {VECTOR}; nothing can be searched in it")
+            raise InputError(f"{self.name} has no column {VECTOR}, so it cannot be searched")
         nearest = sql.SQL(_NEAREST).format(table=self.identifier, vector=sql.Identifier(VECTOR))
         with self.translate_errors(), self.connection.transaction():
             asked = {"vector": list(vector), "count": count}
@@ -94,7 +94,7 @@ class PgvectorStore(VectorStore):
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         sql = self.library.sql
         if any("row" not in one or "types" not in one for one in raw.values()):
-            raise InputError(f"{self.name} takes rows of PostgreSQL; move documents to a store of their kind")
+            raise InputError(f"{self.name} accepts rows of PostgreSQL; move documents to a store of the same kind")
         if not raw:
             return
         with self.translate_errors(), self.connection.transaction():
@@ -123,7 +123,7 @@ class PgvectorStore(VectorStore):
             self.connection.close()
 
     def _make(self, types: Mapping[str, str]) -> None:
-        """A table with these columns."""
+        """Create the table with these columns."""
         sql = self.library.sql
         columns = [
             sql.SQL("{} ").format(sql.Identifier(name)) + sql.SQL(f"{kind} PRIMARY KEY" if name == "id" else kind)
@@ -134,7 +134,7 @@ class PgvectorStore(VectorStore):
     def _select(
         self, types: Mapping[str, str], ids: list[str] | None = None, *, as_text: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """All rows, or those of these ids; as text, every value is as exact as PostgreSQL writes it."""
+        """All rows, or those of these ids, as text, which keeps the full precision."""
         sql, names, count = self.library.sql, list(types), 0
         fields = [
             sql.SQL("{}::text" if as_text or name == "id" else "{}::real[]" if name == VECTOR else "{}").format(
@@ -160,7 +160,7 @@ class PgvectorStore(VectorStore):
                 yield from (dict(zip(names, row, strict=True)) for row in rows)
 
     def _types(self) -> dict[str, str]:
-        """The columns with their types, without those that PostgreSQL computes; none where there is no table."""
+        """The columns with their types, without generated ones; none if the table is missing."""
         with self.translate_errors(), self.connection.transaction():
             described = self.connection.execute(
                 "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute "
@@ -177,22 +177,22 @@ class PgvectorStore(VectorStore):
 
     @contextmanager
     def translate_errors(self, documents: int = 0) -> Iterator[None]:
-        """What psycopg raises, as our own errors.
+        """Translate errors of psycopg.
 
         Args:
-            documents: How many were read before.
+            documents: Number of documents read before.
         """
         errors = self.library
         try:
             yield
         except (errors.OperationalError, errors.InterfaceError) as error:
             raise unreachable(self.name, error, documents) from error
-        except (errors.Error, UnicodeError) as error:  # texts that are no UTF-8
+        except (errors.Error, UnicodeError) as error:  # texts that are not UTF-8
             raise refuse(self.name, error, "the table's columns and the vectors' size") from error
 
 
 _PLAIN = {"id": "text", "text": "text", "title": "text", "source": "text", "metadata": "jsonb"}
-"""The columns of a table that is made for documents from elsewhere, beside that of the vectors."""
+"""Columns of a new table for documents from elsewhere, beside the vector column."""
 
 _NEAREST = """
 SELECT id::text, {vector} <=> %(vector)s::float8[]::vector AS unpoison_distance FROM {table}

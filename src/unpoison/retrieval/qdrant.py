@@ -15,17 +15,17 @@ from unpoison.utils.extras import require
 __all__ = ["QdrantStore"]
 
 PAGE = 256
-"""Points of one request."""
+"""Points per request."""
 
 
 class QdrantStore(VectorStore):
-    """Every point of a collection with its payload and vectors. `id` is the payload's, or the point's own without one.
+    """The points of a collection with payload and vectors. `id` comes from the payload, else from the point.
 
     Args:
         address: A URL, or a folder for Qdrant's local mode.
-        collection: Its name.
-        new: Make the collection, when documents are put, if it is not there.
-        client: Use this one instead of `address`.
+        collection: The name of the collection.
+        new: Create the collection with the first documents if it is missing.
+        client: A client to use instead of `address`.
 
     Raises:
         InputError: There is no such collection, and `new` is not set.
@@ -41,14 +41,14 @@ class QdrantStore(VectorStore):
             self.client = client or self._connect(address)
             missing = not new and not self.client.collection_exists(collection)
         if missing:
-            raise InputError(f"{self.name} is not there; name one that is, or make it")
+            raise InputError(f"{self.name} does not exist; name an existing one, or create it")
 
     def _connect(self, address: str) -> Any:
         if "://" in address:
             return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
         try:
             return self.library.QdrantClient(path=address)
-        except RuntimeError as error:  # another client has the folder, perhaps of the same command
+        except RuntimeError as error:  # another client uses the folder, perhaps of the same command
             line = clip(" ".join(str(error).split()), 200)
             raise StoreError(
                 f"the folder {address!r} is in use ({line}); end what uses it, name collections of two folders, or run "
@@ -90,7 +90,7 @@ class QdrantStore(VectorStore):
         models = self.library.models
         rows = list(raw.values())
         if any("point" not in row for row in rows):
-            raise InputError(f"{self.name} takes points of Qdrant; move documents to a store of their kind")
+            raise InputError(f"{self.name} accepts points of Qdrant; move documents to a store of the same kind")
         with self.translate_errors():
             if not self.client.collection_exists(self.collection):
                 self.client.create_collection(self.collection, vectors_config=_like(models, rows[0]["vector"]))
@@ -119,10 +119,10 @@ class QdrantStore(VectorStore):
 
     @contextmanager
     def translate_errors(self, documents: int = 0) -> Iterator[None]:
-        """What the client raises, as our own errors.
+        """Translate errors of the client.
 
         Args:
-            documents: How many were read before.
+            documents: Number of documents read before.
         """
         errors = self.library.http.exceptions
         try:
@@ -154,20 +154,20 @@ def _payload(point: Any) -> Mapping[str, Any]:
 
 
 def _name(point: Any) -> str:
-    """A point's id in the payload, or its own without one."""
+    """The id in a point's payload, else the point's id."""
     named = _payload(point).get("id")
     return str(point.id if named is None else named)
 
 
 def _vector(point: Any) -> Any:
-    """The vector of a point, the first dense one where it has several."""
+    """The vector of a point; of several, the first dense one."""
     if not isinstance(point.vector, Mapping):
         return point.vector
     return next((vector for vector in point.vector.values() if isinstance(vector, list)), None)
 
 
 def _like(models: Any, vector: Any) -> Any:
-    """Vectors of the sizes of a point's, by cosine."""
+    """A vector configuration with the sizes of a point's vectors, by cosine."""
     if isinstance(vector, Mapping):
         return {
             name: models.VectorParams(size=len(value), distance=models.Distance.COSINE)

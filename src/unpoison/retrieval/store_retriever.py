@@ -1,4 +1,4 @@
-"""Any vector store as a retriever: the store that a scan reads and a quarantine changes is searched, too."""
+"""A retriever over any vector store that `scan` and `quarantine` support."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["StoreRetriever"]
 
 
 class StoreRetriever(VectorRetriever):
-    """The passages that a store finds, by its own measure, with the vectors that it holds.
+    """Retrieves from a store by the store's own measure, with its stored vectors.
 
     Searching raises an InputError if the store's dimensions are others or a document has no text; a StoreError if it
     cannot be reached. The store is asked by one thread at a time.
 
     Args:
-        store: Such as `unpoison.scan.stores.open_vector_store("chroma:FOLDER#COLLECTION")`; whoever opened it closes
+        store: Such as `unpoison.scan.stores.open_vector_store("chroma:FOLDER#COLLECTION")`; the caller closes
             it.
-        encoder: Made, and makes, the vectors; or its string, such as "minilm".
-        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.base`).
+        encoder: The encoder of documents and queries, or its string, such as "minilm".
+        sources: Multiplies the score by the trust in the passage's source (`retrieval.base`).
 
     Raises:
-        OptionError: The encoder's vectors hold for the texts of one call only.
+        OptionError: The encoder's vectors are valid within one call only.
     """
 
     def __init__(self, store: VectorStore, encoder: Encoder | str, *, sources: SourcesOption = None) -> None:
@@ -39,12 +39,12 @@ class StoreRetriever(VectorRetriever):
         self._turn = CopyableLock()
 
     def add(self, passages: Iterable[Any]) -> None:
-        """Write passages into the store, encoded where they bring no embedding.
+        """Write passages to the store; those without an embedding are encoded.
 
-        A passage whose id is there replaces the one that was there; one without an id is named by a hash of its text.
+        A passage replaces the one with its id; without an id, a hash of its text is the id.
 
         Raises:
-            InputError: An unusable passage, or an embedding of other dimensions than the store's.
+            InputError: An unusable passage, or an embedding of another dimension than the store's.
             ModelError: The encoder failed.
             StoreError: The store cannot be reached.
         """
@@ -57,7 +57,7 @@ class StoreRetriever(VectorRetriever):
                 self.store.put({row["id"]: self.store.raw(row) for row in fields})
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Take passages out; ids that are not there are passed over.
+        """Remove passages; unknown ids are ignored.
 
         Raises:
             StoreError: The store cannot be reached.

@@ -1,4 +1,4 @@
-"""Poison at rest: in an index (scan, quarantine), in a log (audit), behind an answer (trace).
+"""Poison at rest: in an index (scan, quarantine), in a log (audit), behind an answer (incident).
 
 The names below are imported when they are first used.
 """

@@ -1,7 +1,7 @@
-"""Audits a log: the documents that were dropped, with their questions, sources and times.
+"""Audits a log: dropped documents with their questions, sources and times.
 
-How remarkable a number of drops is depends on the defense: GRADA leaves out half of everything, Guard one in fifty. So
-every count is held against what the same defense drops on an ordinary day of this log, by the binomial distribution.
+Defenses drop at different rates: GRADA half of all documents, Guard one in fifty. So each count is compared with the
+ordinary drop rate of the same defense in this log, by the binomial distribution.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from unpoison.utils.plain_text import count_noun
 __all__ = ["Audit", "audit_rows", "chance", "since"]
 
 CHANCE = 0.001
-"""Flagged is what would be dropped so often by chance in less than one of so many cases."""
+"""Maximum probability of a flagged number of drops by chance."""
 
 MIN_DISTINCT = 2
-"""Minimum number of different pairs of document and question to flag something; a single drop may be a mistake."""
+"""Minimum number of different pairs of document and question; a single drop may be an error."""
 
 OFTEN = 0.3
-"""A defense with at least this drop rate drops so much that a single drop is no evidence."""
+"""Drop rate of a defense from which a single drop is no evidence."""
 
 ORDINARY = 0.05
-"""What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
+"""Probability below which a number of drops is an outlier, and not part of the ordinary drop rate."""
 
 ROUNDS = 3
 """Rounds in which outliers are removed before the ordinary drop rate is estimated again."""
 
 HELD = 20_000
-"""Rows that wait in memory before they are added to the file."""
+"""Rows buffered in memory before they are written to the file."""
 
 
 class Audit(Closing):
-    """Adds up a log of any length; memory stays bounded, for the rows go to a temporary file.
+    """Aggregates a log of any length in a temporary file, with bounded memory.
 
         with Audit() as audit:
             for row in rows:
@@ -53,15 +53,15 @@ class Audit(Closing):
             report = audit.report()
 
     Args:
-        since: Leave out what is older, in seconds since 1970; None for nothing.
-        sources: Which sources are known: none of them is advised to be blocked.
+        since: Skip older rows, in seconds since 1970; None reads all.
+        sources: Known sources, which the report never advises to block.
     """
 
     def __init__(self, since: float | None = None, sources: Sources | None = None) -> None:
         self._since, self._sources = since, sources
         self._left_out = {"older": 0, "timeless": 0, "newer": 0, "watched": 0, "watched_hit": 0}
         self._rows, self._held = 0, list[tuple[Any, ...]]()
-        self._file = sqlite3.connect("", isolation_level=None)  # "": on the disk, nameless, deleted on closing
+        self._file = sqlite3.connect("", isolation_level=None)  # an anonymous file, deleted on closing
         self._file.create_function("chance", 3, chance, deterministic=True)
         self._file.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE sightings (answer INTEGER, time REAL, "
@@ -73,7 +73,7 @@ class Audit(Closing):
         """Count a row of a log, or a screening.
 
         Raises:
-            InputError: It holds no screening. Nothing of it was counted, and the next can be added.
+            InputError: It has no screening. Nothing of it is counted, and the next row can be added.
         """
         if isinstance(row, (Screening, Answer)):
             row = {**entry(row, texts=True), "time": None}
@@ -106,10 +106,10 @@ class Audit(Closing):
         return self._file.execute(query, values)
 
     def report(self, top: int = 50) -> AuditReport:
-        """What was found so far.
+        """The report on all rows so far.
 
         Args:
-            top: How many documents, sources, authors and questions at most, each.
+            top: Maximum number of documents, sources, authors and questions each.
         """
         at_least("top", top, 1)
         self._flush()
@@ -120,7 +120,7 @@ class Audit(Closing):
         self._put_rates(seen_by)
         flagged, counts = dict.fromkeys(KINDS, 0), dict[str, tuple[LogCount, ...]]()
         self._ask("CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)")
-        for kind in KINDS:  # questions first: what is dropped for one under attack is flagged too
+        for kind in KINDS:  # questions first: documents dropped for an attacked question are flagged
             counts[kind] = tuple(heapq.nsmallest(top, self._counts(kind, flagged), key=LogCount.rank))
         self._ask("DROP TABLE attacked")
         ((documents,),) = self._ask("SELECT count(DISTINCT document) FROM sightings")
@@ -137,7 +137,7 @@ class Audit(Closing):
         )
 
     def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[LogCount]:
-        """Everything of a kind that was dropped at all; what is flagged is counted."""
+        """Everything of a kind that was dropped; updates `flagged`."""
         column = {"question": "question", "document": "document", "source": "source", "author": "author"}[kind]
         pairs = "document || char(0) || question"
         for (
@@ -162,7 +162,7 @@ class Audit(Closing):
             "max(allow), count(DISTINCT CASE WHEN dropped THEN document END) "
             f"FROM sightings JOIN rates USING (defense) WHERE {column} != '' GROUP BY 1 HAVING sum(dropped) > 0"
         ):
-            # Each pair of document and question counts once: asked again, a defense judges as before.
+            # Each pair of document and question counts once, because defenses are deterministic.
             share = pair / dropped
             p = chance(pair, max(pair, round(seen * share)), expected * share)
             under_attack = bool(attacked) and kind == "document"
@@ -194,11 +194,11 @@ class Audit(Closing):
         return self._sources is not None and self._sources.spares(Passage("", source=source))
 
     def _put_rates(self, seen_by: Mapping[str, tuple[int, int]]) -> None:
-        """The ordinary drop rate of each defense, estimated without outliers.
+        """Estimate the ordinary drop rate of each defense without outliers.
 
-        Otherwise an attack on many questions would raise what passes for ordinary. Left out are documents, and then in
-        `ROUNDS` rounds questions, of which so many drops would happen by chance in less than `ORDINARY`; then it is
-        the posterior mean with Jeffreys' prior.
+        An attack on many questions would otherwise raise it. Documents, and then in `ROUNDS` rounds questions, are left
+        out if the probability of their drops by chance is below `ORDINARY`; the rate is the posterior mean with
+        Jeffreys' prior.
         """
         self._ask("DROP TABLE IF EXISTS temp.rates")
         self._ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
@@ -219,15 +219,15 @@ class Audit(Closing):
     def _notes(self, seen_by: Mapping[str, tuple[int, int]]) -> Iterator[str]:
         left = self._left_out
         if left["older"] or left["timeless"]:
-            yield f"left out as older: {left['older']:,} rows; for want of a time: {left['timeless']:,}"
+            yield f"skipped as older: {left['older']:,} rows; without a time: {left['timeless']:,}"
         if left["newer"]:
-            yield f"{left['newer']:,} rows are of a newer version; what this version knows of them was read"
+            yield f"{left['newer']:,} rows are of a newer version; unknown fields were ignored"
         if left["watched"]:
             hit = left["watched_hit"]
             yield f"in monitor mode: {count_noun(left['watched'], 'answer')}; {hit:,} would have lost a passage"
         for name, (seen, dropped) in seen_by.items():
             if dropped >= OFTEN * max(seen, 1):
-                yield f"{name} drops {dropped / seen:.0%} of all that it sees: of so many, single drops say little"
+                yield f"{name} drops {dropped / seen:.0%} of all documents, so a single drop is no evidence"
 
     def close(self) -> None:
         """Delete the temporary file."""
@@ -235,15 +235,15 @@ class Audit(Closing):
 
 
 def _allow(name: str, text: str) -> str:
-    """What names a document in a list `allow`: the hash of its text, else its id; "" where the log has neither."""
+    """The entry of a document in a list `allow`: the hash of its text, else its id; "" without both."""
     return text or ("" if name.startswith("#") else f"id:{name}")
 
 
 def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
-    """The report on rows that all hold a screening; for logs with other rows use `Audit`.
+    """The report on rows that all have a screening; use `Audit` for logs with other rows.
 
     Raises:
-        InputError: A row holds none.
+        InputError: A row has no screening.
     """
     with Audit() as audit:
         for number, row in enumerate(rows, 1):
@@ -255,14 +255,14 @@ def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int 
 
 
 def chance(dropped: int, seen: int, expected: float) -> float:
-    """P(`dropped` or more of the documents seen are dropped), where `expected` are dropped on average; in [0, 1]."""
+    """P(at least `dropped` of `seen` documents are dropped), with `expected` drops on average; in [0, 1]."""
     if not dropped:
         return 1.0
     return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
 
 
 def since(text: str, now: float) -> float:
-    """The moment that `--since` names: a date or time in ISO form, or how long ago, such as 24h, 7d or 2w.
+    """The time of `--since`: an ISO date or time, or an age such as 24h, 7d or 2w.
 
     Raises:
         InputError: Neither.

@@ -1,7 +1,7 @@
-"""The audit log: who was read, what was dropped, for which question; JSON Lines, rotating, for its owner alone.
+"""The audit log: retrieved and dropped documents by question; rotating JSON Lines files with mode 600.
 
-Version 1 of a line. With texts: question, passages, reasons and the answer as they are. Without: keyed hashes, by which
-the same question and the same document are known again.
+A line contains the texts of question, passages, reasons and answer, or keyed hashes of them, by which the same question
+and document are recognised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = 1
 """Version of the format; readers ignore unknown fields of newer versions."""
 
 MAX_NAME = 512
-"""Characters of an id, a source or an author that are written."""
+"""Maximum characters of an id, a source or an author in a line."""
 
 
 def entry(
@@ -47,14 +47,14 @@ def entry(
     action: str | None = None,
     request: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
-    """What the log says of a screening or an answer, as JSON-ready values.
+    """The line of a screening or an answer, as JSON-ready values.
 
     Args:
-        result: What a defense returned.
-        texts: Whether the texts are written, or hashes in their place.
-        time: When; now by default.
-        action: What became of the dropped: "drop", "demote", or "monitor" where they were passed on.
-        request: Names of the request, such as its id and the client's address.
+        result: The result of a defense.
+        texts: Whether to write texts; otherwise hashes.
+        time: The time; now by default.
+        action: The action on dropped documents: "drop", "demote", or "monitor" if they were passed on.
+        request: Fields of the request, such as its id and the client's address.
     """
     screening = result.screening if isinstance(result, Answer) else result
     question = Query(screening.query).reading
@@ -78,7 +78,7 @@ def entry(
 
 
 def detail(passage: Passage, name: str) -> str | None:
-    """A field of the caller's own object, or of its metadata, where that is a text: author, added_at."""
+    """A text field of the caller's object or of its metadata, such as author or added_at; None without one."""
     own: object = passage.original
     for holder in (own, _field(own, "metadata"), _field(own, "meta")):
         value = _field(holder, name)
@@ -133,7 +133,7 @@ def _round(value: float) -> float | None:
 
 
 MAX_PARTS = 1000
-"""Parts of a log that are looked for."""
+"""Maximum number of parts of a log."""
 
 
 class AuditLog(Closing):
@@ -142,17 +142,17 @@ class AuditLog(Closing):
         with AuditLog("audit.jsonl") as log:
             log.record(Guard().screen(query, passages))
 
-    A line is written in one step, so threads and processes may share a file. One that a full disk or a killed process
-    has cut is ended by the next, and the audit counts it among what it cannot read. A full file becomes NAME.1, which
-    becomes NAME.2, and so on; the oldest is deleted. Files are made with mode 600. Nothing is flushed by force.
+    A line is written atomically, so threads and processes may share a file. A truncated line, after a full disk or a
+    killed process, is terminated by the next one, and the audit counts it as unreadable. A full file becomes NAME.1,
+    which becomes NAME.2, and so on; the oldest is deleted. Files have mode 600. Lines are not synced to disk.
 
     Args:
-        path: The file; what is in it stays.
-        texts: `hash` writes keyed hashes in place of questions, texts, reasons and answers; ids, sources and authors
-            are written as they are. `keep` writes the texts. Hashes of several machines agree where these share
+        path: The file; lines are appended.
+        texts: `hash` writes keyed hashes instead of questions, texts, reasons and answers; ids, sources and authors are
+            written in full. `keep` writes the texts. Hashes of several machines agree if they share
             UNPOISON_FENCE_KEY.
-        size: Bytes of one file.
-        files: How many there are at most, the current one included; so the log takes at most size * files.
+        size: Maximum bytes of a file.
+        files: Maximum number of files with the current one; the log takes at most size * files bytes.
 
     Raises:
         OptionError: An option out of its range.
@@ -196,7 +196,7 @@ class AuditLog(Closing):
         self.append(entry(result, texts=self.texts == "keep", time=time, action=action, request=request))
 
     def append(self, fields: Mapping[str, Any]) -> None:
-        """Append a line of these fields, for what is neither a screening nor an answer.
+        """Append a line of other fields.
 
         Raises:
             OSError: It could not be written.
@@ -206,13 +206,13 @@ class AuditLog(Closing):
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
                 self._rotate(len(line))
-            # A torn line cannot be cut off here, for another process may have written since: it is ended. Without the
-            # lock a line that another process is writing would be taken for a torn one.
+            # A truncated line cannot be removed, because another process may have appended to it: it is terminated.
+            # Without the lock, a line that another process is writing would seem truncated.
             with hold_lock(self._file):
                 write_all(self._file, line if is_last_line_ended(self._file) else b"\n" + line)
 
     def close(self) -> None:
-        """Close the file; a later `record` would fail."""
+        """Close the file; later calls of `record` fail."""
         with self._lock:
             os.close(self._file)
 
@@ -221,7 +221,7 @@ class AuditLog(Closing):
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def _current(self) -> None:
-        """Follow the name: another process may have rotated the file, or an operator moved it away."""
+        """Reopen the file if another process rotated it, or an operator moved it."""
         own = os.fstat(self._file)
         with suppress(FileNotFoundError):
             there = self.path.stat()
@@ -232,7 +232,7 @@ class AuditLog(Closing):
         os.close(old)
 
     def _rotate(self, length: int) -> None:
-        """Make room for a line; of several processes the first does it, and the others go on in the new file."""
+        """Rotate the files; the first of several processes does it, and the others continue in the new file."""
         with _alone(self.path.with_name(f"{self.path.name}.lock")):
             self._current()
             if os.fstat(self._file).st_size + length <= self.size:
@@ -257,7 +257,7 @@ def parts_of(path: str | PathLike[str]) -> list[Path]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock between processes, where the system has one."""
+    """Hold a lock between processes, if the system supports it."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         with hold_lock(file):

@@ -15,31 +15,31 @@ from unpoison.report.rendering import excerpt
 __all__ = ["KINDS", "AuditReport", "LogCount", "audit_page", "day", "tables"]
 
 KINDS = ("question", "document", "source", "author")
-"""What is counted; under attack questions are found first."""
+"""The kinds of counts; questions come first, because attacked questions flag documents."""
 
 NAMED = 3
-"""Documents and sources that a sentence names."""
+"""Maximum number of documents or sources in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogCount:
-    """One document, question, source or author over the whole log.
+    """Counts of one document, question, source or author over the whole log.
 
     Attributes:
         kind: One of `KINDS`.
-        name: A document's id, or # and a hash of its text; a question's hash.
-        label: The beginning of a document's or question's text, "" where the log has none.
-        source, author: Where a document came from, "" where unknown.
-        seen, dropped: How often its documents were retrieved, and kept from the model.
-        expected: How often on average, with what the same defenses drop on an ordinary day.
-        chance: The probability of so many pairs by chance, in [0, 1].
-        pairs: Different pairs of document and question that were dropped.
-        injections: How often for a prompt injection.
-        first, first_dropped: Seconds since 1970, None where the log has no times.
-        flagged: Whether there are two pairs or more, and so many by chance in less than one of 1,000 cases; a document
-            also for being dropped for a question under attack.
-        pages: Different documents that were dropped.
-        allow: Of a document the entry of a policy's list `allow` that names it, "" where the log does not say.
+        name: The id of a document, or # and a hash of its text; the hash of a question.
+        label: The beginning of the text of a document or question, "" if the log has no texts.
+        source, author: Of a document, "" if unknown.
+        seen, dropped: How often its documents were retrieved, and dropped.
+        expected: Expected number of drops at the ordinary rates of the same defenses.
+        chance: Probability of this number of pairs by chance, in [0, 1].
+        pairs: Number of different dropped pairs of document and question.
+        injections: Number of drops for a prompt injection.
+        first, first_dropped: Seconds since 1970, None if the log has no times.
+        flagged: Whether there are two pairs or more with a chance below 0.001; documents also if they were dropped for
+            a question under attack.
+        pages: Number of different dropped documents.
+        allow: The entry of a document in a policy's list `allow`, "" if the log has no text or id.
     """
 
     kind: str
@@ -60,23 +60,23 @@ class LogCount:
     allow: str = ""
 
     def rank(self) -> tuple[bool, float, str]:
-        """Flagged first, then by how many drops there are beyond the expected, then by name."""
+        """Sort key: flagged first, then by drops beyond the expected number, then by name."""
         return (not self.flagged, -round(self.dropped - self.expected, 9), self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The result of an audit; every list has the most remarkable first, and at most the requested length.
+    """The result of an audit; lists are sorted by significance, and cut to the requested length.
 
     Attributes:
-        rows: Events that were counted.
-        seen, dropped: Documents in them, repetitions included.
-        documents: Different ones.
-        flagged: How many are flagged in all, by kind.
-        counts: The most remarkable of those that were dropped at all, by kind.
-        defenses: Name -> share of documents that it dropped.
-        notes: What a reader has to know.
-        known: Sources that the policy trusts or knows.
+        rows: Number of events.
+        seen, dropped: Number of documents in them, with repetitions.
+        documents: Number of different documents.
+        flagged: Number of flagged entries by kind.
+        counts: The most significant entries with a drop, by kind.
+        defenses: Name -> share of dropped documents.
+        notes: Warnings.
+        known: Trusted or known sources of the policy.
     """
 
     rows: int
@@ -91,31 +91,31 @@ class AuditReport:
 
     @property
     def next_steps(self) -> list[str]:
-        """What to do now, the most urgent first."""
+        """Recommended actions, the most urgent first."""
         steps = list[str]()
         if self.flagged["document"]:
             known = [one.name for one in self.counts["document"] if one.flagged and not one.name.startswith("#")]
             ids = " ".join(f"--id {quote(excerpt(name, 200))}" for name in known[:NAMED]) or "--id ID"
             steps.append(
-                f"look at what is marked below, documents: {self.flagged['document']:,}; for those that are planted: "
+                f"examine the {self.flagged['document']:,} marked documents below; move planted ones away: "
                 f"unpoison quarantine STORE QUARANTINE {ids}"
             )
             if fine := [one.allow for one in self.counts["document"] if one.flagged and one.allow][:NAMED]:
-                steps.append(f"those that are fine go into the policy of sources, allow: [{', '.join(fine)}]")
+                steps.append(f"list harmless ones in the policy of sources, allow: [{', '.join(fine)}]")
         flagged = [one for one in self.counts["source"] if one.flagged]
         for one in [one for one in flagged if one.pages == 1 or one.name in self.known][:NAMED]:
             pages = "one page" if one.pages == 1 else f"{one.pages:,} pages"
-            whose = ", which you know" if one.name in self.known else ""
+            whose = " (known)" if one.name in self.known else ""
             steps.append(f"{excerpt(one.name, 60)}{whose}: {one.dropped:,} drops, all of {pages}: look at it")
         named = [excerpt(one.name, 60) for one in flagged if one.pages > 1 and one.name not in self.known][:NAMED]
         if named:
             steps.append(
-                f"dropped far more often than others: {', '.join(named)}; block or mistrust them in a policy of sources"
+                f"dropped far more often than other sources: {', '.join(named)}; block them in a policy of sources"
             )
         return steps
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Everything as JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
+        """JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
         summary = {name: getattr(self, name) for name in ("rows", "seen", "dropped", "documents")}
         rest = {"flagged": dict(self.flagged), "defenses": dict(self.defenses), "notes": list(self.notes)}
         yield {"kind": "summary", **summary, **rest, "next_steps": self.next_steps}
@@ -124,12 +124,12 @@ class AuditReport:
 
 
 def day(time: float | None) -> str:
-    """A moment to the minute in UTC, "" for none."""
+    """A time to the minute in UTC, "" for None."""
     return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def tables(report: AuditReport) -> Iterator[Table]:
-    """Documents, sources and authors, questions: for the terminal and the page alike."""
+    """Tables of documents, sources and authors, and questions, for the terminal and the page."""
     origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=LogCount.rank))
     flagged, attacked = (f"{report.flagged[kind]:,}" for kind in ("document", "question"))
     for title, columns, counts in (
@@ -158,7 +158,7 @@ def tables(report: AuditReport) -> Iterator[Table]:
 
 
 def _quote(one: LogCount) -> str:
-    """The beginning of a document, and of a flagged one the line that allows it."""
+    """The beginning of a document and, if it is flagged, its `allow` entry."""
     return f"{one.label} (if it is fine, allow: {one.allow})".lstrip() if one.flagged and one.allow else one.label
 
 
@@ -169,11 +169,11 @@ def _named(one: LogCount) -> str:
 
 
 def audit_page(report: AuditReport, remark: str = "") -> str:
-    """The whole report on one page.
+    """The report as an HTML page.
 
     Args:
-        report: What `Audit.report` returned.
-        remark: A sentence under the heading, such as which file was read.
+        report: The result of `Audit.report`.
+        remark: A sentence under the heading, such as the name of the file.
     """
     totals = [
         ("answers", f"{report.rows:,}"),

@@ -1,4 +1,4 @@
-"""Rows of logs to events: the audit log of any version, saved screenings, what `screen` and `ask` write."""
+"""Reads events from audit logs, saved screenings, and the output of `screen` and `ask`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from unpoison.utils.fences import digest_text
 __all__ = ["Event", "Sighting", "moment", "read_event"]
 
 MAX_KEY = 200
-"""Characters of an id; what stands in place of a longer one is its hash."""
+"""Maximum characters of an id; a longer one is replaced by its hash."""
 
 MAX_SOURCE = 500
-"""Characters of a source or an author."""
+"""Maximum characters of a source or an author."""
 
 MAX_TEXT = 1_000_000
-"""Characters of a text that are read."""
+"""Maximum characters of a text that are read."""
 
 SHOWN = 160
-"""Characters of a text that are kept, to be shown."""
+"""Maximum characters of a text in a report."""
 
 TIME_FIELDS = ("time", "timestamp", "date", "asked_at")
 MILLISECONDS = 1e11
-"""A number of seconds beyond this is one of milliseconds."""
+"""A larger number is in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Sighting:
     """One document in one answer.
 
     Attributes:
-        document: Its id, or # and a hash of its text where it has none.
-        label: The beginning of its text, "" where the log has none.
-        source, author: Where it came from, "" where unknown.
-        dropped: Whether it was kept from the model.
+        document: Its id, or # and a hash of its text.
+        label: The beginning of its text, "" if the log has no texts.
+        source, author: "" if unknown.
+        dropped: Whether it was dropped.
         injection: Whether it was dropped for a prompt injection.
-        allow: The entry of a policy's list `allow` that names exactly its text, "" where the log has none.
+        allow: The entry of its text in a policy's list `allow`, "" if the log has no texts.
     """
 
     document: str
@@ -60,16 +60,16 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One question and the action taken on its documents.
+    """One question and the verdicts on its documents.
 
     Attributes:
-        time: Seconds since 1970, None where the row has none.
-        question: What tells it from others: a hash of its text.
-        asked: The beginning of its text, "" where the log has none.
-        defense: Who judged.
-        sightings: In retrieval order.
-        newer: Whether the row is of a newer version than this code knows.
-        watched: Whether what was dropped went to the model all the same (`mode="monitor"`).
+        time: Seconds since 1970, None if unknown.
+        question: A hash of the question.
+        asked: The beginning of the question, "" if the log has no texts.
+        defense: The name of the defense.
+        sightings: The documents in retrieval order.
+        newer: Whether the row is of a newer version than this one.
+        watched: Whether dropped documents were passed on nevertheless (`mode="monitor"`).
     """
 
     time: float | None
@@ -85,7 +85,7 @@ def read_event(fields: Mapping[str, Any]) -> Event:
     """Read one row.
 
     Raises:
-        InputError: It holds no screening; the message says what it lacks.
+        InputError: It has no screening; the message says what is missing.
     """
     try:
         if "audit" in fields:
@@ -105,7 +105,7 @@ def read_event(fields: Mapping[str, Any]) -> Event:
 
 
 def moment(value: object) -> float | None:
-    """Seconds since 1970 of an ISO text (UTC unless it says otherwise) or a number of seconds or milliseconds."""
+    """Seconds since 1970, from an ISO text (UTC by default) or a number of seconds or milliseconds."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -120,7 +120,7 @@ def moment(value: object) -> float | None:
 
 
 def _read_log_line(fields: Mapping[str, Any]) -> Event:
-    """A line of the audit log; of a newer version the fields that this version knows."""
+    """Read a line of the audit log; unknown fields of newer versions are ignored."""
     version = fields["audit"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InputError(f"audit must be the version of the row, 1 or more, got {clip(version)}")
@@ -155,10 +155,10 @@ def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
 
 
 def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
-    """A row with its passages and the summary of a screening; older ones have the kept positions alone."""
+    """Read a row with its passages and a screening; the verdicts may be missing."""
     query = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
     if query is None or fields.get("passages") is None:
-        raise InputError("a saved screening needs 'query' and 'passages' beside it; audit the rows that screen wrote")
+        raise InputError("a saved screening needs 'query' and 'passages'; audit the output of screen")
     passages = as_passages(fields["passages"])
     kept = _kept_positions(screening, len(passages))
     injections = {verdict["index"] for verdict in screening.get("verdicts") or () if _is_injection(verdict)}
@@ -183,7 +183,7 @@ def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> 
 
 
 def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
-    """The kept positions, by their list or by the verdicts."""
+    """The kept positions, from their list or from the verdicts."""
     if isinstance(screening.get("kept"), list):
         kept = screening["kept"]
     else:
@@ -217,5 +217,5 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _sound(text: str) -> str:
-    """Without lone surrogates, which no file takes."""
+    """The text without lone surrogates, which cannot be written to a file."""
     return text.encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
-"""A number or name that differs from a near-copy's: which document was changed, by source, age and support.
+"""Numbers and names that differ between near-copies: which document was changed, by source, age and support.
 
-A lie is often a true page with one number in it changed. Nobody need say which is true: the suspect is the one of the
-less trusted source, the newer one, the one that fewer say. Where nothing tells, neither is, and both are shown.
+A lie is often a true page with one number changed. The suspect is the document of the less trusted source, the newer
+one, or the one with less support. Without such evidence neither is flagged, and both are reported.
 """
 
 from __future__ import annotations
@@ -28,37 +28,38 @@ from unpoison.text.near_duplicates import FoldedText, most_shared, split_words
 __all__ = ["OPEN", "Change", "Changes", "Side", "changes", "copy_candidates"]
 
 SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
-"""Suspicion of a document against which two things speak, or one, and of both where nothing tells."""
+"""Suspicion with two pieces of evidence, with one, and of both documents without any."""
 
 MAX_PLACES = 2
-"""Places in which the near-copies of a text differ from it; with more of them a template leaves them open."""
+"""Maximum number of places that differ from near-copies; more are the blanks of a template."""
 
 MAX_SHARE = 0.04
-"""Where more of the documents differ so from a near-copy, the collection is made by templates."""
+"""Maximum share of documents with a difference; more come from templates."""
 
 FEWEST = 10
-"""Number of such documents that are reported in a collection of any size."""
+"""Number of such documents that are reported in any case."""
 
 OLDER = timedelta(hours=1)
-"""Documents closer together in time than this count as simultaneous, like copied files."""
+"""Documents closer in time are simultaneous, such as copied files."""
 
 TRUST_GAP = 0.1
-"""Sources whose trust differs by less are as good as each other."""
+"""Minimum difference of trust between two sources."""
 
 Side = Literal["ours", "theirs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Where a document differs from a near-copy, and what tells which of the two was changed.
+    """A difference from a near-copy, and the evidence which of the two documents was changed.
 
     Attributes:
         near_copy: The id of the near-copy.
-        words: What each has, one or two.
-        start, end: Where ours stands in the unit's body.
-        suspicion: Of the document, in [0, 1].
-        better_source, older, more_company: Which of the two is; None where nobody knows, or neither.
-        company: How many independent documents say ours and theirs.
+        words: The one or two differences, with the words of both documents.
+        start, end: The region of the first difference in the unit's body.
+        suspicion: The suspicion of the document, in [0, 1].
+        better_source, older, more_company: The side with the better source, the older one, and the one with more
+            support; None if unknown or equal.
+        company: Number of independent documents that support each side.
     """
 
     near_copy: str
@@ -73,7 +74,7 @@ class Change:
 
     @property
     def suspect(self) -> bool:
-        """Whether something tells that this document was changed, rather than the near-copy."""
+        """Whether evidence says that this document was changed, rather than the near-copy."""
         return self.suspicion > OPEN
 
     def __str__(self) -> str:
@@ -97,7 +98,7 @@ class Change:
         return ", but ".join(" and ".join(words) for words in (good, bad) if words).join((f"{name} ", ""))
 
     def to_dict(self) -> dict[str, Any]:
-        """What `scan --json` says of it in `changed`."""
+        """The field `changed` of `scan --json`."""
         return {
             "near_copy": self.near_copy,
             "words": [{"kind": one.kind, "ours": one.ours, "theirs": one.theirs} for one in self.words],
@@ -110,11 +111,11 @@ class Change:
 
 
 class Changes(NamedTuple):
-    """What differs from a near-copy.
+    """Differences from near-copies.
 
     Attributes:
-        by_unit: The change of each unit that has one and is not the better of the two.
-        withheld: How many documents have one that is not told, because a template made them.
+        by_unit: The difference of each unit that is not the better version.
+        withheld: Number of documents whose differences come from a template and are not reported.
     """
 
     by_unit: dict[int, Change]
@@ -122,12 +123,12 @@ class Changes(NamedTuple):
 
 
 def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sources | None = None) -> Changes:
-    """The change of each wanted unit that differs from a near-copy in one or two numbers or names.
+    """Find the units that differ from a near-copy in one or two numbers or names.
 
     Args:
         collection: The documents.
-        wanted: Which units, shape (units,).
-        sources: Whom to believe more than others; None for nobody.
+        wanted: The units to check, shape (units,).
+        sources: The policy or history that says which sources to trust; None without one.
 
     Complexity: O(n log n) time for n words: a unit is compared with the few that share most of its sketch.
     """
@@ -144,7 +145,7 @@ def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sour
 
 
 def _change(collection: ScanCollection, unit: int, others: Sequence[int], sources: Sources | None) -> Change | None:
-    """The change that speaks most against a unit."""
+    """The difference with the highest suspicion."""
     folded = analysis(collection.units[unit].body).part(FoldedText)
     equal = [unit]
     rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, tuple[ChangedWords, ...]]]](list)
@@ -160,7 +161,7 @@ def _change(collection: ScanCollection, unit: int, others: Sequence[int], source
     for some in rivals.values():
         fillings = Counter(tuple(one.theirs.casefold() for one in words) for _, words in some)
         if len(fillings) > 1:
-            return None  # three say three things: a place that a template leaves open
+            return None  # three versions: the blank of a template
         change = _judge(collection, equal, [other for other, _ in some], some[0][1], folded, sources)
         judged += [] if change is None else [change]
     return max(judged, key=lambda change: change.suspicion, default=None)
@@ -174,7 +175,7 @@ def _judge(
     folded: FoldedText,
     sources: Sources | None,
 ) -> Change | None:
-    """None where the unit is the better one of the two, or the titles tell them apart."""
+    """The difference; None if the unit is the better version, or the titles distinguish the documents."""
     mine, others = ([collection.documents[collection.owner[unit]] for unit in units] for units in (ours, theirs))
     if _is_series(mine[0], others[0]):
         return None
@@ -182,7 +183,7 @@ def _judge(
     better = _larger(_trust(mine, sources) - _trust(others, sources), TRUST_GAP)
     older = None if _is_revision(mine, others) else _older(mine, others)
     more = _larger(company[0] - company[1], 1)
-    # What the operator says of the sources decides; times and copies are easier to forge.
+    # The policy of sources takes precedence: times and copies are easier to forge.
     for_us = better == "ours" or (better is None and "ours" in (older, more))
     against = (better == "theirs") + (older, more).count("theirs")
     if better == "ours" or (for_us and not against):
@@ -211,19 +212,19 @@ def _larger(difference: float, least: float) -> Side | None:
 
 
 def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
-    """Of the best of their sources."""
+    """Trust of their best source."""
     if sources is None:
         return 1.0
     return max(standing.trust for standing in sources.standings("", [document.passage for document in documents]))
 
 
 def _site(document: Document) -> str:
-    """The party behind its address on the web; "" for a file or a collection, which say nothing of who wrote it."""
+    """The origin of its web address; "" for a file or a collection, which do not tell the author."""
     return document.passage.origin if "://" in (document.passage.source or "") else ""
 
 
 def _company(mine: Sequence[Document], others: Sequence[Document]) -> tuple[int, int]:
-    """Independent sources on each side: an author at a site, else a site; a site that says both counts for neither."""
+    """Number of independent sources on each side: authors or sites; a site on both sides is ignored."""
     shared = set(map(_site, mine)) & set(map(_site, others))
 
     def voice(document: Document) -> tuple[str, str]:
@@ -234,13 +235,13 @@ def _company(mine: Sequence[Document], others: Sequence[Document]) -> tuple[int,
 
 
 def _is_revision(mine: Sequence[Document], others: Sequence[Document]) -> bool:
-    """Whether one author wrote all of them, at one site: the newer ones correct the older ones."""
+    """Whether one author at one site wrote all of them: the newer ones are corrections."""
     authors = {(_site(document), document.author) for document in (*mine, *others)}
     return len(authors) == 1 and all(author for _, author in authors)
 
 
 def _older(mine: Sequence[Document], others: Sequence[Document]) -> Side | None:
-    """Whose first document came first; None unless all say when."""
+    """The side with the first document; None unless all documents have a time."""
     times = [[document.added_at for document in side if document.added_at is not None] for side in (mine, others)]
     if sum(map(len, times)) < len(mine) + len(others):
         return None
@@ -248,37 +249,37 @@ def _older(mine: Sequence[Document], others: Sequence[Document]) -> Side | None:
 
 
 def _is_series(one: Document, other: Document) -> bool:
-    """Whether the titles tell them apart: each has a word that the other has not."""
+    """Whether the titles distinguish them: each has a word that the other lacks."""
     left, right = (FoldedText(document.passage.title or "").distinct for document in (one, other))
     return bool(left - right and right - left)
 
 
 SKETCH = 8
-"""Hashes that are kept of a text."""
+"""Number of hashes in a sketch."""
 
 MIN_SHARED = 2
-"""Hashes that near-copies share at least: texts of which one sentence is equal often share one."""
+"""Minimum number of shared hashes of near-copies: texts with one equal sentence often share one."""
 
 MIN_LENGTH = 0.7
-"""The share of the longer one's characters that the shorter of two near-copies has."""
+"""Minimum ratio of the lengths of two near-copies."""
 
 REMEMBERED_WORDS = 2**18
-"""Words whose hashes are remembered while sketches are made."""
+"""Maximum number of cached word hashes."""
 
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
-"""Odd ones, one for each place in a run; the upper bits of the sum are mixed."""
+"""Odd factors, one for each position in a run; the upper bits of the sum are mixed."""
 
 
 def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
-    """The other texts that share most of a text's sketch, for each text that has any.
+    """For each text, the other texts that share most of its sketch.
 
     A sketch is the smallest hashes of a text's runs of three words (Broder, 1997, "On the resemblance and containment
     of documents"). One changed word touches three runs, so near-copies share most of their sketch.
 
     Args:
-        texts: n of them, of any language.
+        texts: n texts of any language.
 
-    Complexity: O(n) time for n words, O(texts) memory. In a crowd of copies each text has some of the others only.
+    Complexity: O(n) time for n words, O(texts) memory. In a large group of copies each text gets some of the others.
     """
     cache = dict[str, int]()
     sketches, lengths = list[NDArray[np.uint64]](), list[int]()
@@ -303,7 +304,7 @@ def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
 
 
 def _sketch(text: str, cache: dict[str, int]) -> NDArray[np.uint64]:
-    """The smallest hashes of a text's runs of three words, each once, shape (at most SKETCH,)."""
+    """The smallest distinct hashes of a text's runs of three words, shape (at most SKETCH,)."""
     codes = list[int]()
     for word in split_words(text):
         code = cache.get(word)
@@ -319,6 +320,6 @@ def _sketch(text: str, cache: dict[str, int]) -> NDArray[np.uint64]:
     runs = sum((word_hashes[i : i + count] + np.uint64(1)) * factor for i, factor in enumerate(_FACTORS))
     runs = np.asarray(runs ^ (runs >> np.uint64(29))) * _FACTORS[1]
     runs ^= runs >> np.uint64(32)
-    if count > 4 * SKETCH:  # the text may repeat a run; few texts do so often
+    if count > 4 * SKETCH:  # some spare for repeated runs
         runs = np.partition(runs, 4 * SKETCH)[: 4 * SKETCH]
     return np.unique(runs)[:SKETCH]

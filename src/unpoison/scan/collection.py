@@ -1,4 +1,4 @@
-"""Documents read for a scan: units, the questions made of them, their neighbours and groups."""
+"""The collection of a scan: documents, units, generated questions, neighbours and groups."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from unpoison.scan.neighbours import (
 __all__ = ["Groups", "ScanCollection", "collect_documents"]
 
 KEYWORDS = 8
-"""Words of a question that is put to the defense."""
+"""Words of a generated question."""
 
 
 @dataclass(frozen=True)
 class ScanCollection:
-    """n documents, read.
+    """The documents of a scan.
 
     Attributes:
         documents: The documents.
         units: Their units, in order.
-        probes: How each unit begins, by which its neighbours are looked up.
-        terms: How often each unit holds each stem.
-        notes: On what was found while reading.
+        probes: The beginning of each unit as a question, used to look up its neighbours.
+        terms: Stem counts of the units.
+        notes: Warnings from reading.
     """
 
     documents: tuple[Document, ...]
@@ -50,34 +50,34 @@ class ScanCollection:
 
     @cached_property
     def owner(self) -> NDArray[np.int32]:
-        """The document of every unit."""
+        """The document of each unit."""
         return np.array([unit.document for unit in self.units], np.int32)
 
     @cached_property
     def weights(self) -> tuple[Any, NDArray[np.float32]]:
-        """BM25's weights, and how rare every stem is."""
+        """BM25 weights, and the rarity of each stem."""
         return weigh_stems(self.terms.counts)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """What each unit says."""
+        """The text of each unit."""
         return tuple(unit.text for unit in self.units)
 
     def question(self, unit: int) -> str:
-        """The question made from a unit: its rarest words, or its probe where it has no words.
+        """The question generated from a unit: its rarest words, or its probe if it has no words.
 
-        A sentence of its own would make every unit look as if it repeated the question and answered it head-on.
+        With one of its own sentences, every unit would seem to repeat and answer the question.
         """
         words = rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
         return " ".join(words) or self.probes[unit].question
 
     def has_question(self, unit: int) -> bool:
-        """Whether there is anything to ask."""
+        """Whether a question can be generated."""
         return bool(self.terms.counts.indptr[unit + 1] > self.terms.counts.indptr[unit] or self.probes[unit].question)
 
     @cached_property
     def near(self) -> Positions:
-        """The units near each unit, of other documents, best first, -1 for none, shape (units, NEAREST)."""
+        """The nearest units of other documents, best first, -1 for none, shape (units, NEAREST)."""
         near = np.full((len(self.units), NEAREST), -1, np.int32)
         questions = [each.question for each in self.probes]
         for i, units in enumerate(
@@ -96,7 +96,7 @@ def collect_documents(values: Iterable[object]) -> ScanCollection:
     """Read documents: O(n) time and memory for n words in all.
 
     Raises:
-        InputError: A value that is no document.
+        InputError: A value that is not a document.
     """
     documents = tuple(documents_of(values))
     units = tuple(unit for number, document in enumerate(documents) for unit in units_of(document, number))
@@ -114,7 +114,7 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
     empty = sum(not document.passage.text.strip() for document in documents)
     notes = list[str]()
     if len(documents) == 1:
-        notes.append("there is one document, and nothing to compare it with: only what it says by itself was judged")
+        notes.append("there is only one document: it was checked without a comparison")
     if bare:
         notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
     if empty:
@@ -122,26 +122,26 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
     renamed = [document.id for document in documents if "another document has its id" in " ".join(document.notes)]
     if renamed:
         named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"
-        notes.append(f"ids stand twice; quarantine them by the names that they have here: {named}")
+        notes.append(f"some ids are duplicates; quarantine them by their names here: {named}")
     return tuple(notes)
 
 
 COPY = 0.45
-"""TF-IDF cosine from which two suspicious documents state one claim."""
+"""Minimum TF-IDF cosine of two suspicious documents with the same claim."""
 
 MAX_GROUP = 1_000
-"""Documents of one group; what would make it larger begins another."""
+"""Maximum documents of a group."""
 
 
 class Groups:
-    """Sets that grow by joining; a group is named after its first member."""
+    """Groups of documents (union-find); the root of a group is its first member."""
 
     def __init__(self, count: int) -> None:
         self._parent = np.arange(count)
         self._size = np.ones(count, np.int64)
 
     def join(self, left: int, right: int) -> None:
-        """Put two documents, and theirs, into one group, unless it grew too large."""
+        """Merge the groups of two documents, unless the result is too large."""
         first, second = sorted((self.find(left), self.find(right)))
         if first != second and self._size[first] + self._size[second] <= MAX_GROUP:
             self._parent[second] = first
@@ -155,7 +155,7 @@ class Groups:
         return number
 
     def names(self) -> dict[int, str]:
-        """The name of the group of each document that has company: "g1", "g2", ... in the order of first members."""
+        """The group of each document in a group of two or more: "g1", "g2", ... in the order of first members."""
         names, named = dict[int, str](), dict[int, str]()
         for number in range(len(self._parent)):
             root = self.find(number)
@@ -166,7 +166,7 @@ class Groups:
     def join_copies(
         self, suspicious: Iterable[int], owner: NDArray[np.int32], near: Positions, cosine: NDArray[np.float32]
     ) -> None:
-        """Join the documents of suspicious units that are near-copies of each other."""
+        """Group the documents of suspicious units that are near-copies of each other."""
         chosen = sorted(suspicious)
         inside = set(chosen)
         for unit in chosen:

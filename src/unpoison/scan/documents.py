@@ -1,4 +1,4 @@
-"""A document of an index, what its metadata say of its origin, and its units: what is judged at once."""
+"""Documents of an index, their metadata, and their units: the parts that are checked separately."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from unpoison.text.sentences import sentences
 __all__ = ["Document", "Probe", "Unit", "UnreadDocument", "documents_of", "moment", "probe", "unique_name", "units_of"]
 
 METADATA = ("metadata", "meta", "payload")
-"""Where a row or a framework's object keeps what it says beside the text."""
+"""Names of the metadata in rows and framework objects."""
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
-"""Fields that say when a document came, the first that is there."""
+"""Fields with the time of a document; the first one present is used."""
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
-"""Fields that say who brought it."""
+"""Fields with the author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Document:
 
     Attributes:
         passage: Its text, title, source and vector; `id` is always there.
-        added_at: When it came, None where nobody says.
-        author: Who brought it, None where nobody says.
-        hidden: Texts that its file keeps from a reader's eyes, such as white letters on white.
-        notes: What was unusual when it was read.
+        added_at: When it was added, None if unknown.
+        author: Its author, None if unknown.
+        hidden: Texts that its file hides from readers, such as white letters on white.
+        notes: Warnings from reading it.
     """
 
     passage: Passage
@@ -51,7 +51,7 @@ class Document:
 
     @property
     def key(self) -> str:
-        """A hash of name, title and text: the same document, unchanged."""
+        """A hash of name, title and text."""
         digest = blake2b(digest_size=16)
         for part in (self.id, self.passage.title or "", self.passage.text):
             digest.update(f"{len(part)} ".encode() + part.encode("utf-8", "surrogatepass"))
@@ -61,8 +61,8 @@ class Document:
     def of(cls, value: object, position: int | None = None) -> Self:
         """Read a string, a mapping, a passage, or a framework's document, as `Passage.of` does.
 
-        Without an id it is named by a hash of its text. Time and author are read from the fields `TIMES` and `AUTHORS`,
-        or from those of its metadata.
+        Without an id it is named by a hash of its text. Time and author come from the fields `TIMES` and `AUTHORS`, or
+        from its metadata.
 
         Raises:
             InputError: No text, or a field of the wrong type.
@@ -91,7 +91,7 @@ class Document:
 
     @classmethod
     def of_row(cls, fields: Mapping[str, Any]) -> Self:
-        """Read a row of a file or store: empty fields do not count, and its vector may be named otherwise.
+        """Read a row of a file or store; empty fields are ignored, and the vector may have other names.
 
         Raises:
             InputError: No text, or a field of the wrong type.
@@ -111,8 +111,8 @@ class UnreadDocument:
     """A row or file that could not be read.
 
     Attributes:
-        location: Its line, row or path.
-        error: Why.
+        location: The line, row or path.
+        error: The reason.
     """
 
     location: str
@@ -120,10 +120,10 @@ class UnreadDocument:
 
 
 def documents_of(values: Iterable[object]) -> Iterator[Document]:
-    """Documents with distinct names: where a name is taken, the next document gets a number behind it, and a note.
+    """Documents with distinct names: a repeated name gets a number appended, and a note.
 
     Raises:
-        InputError: A value that is no document.
+        InputError: A value that is not a document.
     """
     if isinstance(values, (str, bytes, Mapping)):
         raise InputError(f"documents must be a list of documents, got {clip(values)}; wrap it in a list")
@@ -133,7 +133,7 @@ def documents_of(values: Iterable[object]) -> Iterator[Document]:
 
 
 def unique_name(document: Document, taken: dict[str, int]) -> Document:
-    """The document, renamed where its name is taken; `taken` counts names and is added to."""
+    """The document, renamed if its name is taken; `taken` counts names and is updated."""
     name, number = document.id, taken.get(document.id, 0)
     if not number:
         taken[name] = 1
@@ -165,7 +165,7 @@ def moment(value: object) -> datetime | None:
 
 
 def _metadata(value: object) -> Mapping[str, Any]:
-    """What a row or object says of itself, the outer fields before those of its metadata."""
+    """All metadata of a row or object; outer fields take precedence over inner ones."""
     if isinstance(value, Mapping):
         inner: Mapping[str, Any] = next((value[name] for name in METADATA if isinstance(value.get(name), Mapping)), {})
         return {**inner, **{name: entry for name, entry in value.items() if entry is not None}}
@@ -183,25 +183,25 @@ def _is_text(metadata: Mapping[str, Any], name: str) -> bool:
 
 
 MAX_CHARACTERS = 2_000
-"""Characters of a document that is judged in one piece, and of a stretch of a longer one."""
+"""Maximum characters of a unit; a shorter document is one unit."""
 
 MIN_CHARACTERS = 1_200
-"""From this many characters a stretch ends with its sentence."""
+"""A unit ends with the first sentence beyond this many characters."""
 
 _SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A stretch of a document.
+    """A part of a document.
 
     Attributes:
-        document: The document's number.
-        text: The stretch, canonical, behind the title where it is the first one.
-        body: The same without the title.
-        title: The document's title, canonical; empty without one.
-        start, end: Where it stands in the caller's text; the whole piece of it where that cannot be said exactly.
-        hidden: What was hidden in the document's piece that it comes from; only its first stretch has it.
+        document: The number of the document.
+        text: The canonical text; the first unit begins with the title.
+        body: The text without the title.
+        title: The canonical title of the document; empty without one.
+        start, end: Its region in the caller's text, or a larger region if the exact one is unknown.
+        hidden: Characters hidden in the piece of the document that the unit comes from; in its first unit only.
     """
 
     document: int
@@ -214,7 +214,7 @@ class Unit:
 
 
 def units_of(document: Document, number: int) -> Iterator[Unit]:
-    """The stretches of a document, the whole of it however long; O(n) time, one piece in memory at a time."""
+    """The units of a document of any length; O(n) time, one piece in memory at a time."""
     passage = document.passage
     heading = canonical(passage.title or "")
     title = heading.text
@@ -235,7 +235,7 @@ def units_of(document: Document, number: int) -> Iterator[Unit]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Pieces that are read whole, cut at white space where there is any near."""
+    """Pieces of limited length, cut at white space if there is any nearby."""
     start, most = 0, MAX_TEXT_CHARS // 2
     while len(text) - start > most:
         space = max((match.end() for match in _SPACE.finditer(text, start + most - 1000, start + most)), default=0)
@@ -256,7 +256,7 @@ def _stretches(text: str) -> Iterator[str]:
         if end - begun > MAX_CHARACTERS and last > begun:
             yield text[begun:last]
             begun = start
-        while end - begun > MAX_CHARACTERS:  # one sentence without end
+        while end - begun > MAX_CHARACTERS:  # an overlong sentence
             yield text[begun : begun + MAX_CHARACTERS]
             begun += MAX_CHARACTERS
         last = end
@@ -268,32 +268,32 @@ def _stretches(text: str) -> Iterator[str]:
 
 
 MAX_PROBE_WORDS = 40
-"""Words of a question."""
+"""Maximum words of a question."""
 
 MIN_PROBE_WORDS = 4
-"""With fewer words a first sentence is a heading, and the next one is asked with it."""
+"""A first sentence with fewer words is a heading, and the next sentence is added."""
 
 INTERROGATIVE = re.compile(
     r"(?:(?:in|on|at|by|for|from|of|to|with) )?(?:who|whom|whose|what|when|where|which|why|how)\b"
     r"|(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had)\b",
     re.IGNORECASE,
 )
-"""How an English question begins; in other languages the mark tells."""
+"""Beginnings of English questions; in other languages the question mark decides."""
 
 MAX_QUESTION_WORDS, MAX_UNMARKED_WORDS = 45, 15
-"""Words of a question in front, with its mark and without, as people type it into a search."""
+"""Maximum words of a leading question, with and without a question mark."""
 
 _GOES_ON = re.compile(r"\W*(?:is|was|are|were|by|and|or)\b")
-"""How a text continues after a title with a question mark: "Where Are We Going? is a film"."""
+"""Continuations after a title with a question mark: "Where Are We Going? is a film"."""
 
 
 class Probe(NamedTuple):
     """The question of a unit.
 
     Attributes:
-        question: What is asked.
-        asks: Whether a question stands in front of the unit's text.
-        lead: Where its first sentence stands in the body.
+        question: The text of the question.
+        asks: Whether the unit begins with a question.
+        lead: The region of the first sentence in the body.
     """
 
     question: str
@@ -302,7 +302,7 @@ class Probe(NamedTuple):
 
 
 def probe(unit: Unit) -> Probe:
-    """The first sentence as a question, behind the title where it does not name it. O(n) time."""
+    """The first sentence as a question, after the title if it does not name that. O(n) time."""
     stands = sentences(unit.body[:4_000])
     if not stands:
         return Probe(unit.title, asks=False, lead=(0, 0))

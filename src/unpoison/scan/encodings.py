@@ -1,4 +1,4 @@
-"""Which characters a file's bytes stand for: its byte order mark, what it declares, then a guess."""
+"""Decodes files: by byte order mark, by declared encoding, or by a guess."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""The longer marks first: one begins with another."""
+"""Longer marks first, because one begins with another."""
 
 MAX_HEAD = 4_096
-"""Bytes in which a declaration stands."""
+"""Maximum bytes in which a declaration is looked for."""
 
 _DECLARED = re.compile(
     rb"<\?xml[^>]{1,200}encoding\s{0,9}=\s{0,9}[\"']([\w.:-]{1,40})"
@@ -27,19 +27,19 @@ _DECLARED = re.compile(
     rb"|^content-type:[^\n]{1,200}charset\s{0,9}=\s{0,9}\"?([\w.:-]{1,40})",
     re.IGNORECASE | re.MULTILINE,
 )
-"""An XML declaration, `<meta charset>` or its older form, the header of a mail."""
+"""An XML declaration, `<meta charset>` or its older form, or a mail header."""
 
 _AS_BROWSERS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
-"""What declares the one is written in the other."""
+"""Declared encodings that browsers read as another one."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
-    """A file's text, and what was guessed or lost.
+    """The text of a file, with notes about guessed or lost characters.
 
-    In this order: the byte order mark; what the file declares, where its bytes fit; UTF-8, where they fit and hold no
-    control characters; the guess of `charset-normalizer`; UTF-8 with replacements.
+    In this order: the byte order mark; a valid declared encoding; valid UTF-8 without control characters; the guess of
+    `charset-normalizer`; UTF-8 with replacements.
 
     Raises:
         MissingExtraError: A guess is needed, and charset-normalizer is not installed.
@@ -54,7 +54,7 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
             codec = codecs.lookup(name).name
             return raw.decode(_AS_BROWSERS.get(codec, codec)), ()
         except (LookupError, UnicodeError, ValueError):
-            note = (f"it declares {name}, which it is not",)
+            note = (f"it declares {name} wrongly",)
             text, more = _guess(raw)
             return text, (*note, *more)
     return _guess(raw)
@@ -67,7 +67,7 @@ def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
         text = "\0"
     if not _CONTROL.search(text):
         return text, ()
-    found = require("charset_normalizer", "reading a file that is no UTF-8").from_bytes(raw).best()
+    found = require("charset_normalizer", "reading a file that is not UTF-8").from_bytes(raw).best()
     if found is None:
         return _read(raw, "utf-8")
     return str(found), (f"its encoding was guessed: {found.encoding}",)
@@ -76,4 +76,4 @@ def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
 def _read(raw: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
     text = raw.decode(encoding, "replace")
     lost = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
-    return text, (f"bytes that are no {encoding} were replaced: {lost:,}",) if lost > 0 else ()
+    return text, (f"bytes that are not {encoding} were replaced: {lost:,}",) if lost > 0 else ()

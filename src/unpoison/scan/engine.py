@@ -1,6 +1,6 @@
-"""The screening of a scan: every question is put to the defense with ten units at a time, on several processes.
+"""The screening of a scan on several processes, and its state.
 
-What was judged is kept in the state's folder, so that the next scan can judge only what is new.
+The state is a folder with the keys of checked documents, so that the next scan can check only new ones.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from unpoison.utils.processes import process_map
 __all__ = ["Engine", "ScanQuestion", "State", "describe_source", "screen_questions", "usual_folder"]
 
 CHUNK = 64
-"""Questions that a process is given at once."""
+"""Questions per task of a worker process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanQuestion:
-    """What is asked of which units.
+    """A question and the units to screen for it.
 
     Attributes:
         text: The question.
-        units: Their numbers, the one it was made from first.
+        units: Numbers of the units; the first is the one that the question was made from.
     """
 
     text: str
@@ -41,11 +41,11 @@ class ScanQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How the screening is done.
+    """The defense of a scan and its workers.
 
     Attributes:
-        defense: The defense's option string.
-        workers: Processes at the same time; None for one for each processor.
+        defense: The option string of the defense.
+        workers: Number of processes; None for one per processor.
     """
 
     defense: str = "guard:prompt_injection=keep"
@@ -58,20 +58,20 @@ Rows = list[tuple[str, list[str]]]
 def screen_questions(
     questions: Iterable[ScanQuestion], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
 ) -> Iterator[list[float]]:
-    """For every question the probability of poison of its units, in order; an empty list where screening failed.
+    """The probabilities of poison of each question's units, in order; an empty list if screening failed.
 
-    The same with any number of workers: questions are independent of each other.
+    The result does not depend on the number of workers.
 
     Raises:
         WorkerError: A worker died.
-        OptionError: The defense cannot be made.
+        OptionError: The defense cannot be created.
     """
-    _defense(engine.defense)  # says what is wrong with it before a process begins
+    _defense(engine.defense)  # reports errors before a process starts
     workers, remaining = engine.workers or os.cpu_count() or 1, iter(questions)
     rows = iter(lambda: [(one.text, [texts[i] for i in one.units]) for one in islice(remaining, CHUNK)], [])
     first = list(islice(rows, 2))
     every = chain(first, rows)
-    here = workers == 1 or len(first) < 2  # a process takes longer to begin than a few questions
+    here = workers == 1 or len(first) < 2  # starting a process takes longer than a few questions
     work = (
         (_screen(engine.defense, some) for some in every)
         if here
@@ -101,31 +101,31 @@ def _defense(spec: str) -> Any:
 
 SEEN = "judged.json"
 FORMAT = 1
-"""Of the file; another version's is judged anew."""
+"""Version of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A folder that belongs to one source.
+    """The state of one source.
 
     Attributes:
-        folder: Made by `open`, for its owner alone.
+        folder: The folder, created by `open` with mode 700.
     """
 
     folder: Path
 
     @classmethod
     def open(cls, folder: Path) -> State:
-        """The state in a folder, which is made where there is none.
+        """The state in a folder, which is created if missing.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: It cannot be created.
         """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(folder)
 
     def judged_keys(self) -> frozenset[str]:
-        """Keys of the documents that earlier scans judged.
+        """Keys of the documents that earlier scans checked.
 
         Raises:
             InputError: The file is damaged, or of another version.
@@ -140,11 +140,11 @@ class State:
         except (ValueError, KeyError, TypeError):
             right = False
         if not right:
-            raise InputError(f"{path} is damaged or of another version; delete it, and everything is judged anew")
+            raise InputError(f"{path} is damaged or of another version; delete it to check everything again")
         return frozenset(keys)
 
     def finish(self, documents: Iterable[Document]) -> None:
-        """Remember the documents as judged, in one step.
+        """Record the documents as checked, atomically.
 
         Raises:
             OSError: The folder cannot be written.
@@ -164,11 +164,11 @@ def usual_folder(source: str, kind: str = "scan") -> Path:
         path = Path(source)
         return path.resolve().with_name(f"{path.resolve().name}.{kind}")
     digest = blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return Path(f"unpoison-{digest}.{kind}")  # never the address itself, which may hold a password
+    return Path(f"unpoison-{digest}.{kind}")  # the address may contain a password
 
 
 def describe_source(source: str) -> str:
-    """A source as messages name it, without the password of an address."""
+    """The name of a source in messages, without the password of an address."""
     scheme, mark, rest = source.partition("://")
     secret, at, host = rest.rpartition("@")
     return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)

@@ -26,20 +26,20 @@ __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How suspicious one document is, and why.
+    """The suspicion of one document, with reasons.
 
     Attributes:
-        id: Its name.
-        suspicion: Of being planted, in [0, 1].
-        flagged: Whether that is above the scan's threshold.
-        spans: The parts that are suspicious, in the order of the text.
-        reasons: Why, the strongest first.
-        group: The name of the documents that it belongs to, None where it stands alone.
-        neighbours: Ids of documents about the same that are not of its group, the nearest first.
-        text: The document's text, as the caller has it.
-        source, author, added_at: Where it comes from, where its metadata say so.
-        notes: What was unusual when it was read.
-        changed: Where it differs from a near-copy in a number or name; None where it does not, or is the better one.
+        id: The name of the document.
+        suspicion: Probability that it is planted, in [0, 1].
+        flagged: Whether the suspicion reaches the threshold of the scan.
+        spans: The suspicious parts, in the order of the text.
+        reasons: The reasons, the strongest first.
+        group: The name of its group of related documents, None without one.
+        neighbours: Ids of similar documents outside the group, the nearest first.
+        text: The caller's text.
+        source, author, added_at: From its metadata, None if missing.
+        notes: Warnings from reading the document.
+        changed: A number or name that differs from a near-copy's; None without one, or if this is the better version.
     """
 
     id: str
@@ -58,11 +58,11 @@ class Finding:
 
     @property
     def allow(self) -> str:
-        """The entry of a policy's list `allow` that settles exactly this text."""
+        """The entry of a policy's list `allow` for exactly this text."""
         return text_hash(self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """A row of `scan --json`: id, suspicion, flagged, spans, reasons, group, neighbours, and what there is else."""
+        """A row of `scan --json`: id, suspicion, flagged, spans, reasons, group, neighbours, and other known fields."""
         origin = {"source": self.source, "author": self.author}
         if self.added_at is not None:
             origin["added_at"] = self.added_at.isoformat()
@@ -86,9 +86,9 @@ class Scan:
     """A scan's result.
 
     Attributes:
-        findings: One for each document that was judged, most suspicious first.
-        documents: How many the source holds, the ones that were not judged included.
-        notes: On the scan as a whole.
+        findings: One for each checked document, most suspicious first.
+        documents: Number of documents in the source, checked or not.
+        notes: Warnings about the scan as a whole.
     """
 
     findings: tuple[Finding, ...]
@@ -102,7 +102,7 @@ class Scan:
 
     @property
     def changed(self) -> tuple[Finding, ...]:
-        """The documents in which a number or name differs from a near-copy's, flagged or not."""
+        """Documents with a number or name that differs from a near-copy's, flagged or not."""
         return tuple(finding for finding in self.findings if finding.changed is not None)
 
     def groups(self) -> dict[str, tuple[Finding, ...]]:
@@ -124,27 +124,27 @@ WORTH_NAMING = 0.25
 """Minimum probability of a reason; the strongest reason is always listed."""
 
 INVENTED = -1.0
-"""Style from which a text is said to be built as invented claims are: hardly one in a hundred of people's texts is."""
+"""Style odds from which the style is a reason: fewer than one in a hundred human texts reach them."""
 
 NAMED = 5
-"""Neighbours and companions that are named."""
+"""Maximum number of neighbours, and of group members, in a reason."""
 
 
 @dataclass(frozen=True)
 class ScanEvidence:
-    """What was found of every unit, and of the documents together.
+    """The evidence on all units and documents.
 
     Attributes:
-        screening_odds: What the defense said.
-        signs: What is behind `claimed`, by unit and `COLUMNS`.
+        screening_odds: Scores of the defense.
+        signs: The features behind `claimed`, by unit and `COLUMNS`.
         claimed, hidden, suspicion: Probabilities by unit.
-        orders: The most order-like stretch of each unit.
-        strange: The demands that hardly any other document makes.
-        unseen: By document, what its markup keeps from the eye.
+        orders: The likeliest injection of each unit.
+        strange: Unusual imperatives.
+        unseen: Text that the markup hides, by document.
         changed: Numbers and names that differ from a near-copy's, by unit.
-        withheld: Documents of which that is not told, because a template made them.
-        groups: The group's name by document.
-        failed: How many questions could not be screened.
+        withheld: Number of documents with such differences that come from a template and are not reported.
+        groups: The name of the group, by document.
+        failed: Number of questions that could not be screened.
     """
 
     screening_odds: ScreeningOdds
@@ -221,7 +221,7 @@ def _make_finding(
 def _reasons(
     collection: ScanCollection, evidence: ScanEvidence, unit: int
 ) -> list[tuple[float, str, tuple[int, int] | None]]:
-    """Weight, words and place of everything that speaks against a unit, each place in the caller's text."""
+    """Weight, wording and region (in the caller's text) of all evidence against a unit."""
     weighted_reasons: list[tuple[float, str, tuple[int, int] | None]] = []
     piece, raw = collection.units[unit], collection.documents[collection.units[unit].document].passage.text
     claimed, order = float(evidence.claimed[unit]), evidence.orders[unit]
@@ -268,7 +268,7 @@ def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str
 
 
 def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int, units: range) -> tuple[str, ...]:
-    """The documents nearest to the most suspicious unit, outside its group."""
+    """The nearest documents of the most suspicious unit, outside its group."""
     if not len(units):
         return ()
     unit = units.start + int(evidence.suspicion[units.start : units.stop].argmax())
@@ -279,7 +279,7 @@ def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int,
 
 
 def _region(raw: str, unit: Unit, words: str) -> tuple[int, int]:
-    """Where words stand in the unit's part of the text; the whole part where they do not stand so."""
+    """The region of some words in the unit's part of the text; the whole part if they are not found."""
     at = raw.find(words, unit.start, unit.end) if words else -1
     return (unit.start, unit.end) if at < 0 else (at, at + len(words))
 

@@ -1,6 +1,6 @@
-"""Text that a page keeps from a reader's eyes: hidden, transparent, tiny or white, or in elements nobody is shown.
+"""Hidden text of web pages: invisible, transparent, tiny or white, or in elements that browsers do not show.
 
-And what it says of a document that it hides something, which is less where many documents do.
+Hidden text raises the suspicion of a document, less so if many documents of the collection have some.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _HIDING = re.compile(
     r"display:none|visibility:hidden|opacity:0(?:\.0+)?(?:;|$)|font-size:0*(?:\.\d+|[0-2])?(?:px|pt|em|rem|%)?(?:;|$)"
     r"|(?:left|top|text-indent):-\d{3,}|(?<!-)color:(?:white|transparent|#fff(?:fff)?|rgba?\(255,255,255[^)]{0,9}\))"
 )
-"""Style declarations, without spaces and in small letters, by which nothing is seen on a white page."""
+"""Style declarations (lower case, without spaces) that hide text on a white page."""
 
 _CLASSES = frozenset({"sr-only", "visually-hidden", "screen-reader-text", "d-none", "hidden"})
 
 SILENT = frozenset({"script", "style", "head"})
-"""Elements whose content is no text at all, or text about the page."""
+"""Elements whose content is not text of the page."""
 
 UNSHOWN = frozenset(
     {"template", "noscript", "iframe", "object", "audio", "video", "canvas", "datalist", "desc", "metadata", "defs"}
 )
-"""Elements whose text no browser shows while it can show the element itself."""
+"""Elements with fallback text that browsers do not show."""
 
 _MAY_HIDE = re.compile(rf"style|hidden|class|<(?:{'|'.join(sorted(UNSHOWN))}|svg)\b", re.IGNORECASE)
-"""What stands in every markup that hides something."""
+"""Matches all markup that can hide text."""
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 
@@ -49,17 +49,17 @@ BLOCKS = frozenset(
 )
 
 MIN_WORDS = 4
-"""Shorter hidden texts are labels, such as "skip to content"."""
+"""Minimum words of a hidden text; shorter ones are labels such as "skip to content"."""
 
 DEEPEST = 10_000
-"""Open elements that are followed."""
+"""Maximum depth of open elements."""
 
 
 class Page(HTMLParser):
-    """A page as text, and the part of its text that is hidden from a reader. O(n) time.
+    """A page as visible and hidden text. O(n) time.
 
     Attributes:
-        title: What stands in `<title>`.
+        title: The content of `<title>`.
     """
 
     def __init__(self, hiding: Collection[str] = ()) -> None:
@@ -71,7 +71,7 @@ class Page(HTMLParser):
         self._open: list[tuple[str, bool]] = []
         self._hidden = self._silent = 0
         self._titled = False
-        self._drawn = 0  # inside so many drawings, whose titles are shown to nobody
+        self._drawn = 0  # depth of drawings, whose titles are not shown
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "title" and not self._drawn:
@@ -108,17 +108,17 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a reader sees, a line for each block."""
+        """The visible text, one line per block."""
         return _lines(self._shown)
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Texts of four words and more that no reader sees."""
+        """Hidden texts of four words or more."""
         return tuple(line for line in _lines(self._unseen).split("\n") if len(line.split()) >= MIN_WORDS)
 
 
 def read_page(markup: str) -> Page:
-    """Read a page, however broken. O(n) time."""
+    """Parse a page, also a malformed one. O(n) time."""
     page = Page(_hiding_selectors(markup))
     page.feed(escape_open_tags(markup))
     page.close()
@@ -126,7 +126,7 @@ def read_page(markup: str) -> Page:
 
 
 def concealed_texts(text: str) -> tuple[str, ...]:
-    """What markup inside a text keeps from a reader's eyes; nothing where there is no such markup."""
+    """Texts that markup inside a text hides; empty without such markup."""
     if "<" not in text or not _MAY_HIDE.search(text):
         return ()
     return read_page(text).unseen
@@ -147,7 +147,7 @@ _RULE = re.compile(r"([{}])")
 
 
 def _hiding_selectors(markup: str) -> frozenset[str]:
-    """The elements, classes and ids that rules of a page's `<style>` hide; not those for print or narrow screens."""
+    """Elements, classes and ids hidden by rules of a page's `<style>`; at-rules such as `@media` are ignored."""
     hiding = set[str]()
     for style in _STYLE.findall(markup):
         depth, before, nested = 0, "", False
@@ -172,39 +172,39 @@ def _lines(parts: list[str]) -> str:
 
 
 MAX_HIDING_SHARE = 0.04
-"""Where this share of the documents hides something of a kind, that kind says nothing."""
+"""The share of documents with a kind of hidden text from which that kind is no evidence."""
 
 MIN_DOCUMENTS = 100
-"""Of fewer documents than this the share counts as if there were so many."""
+"""Minimum denominator of the share."""
 
 HIDING_STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
-"""How many of a kind there must be to be taken seriously."""
+"""Scale of the number of hidden characters, by kind."""
 
 MESSAGE = 0.85
-"""A message where no reader looks."""
+"""Probability of a hidden message."""
 
 UNSEEN = 0.97
-"""Text that the page's own markup keeps from the eye."""
+"""Probability of text hidden by markup."""
 
 
 @dataclass(frozen=True, slots=True)
 class HidingShares:
-    """How much each kind of hiding says in this collection.
+    """How common each kind of hidden text is in the collection.
 
     Attributes:
-        shares: The share of the documents that hide something of a kind.
+        shares: The share of documents with a kind of hidden text.
     """
 
     shares: dict[str, float]
 
     @classmethod
     def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> HidingShares:
-        """Count the kinds.
+        """Count the documents by kind.
 
         Args:
             units: All units.
-            unseen: Numbers of the documents that hold text which their markup hides.
-            reference: The documents that say what is usual, shape (documents,).
+            unseen: Numbers of the documents with text hidden by markup.
+            reference: The documents that define what is usual, shape (documents,).
         """
         kinds = (*HIDING_STRENGTH, "messages")
         hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
@@ -213,12 +213,12 @@ class HidingShares:
         return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
     def weight(self, kind: str) -> float:
-        """1 where no other document hides anything of this kind, 0 where the share `MAX_HIDING_SHARE` of them do."""
+        """From 1 if no other document has this kind, to 0 if the share reaches `MAX_HIDING_SHARE`."""
         return max(0.0, 1 - self.shares[kind] / MAX_HIDING_SHARE)
 
 
 def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:
-    """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
+    """The probability that a unit's hidden text was hidden on purpose, in [0, 1]."""
     probabilities = [UNSEEN * shares.weight("unseen")] if unseen else []
     if hidden.messages:
         probabilities.append(MESSAGE * shares.weight("messages"))

@@ -1,11 +1,11 @@
-"""Which documents are behind a wrong answer: ranked by what they state, proven by withholding them and asking again.
+"""Finds the documents behind a wrong answer: ranked by what they state, proven by withholding them and asking again.
 
-The fewest suspects are withheld first, the most suspicious ones, and twice as many as long as the answer stays. Then
-they are put back, the least suspicious first, as long as the answer stays away: those that cannot be put back are
-needed. It is the same search whether a model is asked with some of its passages, or a system with some of its store.
+The most suspicious documents are withheld first, and twice as many as long as the wrong answer remains. Then they are
+put back, the least suspicious first, as long as it does not return: those that cannot be put back are responsible. The
+search is the same for a model with some of its passages and for a system with some of its store.
 
-A system may lie: then the answer goes with whatever it likes. So what states what is right is never a suspect, and
-what neither states the wrong answer nor gives orders is never guilty.
+A manipulated system can make the answer depend on any document. So a document that states a right answer is never
+withheld, and one that neither states the wrong answer nor contains an injection is never guilty.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ __all__ = [
 ]  # fmt: skip
 
 HINT, STATED = 0.25, 0.6
-"""From how plainly on a document may be behind an answer, and states it."""
+"""Minimum strength of a statement that may be behind an answer, and of one that clearly states it."""
 
 BESIDE = 0.75
-"""Where nobody is asked, what states the answer nearly as plainly as the plainest is named too."""
+"""Without a model, documents with this share of the highest strength are named too."""
 
 MAX_SUSPECTS = 12
-"""Documents that may be withheld in the first round; what is read in their place may come later."""
+"""Maximum number of suspects per round; documents that replace withheld ones follow in later rounds."""
 
 ROUNDS = 3
-"""How often documents that are read in place of the withheld ones become suspects."""
+"""Maximum number of rounds in which replacements of withheld documents become suspects."""
 
 MAX_ANSWERS = 5
 """Maximum number of wrong answers to investigate; if a right one is known, new wrong answers are included."""
 
 DOUBT, MAX_LOOKS = 0.05, 8
-"""Probability that a guilty document passes for innocent by chance, and questions for one decision at most."""
+"""Probability that a guilty document seems innocent by chance, and maximum number of questions per decision."""
 
 
 class BudgetError(UnpoisonError):
@@ -69,7 +69,7 @@ class BudgetError(UnpoisonError):
 
 
 class Stance(StrEnum):
-    """What a document says about the answer."""
+    """The position of a document on the answer."""
 
     STATES = "states the wrong answer, or gives orders"
     SILENT = "does not state the wrong answer"
@@ -81,11 +81,11 @@ class Suspect:
     """A document that may be behind the answer.
 
     Attributes:
-        id: Its name.
-        text: What it says, with its title in front.
-        stated: How plainly it states the wrong answer, in [0, 1].
-        right: How plainly it states what is right, where that is known, in [0, 1].
-        near: By which equals are ranked: how near it is to the question, and whether it was read, in [0, 1].
+        id: The name of the document.
+        text: Its text, after its title.
+        stated: How explicitly it states the wrong answer, in [0, 1].
+        right: How explicitly it states a right answer, in [0, 1]; 0 if none is known.
+        near: Tie-breaker: similarity to the question, and whether it was read, in [0, 1].
     """
 
     id: str
@@ -96,7 +96,7 @@ class Suspect:
 
     @property
     def standing(self) -> Stance:
-        """Whether what it says can be behind the wrong answer. What a system replies does not decide this."""
+        """Whether its text can be behind the wrong answer; independent of any reply."""
         if self.right >= STATED and self.stated < STATED:
             return Stance.RIGHT
         ordered = self.stated < HINT and injection(canonical(self.text).text).probability > THRESHOLD
@@ -114,14 +114,14 @@ def suspects_among(
     right: Sequence[str] = (),
     near: Mapping[str, float] | None = None,
 ) -> list[Suspect]:
-    """Documents by how plainly they state a wrong answer, then by how near they are.
+    """Documents by how explicitly they state a wrong answer, then by `near`.
 
     Args:
-        question: What was asked.
-        answers: The wrong answer, or the wrong part of it; then others that came in its place.
+        question: The question.
+        answers: The wrong answer, or the wrong part of it, and other wrong answers that replaced it.
         documents: Texts by name.
-        right: Right answers, where they are known.
-        near: By name, in [0, 1].
+        right: Known right answers.
+        near: Tie-breakers by name, in [0, 1].
     """
     names, texts = list(documents), list(documents.values())
     wrong, agree = _strengths(question, answers, texts), _strengths(question, right, texts)
@@ -131,7 +131,7 @@ def suspects_among(
 
 
 def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """How plainly each text states one of the answers, in [0, 1]; 0 without an answer."""
+    """How explicitly each text states one of the answers, in [0, 1]; 0 without an answer."""
     if not answers:
         return [0.0] * len(texts)
     return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
@@ -139,7 +139,7 @@ def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> l
 
 @dataclass(frozen=True, slots=True)
 class WrongCount:
-    """How often the answer was the wrong one, of so many questions."""
+    """Number of wrong answers, and of questions."""
 
     wrong: int
     asked: int
@@ -153,12 +153,12 @@ class WrongCount:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A document without which, among others perhaps, the answer goes.
+    """A document that the wrong answer depends on, possibly with others.
 
     Attributes:
-        document: It.
-        with_it: How often the answer was wrong with it, the other needed ones withheld.
-        without: How often without any of them.
+        document: The document.
+        with_it: Wrong answers with this document, and the other responsible ones withheld.
+        without: Wrong answers without any of them.
     """
 
     document: Suspect
@@ -171,18 +171,18 @@ class Proof:
 
 
 class Trials:
-    """Whether the wrong answer comes while some documents are withheld; replies count for all who ask the same.
+    """Asks with some documents withheld, and counts wrong answers; replies are cached by the withheld documents.
 
     Args:
-        ask: What is replied while these documents are withheld.
-        question: What is asked.
+        ask: Returns the reply while these documents are withheld.
+        question: The question.
         answer: The wrong answer.
-        budget: Questions at most.
-        repeats: Questions for each count of the report; 1 where the same question always has the same reply.
+        budget: Maximum number of questions.
+        repeats: Questions per count in the report; 1 for a deterministic system.
 
     Attributes:
-        answers: Wrong answers: that one, and others that come to light.
-        asked: Questions so far.
+        answers: The wrong answer, and others that were found.
+        asked: Number of questions so far.
     """
 
     def __init__(
@@ -193,23 +193,23 @@ class Trials:
         self._replies = defaultdict[frozenset[str], list[str]](list)
 
     def reply(self, withheld: Collection[str]) -> str:
-        """The last one, asked for where there is none.
+        """The last reply; asks if there is none.
 
         Raises:
-            BudgetError: Nothing may be asked any more.
+            BudgetError: The budget is exhausted.
         """
         replies = self._replies[frozenset(withheld)]
         return replies[-1] if replies else self._one_more(frozenset(withheld))
 
     def count(self, withheld: Collection[str]) -> WrongCount:
-        """How often the answer is the wrong one, of `repeats` questions; raises as `reply`."""
+        """Wrong answers among `repeats` questions; raises as `reply`."""
         key = frozenset(withheld)
         while len(self._replies[key]) < self.repeats:
             self._one_more(key)
         return WrongCount(sum(map(self.is_wrong, self._replies[key])), len(self._replies[key]))
 
     def is_gone(self, withheld: Collection[str], looks: int) -> bool:
-        """Whether none of so many replies is the wrong answer; the first that is ends it. Raises as `reply`."""
+        """Whether none of `looks` replies is a wrong answer; stops at the first that is. Raises as `reply`."""
         key = frozenset(withheld)
         while not any(map(self.is_wrong, self._replies[key])):
             if len(self._replies[key]) >= min(looks, MAX_LOOKS if self.repeats > 1 else 1):
@@ -223,22 +223,22 @@ class Trials:
 
     def _one_more(self, withheld: frozenset[str]) -> str:
         if self.asked >= self._budget:
-            raise BudgetError(f"the budget of {self._budget:,} questions is used up; give a larger --budget")
+            raise BudgetError(f"the budget of {self._budget:,} questions is exhausted; raise --budget")
         self.asked += 1
         self._replies[withheld].append(self._ask(withheld))
         return self._replies[withheld][-1]
 
 
 def find_culprits(trials: Trials, more: Callable[[], Sequence[Suspect]], right: Sequence[str] = ()) -> list[Proof]:
-    """The documents behind the wrong answer; none where it stays whatever is withheld.
+    """The documents behind the wrong answer; none if it remains whatever is withheld.
 
     Args:
-        trials: Asks; with nothing withheld the answer is wrong.
-        more: Suspects, the most suspicious first; asked again as replies bring up others.
-        right: Right answers: where the reply without the culprits is none of them, that is a wrong answer too.
+        trials: The trials; with nothing withheld the answer is wrong.
+        more: Returns the suspects, the most suspicious first; called again, because replies bring up new ones.
+        right: Right answers: any other reply without the culprits is a wrong answer too.
 
     Raises:
-        BudgetError: Nothing may be asked any more.
+        BudgetError: The budget is exhausted.
     """
     usual = trials.count(())
     share = usual.wrong / usual.asked
@@ -262,7 +262,7 @@ def find_culprits(trials: Trials, more: Callable[[], Sequence[Suspect]], right: 
 def _withhold_until_gone(
     trials: Trials, more: Callable[[], Sequence[Suspect]], looks: int
 ) -> tuple[dict[str, Suspect], list[str]]:
-    """Every suspect by name, and the fewest of them, in their order, without which the answer is another."""
+    """All suspects by name, and a prefix of them without which the wrong answer disappears; empty if none does."""
     known = dict[str, Suspect]()
     for _ in range(ROUNDS):
         usable = [one for one in more() if one.id not in known and one.standing is not Stance.RIGHT]
@@ -281,9 +281,9 @@ def _withhold_until_gone(
 
 
 def _find_fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> list[str]:
-    """The fewest of some names for which something holds: none of them can be left out.
+    """A minimal subset of names for which a condition holds: none of them can be left out.
 
-    Those at the end are left out first, half of them at once: about log2(n) calls and one for each that stays.
+    Names at the end are left out first, half of them at once: about log2(n) calls, and one per remaining name.
     """
     needed, left = list[str](), list(names)
     step = max(1, len(left) // 2)
@@ -312,21 +312,23 @@ class DocumentVerdict(StrEnum):
 
 
 SENTENCES = {
-    DocumentVerdict.REPAIRED: "The documents behind the wrong answer are in quarantine; it is not given any more.",
-    DocumentVerdict.NOT_RIGHT: "The documents behind the wrong answer are in quarantine; the answer is not right yet.",
-    DocumentVerdict.PROVEN: "Without these documents the answer is another; nothing was quarantined.",
+    DocumentVerdict.REPAIRED: "The documents behind the wrong answer are in quarantine; the wrong answer is gone.",
+    DocumentVerdict.NOT_RIGHT: (
+        "The documents behind the wrong answer are in quarantine; the new answer is not right either."
+    ),
+    DocumentVerdict.PROVEN: "Without these documents the wrong answer disappears; nothing was quarantined.",
     DocumentVerdict.NAMED: (
-        "These documents state the answer. Nobody was asked without them, so none is shown to be the cause."
+        "These documents state the answer. No model was asked without them, so the cause is not proven."
     ),
     DocumentVerdict.NOT_MOVED: (
-        "The answer changes with documents that do not state it: read them. Nothing was quarantined."
+        "The answer depends on documents that do not state it: read them. Nothing was quarantined."
     ),
     DocumentVerdict.NO_DOCUMENT: (
-        "No document that could be behind the answer is needed for it: it is in none of them, or in the model, a "
-        "cache, or another store. Nothing was quarantined."
+        "The answer depends on no document that could be behind it: it may come from the model, a cache, or another "
+        "store. Nothing was quarantined."
     ),
-    DocumentVerdict.NOT_REPRODUCED: "This answer is not given now, so nothing could be proven or was changed.",
-    DocumentVerdict.UNFINISHED: "The budget was used up before anything was proven; nothing was changed.",
+    DocumentVerdict.NOT_REPRODUCED: "The system does not give this answer now, so nothing was proven or changed.",
+    DocumentVerdict.UNFINISHED: "The budget was exhausted before anything was proven; nothing was changed.",
 }
 
 
@@ -335,14 +337,14 @@ class Incident:
     """The result of investigating one wrong answer.
 
     Attributes:
-        question, answer: What was asked, and what was wrong.
+        question, answer: The question, and the wrong answer.
         verdict: The outcome.
-        suspects: All documents that were looked at, the most suspicious first.
-        proofs: Those on which the answer depends; only what states it or gives orders is guilty.
-        quarantined: Ids of what was withheld for good.
-        after: What is answered without the guilty; None where nobody was asked.
-        asked: Questions.
-        notes: Anything unusual.
+        suspects: All examined documents, the most suspicious first.
+        proofs: The documents that the answer depends on; guilty are those that state it or contain an injection.
+        quarantined: Ids of the documents in quarantine.
+        after: The answer without the guilty documents; None if nothing was asked.
+        asked: Number of questions.
+        notes: Warnings.
     """
 
     question: str
@@ -357,7 +359,7 @@ class Incident:
 
     @property
     def guilty(self) -> tuple[str, ...]:
-        """Ids of the documents behind the answer; where nobody was asked, of those that state it plainly."""
+        """Ids of the documents behind the answer; without a model, of those that state it explicitly."""
         if self.verdict is DocumentVerdict.NAMED:
             plainest = max((one.stated for one in self.suspects), default=0.0)
             return tuple(one.id for one in self.suspects if one.stated >= max(STATED, BESIDE * plainest))
@@ -393,16 +395,16 @@ def trace(
     k: int | None = None,
     budget: int = 100,
 ) -> Incident:
-    """Which passages made a model give an answer.
+    """Find the passages behind a model's answer.
 
     Args:
-        question: What was asked.
-        answer: What the model said, or the wrong part of it, such as "Sydney".
-        passages: What it read, in retrieval order, those that would be read in their place behind.
-        generator: The one that gave the answer, or another, or its name; None to rank the passages by what they state.
-        right: Right answers, where they are known.
-        k: How many passages the model reads at once; None for all.
-        budget: Prompts at most.
+        question: The question.
+        answer: The answer of the model, or the wrong part of it, such as "Sydney".
+        passages: The passages that it read, in retrieval order, then those that would replace them.
+        generator: The model that gave the answer, or another, or its name; None ranks passages by what they state.
+        right: Known right answers.
+        k: Number of passages in a prompt; None for all.
+        budget: Maximum number of prompts.
 
     Raises:
         ModelError: The generator failed.

@@ -1,4 +1,4 @@
-"""A wrong answer in a file: the row that is meant, and the passages that the model read; or documents to search."""
+"""Reads a wrong answer from a file: a row with the passages that the model read, or documents to search."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ DEEPER = 5
 
 
 class Case(NamedTuple):
-    """What a file says of a wrong answer.
+    """A wrong answer in a file.
 
     Attributes:
-        question, answer: None where it does not say.
-        right: Right answers, where it says so.
-        passages: In the order in which the model read them: those that the screening kept, best first, where there was
-            one.
+        question, answer: None if missing.
+        right: Right answers, if given.
+        passages: The passages in the order in which the model read them; with a screening, the kept ones, best first.
     """
 
     question: str | None
@@ -40,21 +39,21 @@ class Case(NamedTuple):
 
 
 def read_case(file: str, row: str | None = None, question: str | None = None, k: int = 10) -> Case:
-    """The row that is meant, or, of a file with a document on each line, those that may have been read.
+    """Read the selected row or, from a file with one document per line, the documents that may have been read.
 
     Args:
-        file: A log (with the older parts of a rotated one), rows with passages, a table of complaints, or documents.
-        row: The number of its line, its id, or the beginning of its request's id; None where it is the only one.
-        question: What was asked, by which documents are searched and rows are chosen.
-        k: How many documents are read at once.
+        file: A log (with the older parts of a rotated log), rows with passages, a table of complaints, or documents.
+        row: The line number, the id, or the beginning of the request's id; None if there is only one row.
+        question: The question, which selects rows and documents.
+        k: Number of documents in a prompt.
 
     Raises:
-        InputError: No such row, or several; a row or document that cannot be used.
+        InputError: No such row, or several; an unusable row or document.
     """
     records = _records(file)
     first = next(records, None)
     if first is None:
-        raise InputError(f"{file} holds no rows; give rows with passages, or a document on each line")
+        raise InputError(f"{file} has no rows; pass rows with passages, or one document per line")
     every = chain([first], records)
     if row is not None or "text" not in first.fields or "passages" in first.fields:
         return _case(_find(every, row, question).fields)
@@ -90,12 +89,12 @@ def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> 
             raise InputError(f"line {record.number}: {record.error}")
         if first is not None:
             raise InputError(
-                f"lines {first.number} and {record.number} both fit; say which is meant with --row {first.number}"
+                f"lines {first.number} and {record.number} both match; select one, such as --row {first.number}"
             )
         first = record
     if first is None:
         asked = f"is {clip(row)}" if row else f"asks {clip(question)}"
-        raise InputError(f"no row {asked}; give the number of its line or its id as --row")
+        raise InputError(f"no row {asked}; pass its line number or id as --row")
     return first
 
 
@@ -118,7 +117,7 @@ def _passages(fields: Mapping[str, Any]) -> tuple[Passage, ...]:
     if "audit" in fields:
         kept = [p for p in given if isinstance(p, Mapping) and p.get("kept") is not False]
         if not all(isinstance(p.get("text"), str) for p in kept):
-            raise InputError("the log was kept without texts; keep them with --audit-texts keep, or give the passages")
+            raise InputError("the log has no texts; log them with --audit-texts keep, or pass the passages")
         return as_passages(kept)
     passages, screening = as_passages(given), fields.get("screening")
     positions = screening.get("kept") if isinstance(screening, Mapping) else None

@@ -1,6 +1,6 @@
-"""Which units stand near each: by the rare words of a question made from it.
+"""Nearest units, by the rare words of a question generated from each.
 
-Units are rows of a sparse table of stems, which are known by their hashes: no vocabulary to keep or to agree on.
+Units are rows of a sparse table of hashed stems, so no vocabulary is needed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ __all__ = [
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 
 CODES = 2**24
-"""Stems share a code by chance where there are many; what looks rare is then a little less so."""
+"""Number of hash codes; collisions make rare stems slightly less rare."""
 
 REMEMBERED = 2**18
-"""Words whose codes are remembered while a table is made."""
+"""Maximum number of cached words."""
 
 K1, B = 1.5, 0.75
-"""BM25's."""
+"""BM25 parameters."""
 
 
 class Terms(NamedTuple):
-    """How often each text holds each stem.
+    """Stem counts of texts.
 
     Attributes:
         counts: Shape (n, stems), sparse float32.
-        codes: The code of each column's stem, rising.
+        codes: The code of each column, ascending.
     """
 
     counts: Any
@@ -49,8 +49,8 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     """Count stems: O(n) time and memory for n words.
 
     Args:
-        texts: Canonical.
-        codes: Count these stems alone, in this order; all that occur by default.
+        texts: Canonical texts.
+        codes: The stems to count, in this order; by default all that occur.
     """
     from scipy.sparse import csr_array
 
@@ -74,12 +74,12 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
 
 
 def stem_codes(text: str, cache: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
-    """The codes of a text's stems, in order, without stop words and marks.
+    """The codes of a text's stems, in order, without stop words and punctuation.
 
     Args:
-        text: Canonical.
-        cache: Codes by word; what is new is added.
-        stemmer: An English one; stems of other languages are words less their English-looking endings.
+        text: The canonical text.
+        cache: Codes by word; updated.
+        stemmer: An English stemmer, also used for other languages.
     """
     cached = {} if cache is None else cache
     stem = (stemmer or Stemmer.Stemmer("english", 0)).stemWord
@@ -102,13 +102,13 @@ def _code(token: str, stem: Any) -> int:
 
 
 def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.float32]) -> list[str]:
-    """The words whose stems are the rarest in a collection, in their order; each stem once, ties to the earlier one.
+    """The words with the rarest stems of a collection, in the order of the text; ties go to the earlier word.
 
     Args:
-        text: Canonical.
-        count: How many, at most.
-        codes: Of each stem of the collection, rising, shape (stems,).
-        rarity: Of each stem, shape (stems,).
+        text: The canonical text.
+        count: Maximum number of words.
+        codes: Codes of the collection's stems, ascending, shape (stems,).
+        rarity: Rarity of each stem, shape (stems,).
     """
     if not len(codes):
         return []
@@ -125,7 +125,7 @@ def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.f
 
 
 def weigh_stems(counts: Any) -> tuple[Any, NDArray[np.float32]]:
-    """BM25's weight of every stem in every text, and every stem's rarity, shape (stems,)."""
+    """The BM25 weight of each stem in each text, and the rarity of each stem, shape (stems,)."""
     holders = np.bincount(counts.indices, minlength=counts.shape[1])
     n = counts.shape[0]
     rarity = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
@@ -138,7 +138,7 @@ def weigh_stems(counts: Any) -> tuple[Any, NDArray[np.float32]]:
 
 
 def unit_length(counts: Any, rarity: NDArray[np.float32]) -> Any:
-    """TF-IDF rows of length 1."""
+    """TF-IDF rows of unit length."""
     rows = counts.copy()
     rows.data = (1 + np.log(counts.data)) * rarity[counts.indices]
     squares = np.add.reduceat(np.append(rows.data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
@@ -151,16 +151,16 @@ Positions = NDArray[np.int32]
 Matrix = NDArray[np.float32]
 
 NEAREST = 9
-"""Neighbours of a unit: with it ten, the usual retrieval."""
+"""Neighbours of a unit; with the unit itself ten, a usual retrieval."""
 
 TERMS = 14
-"""Rarest stems of a question that are looked up."""
+"""Maximum number of stems of a question to look up, the rarest first."""
 
 HOLDERS = 1_500
-"""A stem that more units hold says little, and is looked up only where a question has no rarer ones."""
+"""A stem in more units is looked up only if a question has no rarer ones."""
 
 BLOCK = 256
-"""Questions that are looked up at once."""
+"""Questions per batch."""
 
 
 def by_words(
@@ -171,14 +171,14 @@ def by_words(
     own: NDArray[np.int32] | None = None,
     owner: NDArray[np.int32] | None = None,
 ) -> Iterator[Positions]:
-    """The units that score highest by BM25 for each question, best first, at most `NEAREST`, never the asker's own.
+    """The best units for each question by BM25, at most `NEAREST`, without units of the question's own document.
 
     Args:
         questions: q texts.
-        weights: BM25's weights of n units, shape (n, stems), sparse.
-        rarity: Of each stem, shape (stems,).
-        codes: Of each stem, shape (stems,).
-        own: The document that each question was made from; None where the questions come from elsewhere.
+        weights: BM25 weights of n units, shape (n, stems), sparse.
+        rarity: Rarity of each stem, shape (stems,).
+        codes: Code of each stem, shape (stems,).
+        own: The document that each question was generated from; None for other questions.
         owner: The document of each unit, with `own`.
 
     Complexity: O(q) time for questions of at most `TERMS` stems that at most `HOLDERS` units hold; O(n) memory.
@@ -199,7 +199,7 @@ def by_words(
 def _query_rows(
     questions: Sequence[str], rarity: NDArray[np.float32], codes: NDArray[np.int32], holders: NDArray[Any]
 ) -> Any:
-    """The rarest stems of each question, 1 where it has one."""
+    """Indicator rows of the rarest stems of each question."""
     from scipy.sparse import csr_array
 
     counts = table(questions, codes).counts
@@ -222,7 +222,7 @@ def _row(scores: Any, i: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Positions:
-    """The best units, ties to the earlier one; scores that rounding parts are ties."""
+    """The best units; ties, up to rounding, go to the earlier unit."""
     rounded = np.round(score.astype(np.float64), 4)
     if len(units) > 4 * count:
         near = np.argpartition(-rounded, count - 1)[:count]
@@ -232,7 +232,7 @@ def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Positions:
 
 
 def likeness(near: Positions, rows: Any) -> NDArray[np.float32]:
-    """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
+    """TF-IDF cosine of each unit to its neighbours, shape of `near`. O(n) time, one block in memory at a time."""
     cosines = np.zeros(near.shape, np.float32)
     width = near.shape[1]
     for start in range(0, len(near), BLOCK):

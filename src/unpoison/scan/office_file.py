@@ -20,11 +20,11 @@ class OfficeFile(NamedTuple):
     """A document.
 
     Attributes:
-        title: As its properties say; None without one.
+        title: From its properties; None without one.
         author: The same.
-        text: What a reader sees.
-        hidden: Lines of four words and more that no reader sees.
-        notes: What was left out.
+        text: The visible text.
+        hidden: Hidden lines of four words or more.
+        notes: Warnings about skipped parts.
     """
 
     title: str | None
@@ -38,7 +38,7 @@ def check_unpacked(path: Path, most: int) -> None:
     """Refuse a zipped file that unpacks to more than `most` bytes.
 
     Raises:
-        InputError: It does.
+        InputError: It is larger.
     """
     with ZipFile(path) as archive:
         size = sum(part.file_size for part in archive.infolist())
@@ -47,10 +47,10 @@ def check_unpacked(path: Path, most: int) -> None:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that hold something, with single spaces."""
+    """The lines that are not empty, with single spaces."""
     return [line for line in (" ".join(line.split()) for line in text.split("\n")) if line]
 
 
 def hidden_lines(texts: Iterable[str]) -> tuple[str, ...]:
-    """The lines that are long enough to say something."""
+    """The lines of `MIN_WORDS` words or more."""
     return tuple(line for text in texts for line in lines_of(text) if len(line.split()) >= MIN_WORDS)

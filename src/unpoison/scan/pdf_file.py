@@ -1,7 +1,7 @@
-"""PDF files: what a reader sees, and letters that are drawn so that nobody sees them.
+"""Reads PDF files: visible text, and letters drawn invisibly.
 
-A page is a list of drawing commands. Its text is extracted twice: without the commands that write unseen letters, and
-without those that write the others.
+A page is a list of drawing commands. Its text is extracted twice: without the commands that draw invisible letters, and
+without those that draw visible ones.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from unpoison.utils.extras import require
 __all__ = ["read_pdf_file"]
 
 MAX_PAGES = 10_000
-"""Pages of a PDF file that are read."""
+"""Maximum number of pages to read."""
 
 MAX_PAGE_BYTES = 4 * 2**20
-"""Bytes of drawing commands of one page, unpacked: a page of letters has some ten thousand."""
+"""Maximum unpacked bytes of the drawing commands of a page; a page of text has about ten thousand."""
 
 MAX_CHARS = 64 * 2**20
-"""Characters of one PDF file that are read."""
+"""Maximum characters to read from a file."""
 
 WRITE = (b"Tj", b"TJ", b"'", b'"')
-"""The commands that write letters."""
+"""Commands that draw letters."""
 
 PAINT = (b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*", b"sh", b"Do", b"INLINE IMAGE")
-"""The commands that fill an area or draw a picture: what is written after them may lie on it."""
+"""Commands that fill an area or draw a picture, on which later letters may be visible."""
 
 INVISIBLE = (3, 7)
-"""The rendering modes in which letters are neither filled nor drawn (ISO 32000-1, 9.3.6)."""
+"""Rendering modes in which letters are neither filled nor stroked (ISO 32000-1, 9.3.6)."""
 
 Matrix = tuple[float, float, float, float, float, float]
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def read_pdf_file(path: Path) -> OfficeFile:
-    """Read a PDF file, its pages apart by an empty line.
+    """Read a PDF file; pages are separated by an empty line.
 
-    Hidden are letters in the invisible mode, white ones, tiny ones and those beside the page. On a page with a picture
-    or a filled area, invisible and white letters are read as seen: scanned pages carry their text so, and so do the
-    heads of tables. Letters inside reusable forms are read as seen.
+    Hidden letters are those in the invisible mode, white or tiny ones, and those outside the page. On a page with a
+    picture or a filled area, invisible and white letters count as visible, because scanned pages and table headers have
+    such text. Letters inside reusable forms count as visible.
 
     Raises:
         InputError: None of its pages can be read.
-        Exception: Whatever the library raises on a broken file.
+        Exception: Any error of the library on a damaged file.
         MissingExtraError: pypdf is not installed.
     """
     library: Any = require("pypdf", "reading PDF files")
@@ -66,7 +66,7 @@ def read_pdf_file(path: Path) -> OfficeFile:
             texts.append(seen)
             unseen.append(hidden)
             length += len(seen) + len(hidden)
-        except Exception:  # the library raises whatever it likes on hostile pages; the others are read
+        except Exception:  # the library may raise anything on hostile pages; the others are read
             small = False
         left_out += [] if small else [number]
     if len(left_out) == min(len(reader.pages), MAX_PAGES):
@@ -85,7 +85,7 @@ def read_pdf_file(path: Path) -> OfficeFile:
 
 
 def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
-    """What is seen on a page, and what is not."""
+    """The visible and the hidden text of a page."""
     from pypdf.generic import ContentStream, NameObject
 
     commands = ContentStream(contents, page.pdf)
@@ -106,7 +106,7 @@ def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What `q` keeps and `Q` brings back.
+    """The graphics state that `q` saves and `Q` restores.
 
     Attributes:
         page: The current transformation.
@@ -163,7 +163,7 @@ class _Pen:
 
 
 def _unseen(operations: Sequence[tuple[Any, bytes]], box: Sequence[float]) -> Iterator[int]:
-    """The positions of the commands that write letters which nobody sees; O(commands)."""
+    """Positions of the commands that draw hidden letters; O(commands)."""
     left, right = sorted((box[0], box[2]))
     bottom, top = sorted((box[1], box[3]))
     pen = _Pen()
@@ -182,7 +182,7 @@ def _is_white(command: bytes, operands: Sequence[Any]) -> bool:
     """Whether a command sets the colour of fillings to white."""
     if command == b"k":
         return all(float(one) <= 0.02 for one in operands)
-    if command in (b"sc", b"scn") and len(operands) != 3:  # of one component white may be 0 as well as 1
+    if command in (b"sc", b"scn") and len(operands) != 3:  # with one component, white may be 0 or 1
         return False
     return all(float(one) >= 0.98 for one in operands)
 
@@ -193,7 +193,7 @@ def _matrix(operands: Sequence[Any]) -> Matrix:
 
 
 def _product(first: Matrix, second: Matrix) -> Matrix:
-    """First the one transformation, then the other."""
+    """The product of two transformations, the first applied first."""
     a, b, c, d, e, f = first
     g, h, i, j, k, m = second
     return a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, e * g + f * i + k, e * h + f * j + m

@@ -1,7 +1,7 @@
-"""Documents moved out of the way, and back: written in a journal, then there, then gone here. Nothing is lost.
+"""Moves documents between stores: first to a journal, then to the other store, then out of the first. Nothing is lost.
 
-No document is written over another one of its name, and a journal whose last line was broken off by the end of the
-process goes on behind the line before: what that line spoke of had not begun, or was written down when it began.
+No document overwrites another one of the same name. A truncated last line of a journal, after an interrupted process,
+is ignored: that move had not begun, or an earlier line has its beginning.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from unpoison.io.journal import Journal, read_lines
 from unpoison.scan.stores import Store
 
 STARTED, FINISHED = "started", "finished"
-"""What a journal says where an incident begins to withhold documents, and where it has ended: what is moved stays."""
+"""Entries of a journal at the start of an incident, and at its end, after which moved documents stay."""
 
 __all__ = ["FINISHED", "STARTED", "Moved", "earlier_moves", "move", "read_decisions"]
 
 AT_ONCE = 100
-"""Documents that are moved together; a move that is broken off leaves at most so many in both stores."""
+"""Documents per batch; an interrupted move leaves at most one batch in both stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Moved:
     """The result of moving documents.
 
     Attributes:
-        moved: Ids that are there now and no longer here.
-        missing: Ids that are in neither store.
-        before: Ids that were there already.
+        moved: Ids that were moved.
+        missing: Ids in neither store.
+        before: Ids that were in the other store already.
     """
 
     moved: tuple[str, ...]
@@ -42,24 +42,24 @@ class Moved:
 
 
 def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
-    """Move documents from one store to another, with everything the store holds of them.
+    """Move documents from one store to another, with all their fields.
 
-    Each document is written whole into the journal, then into `there`; it is taken out of `here` only when it was read
-    back from `there`. Broken off at any point, the same call goes on: what is in both stores is taken out here.
+    Each document is written to the journal, then to `there`, and is removed from `here` only after it was read back
+    from `there`. After an interruption, the same call resumes.
 
     Args:
-        ids: Which; repetitions count once.
-        here: Where they are.
-        there: Where they shall be.
-        journal: A JSON Lines file for its owner alone; it is appended to, and holds the documents.
+        ids: Ids of the documents; repetitions count once.
+        here: The store with the documents.
+        there: The store to move them to.
+        journal: A JSON Lines file with mode 600; the documents are appended.
 
     Raises:
-        InputError: `there` cannot take these documents, or holds others under their names.
-        StoreError: A store cannot be reached, or did not keep what it was given; then nothing was taken out.
+        InputError: `there` cannot store these documents, or has others with their names.
+        StoreError: A store cannot be reached, or did not keep a document; then nothing is removed.
         OSError: The journal cannot be written.
     """
     if here.shares_with(there):
-        raise InputError(f"{here.name} is where the documents are; name another store to move them to")
+        raise InputError(f"{here.name} is the same store; name another store to move the documents to")
     wanted = list(dict.fromkeys(ids))
     moved, before, missing = list[str](), list[str](), list[str]()
     for start in range(0, len(wanted), AT_ONCE):
@@ -77,23 +77,23 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
 
 
 def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, journal: Path) -> None:
-    """Refuse to write over a document that is not the same one, or a copy that a move broken off has left."""
+    """Refuse to overwrite another document; copies left by an interrupted move are allowed."""
     held = there.fetch(list(raw))
     others = [name for name, row in held.items() if _content(row) != _content(raw[name])]
     begun = _unfinished_moves(journal, {here.name, there.name}) if others else frozenset[str]()
     if taken := [name for name in others if name not in begun]:
         raise InputError(
-            f"{there.name} holds another document named {clip(taken[0])}, which would be lost; rename one of them"
+            f"{there.name} has another document named {clip(taken[0])}, which would be lost; rename one of them"
         )
 
 
 def _content(row: Mapping[str, Any]) -> str:
-    """A raw document without the time of its file, which no two systems keep alike."""
+    """A raw document without the time of its file, whose precision depends on the system."""
     return json.dumps({name: value for name, value in row.items() if name != "mtime"}, sort_keys=True, default=str)
 
 
 def _unfinished_moves(journal: Path, pair: set[str]) -> frozenset[str]:
-    """Ids whose last move between two stores began and did not end."""
+    """Ids whose last move between two stores was not completed."""
     begun = set[str]()
     for done, name, origin, goal in _entries(journal) if journal.exists() else ():
         if {origin, goal} == pair:
@@ -108,28 +108,28 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     lost = [name for name in raw if name not in arrived]
     if lost:
         raise StoreError(
-            f"{there.name} did not keep {clip(lost[0])}; nothing was taken out of {here.name}, and {journal} holds all"
+            f"{there.name} did not keep {clip(lost[0])}; nothing was removed from {here.name}; {journal} has all"
         )
     here.take(list(raw))
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 
 
 def earlier_moves(journal: Path, origin: Store, held: Store, *, unfinished: bool = False) -> list[str]:
-    """Ids that the journal says were moved from `origin` to `held` and not back, in their order.
+    """Ids that were moved from `origin` to `held` and not back, by the journal, in order.
 
-    Those whose move was begun are among them: the process may have ended before the journal could say more.
+    Begun moves are included, because the process may have ended before their completion was recorded.
 
     Args:
         journal: The file.
-        origin: Where they were.
-        held: Where they are.
-        unfinished: Only those of an incident that was broken off.
+        origin: The store that they were in.
+        held: The store that they were moved to.
+        unfinished: Only those of an interrupted incident.
 
     Raises:
-        InputError: There is no journal, or it is damaged.
+        InputError: The journal is missing or damaged.
     """
     if not journal.exists():
-        raise InputError(f"there is no journal {journal}; name the one that the move was written to, or give the ids")
+        raise InputError(f"there is no journal {journal}; name the journal of the move, or pass the ids")
     moved, open_run = dict[str, None](), False
     for done, name, *pair in _entries(journal):
         if done in (STARTED, FINISHED):
@@ -144,7 +144,7 @@ def earlier_moves(journal: Path, origin: Store, held: Store, *, unfinished: bool
 
 
 def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
-    """What was done, id, from and to of every line; a last line that was broken off is left out.
+    """Action, id, origin and destination of every line; a truncated last line is skipped.
 
     Raises:
         InputError: A line is damaged.
@@ -154,14 +154,14 @@ def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
             entry = json.loads(line)
             yield entry["done"], entry["id"], entry["from"], entry["to"]
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
+            raise InputError(f"{journal}:{number} is not a line of a journal; pass the ids instead") from None
 
 
 def read_decisions(path: Path, decision: str = "quarantine") -> list[str]:
-    """The ids that a page's exported decisions name.
+    """The ids with a decision, from decisions exported by the page of a scan.
 
     Raises:
-        InputError: It is no export.
+        InputError: The file is not such an export.
         OSError: It cannot be read.
     """
     try:
@@ -171,7 +171,7 @@ def read_decisions(path: Path, decision: str = "quarantine") -> list[str]:
     except (ValueError, KeyError, TypeError):
         right, rows = False, []
     if not right:
-        raise InputError(f"{path} holds no decisions; export them from the page that unpoison scan --html writes")
+        raise InputError(f"{path} has no decisions; export them from the page of unpoison scan --html")
     return [name for name, choice in rows if choice == decision]
 
 

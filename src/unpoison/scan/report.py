@@ -1,6 +1,7 @@
-"""What a scan found, as a page to work through and as SARIF 2.1.0 for code hosts and security dashboards.
+"""Reports of a scan: a page for review, and SARIF 2.1.0 for code hosts and security dashboards.
 
-On the page each document is kept, quarantined, or unsure; decisions stay in the browser and are exported as JSON.
+On the page each document is marked as keep, quarantine, or unsure; decisions are stored in the browser and exported as
+JSON.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from unpoison.scan.findings import Finding, Scan
 __all__ = ["MAX_DOCUMENTS", "page", "sarif"]
 
 MAX_DOCUMENTS = 500
-"""Documents on a page, the most suspicious ones."""
+"""Maximum number of documents on a page, the most suspicious first."""
 
 MAX_TEXT = 4_000
-"""Characters of a document that are shown."""
+"""Maximum characters of a document on a page."""
 
 
 def page(scan: Scan, source: str) -> str:
     """The flagged documents, then changed ones and the most suspicious others, at most `MAX_DOCUMENTS`, at least ten.
 
     Args:
-        scan: What was found.
-        source: What was scanned, as it may be shown.
+        scan: The result of the scan.
+        source: The name of the source for display.
     """
     first = scan.findings[: max(10, 2 * len(scan.flagged))]
     shown = dict.fromkeys((*first, *scan.changed))
@@ -41,7 +42,7 @@ def page(scan: Scan, source: str) -> str:
 
 
 def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
-    """The text as far as it is shown, and whether each piece of it is a span; one over all of it is no news."""
+    """Pieces of the displayed text, and whether each is a span; spans over nearly the whole text are left out."""
     text, at = finding.text[:MAX_TEXT], 0
     for span in finding.spans:
         start, end = max(span.start, at), min(span.end, len(text))
@@ -57,13 +58,13 @@ PLANTED, CHANGED = RULES["planted-document"], RULES["changed-in-near-copy"]
 
 
 def sarif(scan: Scan, source: str) -> dict[str, Any]:
-    """The flagged documents as results, each with its spans as character regions of the document, and what was changed.
+    """Flagged documents as results with their spans as character regions, and differences between near-copies.
 
-    A change is a result of its own, where it is open which of the two was changed as a note.
+    A difference is a separate result; without evidence which document was changed, a note.
 
     Args:
-        scan: What was found.
-        source: What was scanned, as it may be shown.
+        scan: The result of the scan.
+        source: The name of the source for display.
     """
     run = {"source": source, "documents": scan.documents, "notes": list(scan.notes)}
     changed = (_changed_result(finding, finding.changed) for finding in scan.findings if finding.changed is not None)

@@ -1,4 +1,4 @@
-"""Which documents of a collection are planted, without a question: read, ask, judge, explain."""
+"""Finds planted documents in a collection without user questions."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from unpoison.utils.checks import within
 
 __all__ = ["judge_documents", "scan"]
 
-READING = ("its encoding was guessed", "it declares", "bytes that are no")
-"""How notes begin that say that a file's characters were guessed or lost (`scan.encodings`)."""
+READING = ("its encoding was guessed", "it declares", "bytes that are not")
+"""Beginnings of the notes about guessed or lost characters (`scan.encodings`)."""
 
 COMPANIONS = 3
-"""Neighbours whose own questions are asked too, where only some documents are judged."""
+"""Neighbours of each checked unit whose own questions are asked too, if only some documents are checked."""
 
 SUREST = 9.0
-"""Log-odds beyond which no claim is more certain: 0.9999."""
+"""Maximum log-odds of a claim: 0.9999."""
 
 NO_ORDER = 0.01
-"""Probability of an order up to which nobody asks where it stands."""
+"""Maximum probability of an injection whose region is not computed."""
 
 TOGETHER = 256
-"""Units in which orders are looked for at once."""
+"""Units per batch of the injection detector."""
 
 SUSPICIOUS = 0.25
-"""Suspicion from which documents are put into groups."""
+"""Minimum suspicion of documents that are grouped."""
 
 
 def scan(
@@ -66,24 +66,23 @@ def scan(
 ) -> Scan:
     """Judge the documents of a collection against each other.
 
-    Every document's rarest words are asked as a question; the ten units that stand nearest are screened as if they
-    had been retrieved for it. What the defense says of a unit over all questions is put together with how it is built
-    and what it hides (`scan.signs`).
+    The rarest words of each unit are used as a question, and the ten nearest units are screened as if they had been
+    retrieved for it. The scores of the defense over all questions are combined with style and hidden text
+    (`scan.signs`).
 
     Args:
         documents: Strings, dicts, framework documents, `Passage` or `Document`.
-        threshold: The suspicion from which a document is flagged, in [0, 1].
-        since: Judge only what was added at this time or later, against everything.
-        seen: Keys (`Document.key`) of documents that need not be judged.
-        engine: How the screening is done; here, in this process, by default.
-        sources: Whom to believe where near-copies differ, and what is allowed: a policy or a history, as `Sources`
-            takes them. A document whose text is allowed by its hash is never flagged; of other allowed documents the
-            style is not judged.
-        progress: Called with the step's name, how much of it is done, and of how much.
+        threshold: The minimum suspicion of a flagged document, in [0, 1].
+        since: Check only documents added at this time or later, against all.
+        seen: Keys (`Document.key`) of documents to skip.
+        engine: The defense and its workers; by default in this process.
+        sources: A policy or a history (`Sources`): which near-copy to trust, and which texts to allow. A document whose
+            text is allowed by its hash is never flagged; other allowed documents are exempt from the style check.
+        progress: Called with the name of the step, the number done, and the total.
 
     Returns:
-        One finding for each document that was judged, most suspicious first; ties in the documents' order. The same on
-        any engine with any number of workers.
+        One finding for each checked document, most suspicious first; ties in the documents' order. The result does not
+        depend on the number of workers.
 
     Raises:
         InputError: An unusable document.
@@ -107,19 +106,19 @@ def scan(
     notes = [*collection.notes, *_reading_notes(collection), *(() if known is None else known.notes)]
     undated = sum(document.added_at is None for document in collection.documents)
     if since is not None and undated:
-        notes.append(f"{undated:,} documents say no time and were not judged; leave out --since to judge them")
+        notes.append(f"{undated:,} documents have no time and were not checked; omit --since to check them")
     if evidence.failed:
         notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
     if evidence.withheld:
         notes.append(
-            f"{evidence.withheld:,} documents differ from a near-copy in a number or name, so a template seems to have "
-            "made them, and none is reported for it"
+            f"{evidence.withheld:,} documents differ from a near-copy in a number or name; they seem to come from a "
+            "template, so none is reported"
         )
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
 
 
 def _reading_notes(collection: ScanCollection) -> Iterator[str]:
-    """What was guessed or lost when documents were read, with the first that it happened to."""
+    """Notes about guessed or lost characters, each with its first document."""
     of = dict[str, list[str]]()
     for document in collection.documents:
         for note in document.notes:
@@ -137,14 +136,14 @@ def judge_documents(
     progress: Callable[[str, int, int], None],
     sources: Sources | None = None,
 ) -> ScanEvidence:
-    """The evidence on the chosen documents, and on the others as far as it was computed along the way.
+    """The evidence on the chosen documents and, as far as needed, on the others.
 
     Args:
         collection: The documents.
-        chosen: Which are judged; the others say what is usual.
-        engine: How the screening is done.
+        chosen: The documents to check; the others define what is usual.
+        engine: The defense and its workers.
         progress: As for `scan`.
-        sources: Whom to believe where near-copies differ.
+        sources: As for `scan`.
     """
     units, near = collection.units, collection.near
     screening_odds, failed = _screening_odds(collection, chosen, engine, progress)
@@ -173,7 +172,7 @@ def judge_documents(
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     suspicion[settled] = 0.0
     changed, withheld = changes(collection, wanted, sources)
-    suspects = {unit for unit, change in changed.items() if change.suspect}  # an open case is not suspicious
+    suspects = {unit for unit, change in changed.items() if change.suspect}  # without evidence it is not suspicious
     groups = Groups(len(collection.documents))
     suspects.update(np.flatnonzero(suspicion >= SUSPICIOUS).tolist())
     groups.join_copies(suspects, collection.owner, near, collection.cosine)
@@ -199,7 +198,7 @@ def judge_documents(
 def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Units of documents that the policy allows, and of those that it allows by the hash of their text.
 
-    The style of the first is not judged. Nobody can put another text under a hash, so the second are settled.
+    The first are exempt from the style check; the second are never flagged.
     """
     passages = [document.passage for document in collection.documents] if sources is not None else []
     named = np.array([sources is not None and sources.allowed.matches(passage) for passage in passages], bool)
@@ -215,7 +214,7 @@ def _screening_odds(
     engine: Engine,
     progress: Callable[[str, int, int], None],
 ) -> tuple[ScreeningOdds, int]:
-    """What the defense says where the chosen documents, and those nearest to them, are the questions."""
+    """Scores of the defense, with the chosen documents and their nearest neighbours as questions."""
     near, count = collection.near, len(collection.units)
     asking = chosen[collection.owner] if count else np.zeros(0, bool)
     if not asking.all():
@@ -244,7 +243,7 @@ def _screening_odds(
 def _orders(
     collection: ScanCollection, counted: NDArray[np.bool_], unseen: dict[int, tuple[str, ...]]
 ) -> list[Injection]:
-    """The most order-like stretch of each counted unit; where that is unlikely, only how likely it is."""
+    """The likeliest injection of each counted unit; if that is unlikely, its probability only."""
     orders = [Injection(0.0, "")] * len(collection.units)
     numbers = np.flatnonzero(counted).tolist()
     for start in range(0, len(numbers), TOGETHER):
@@ -256,13 +255,13 @@ def _orders(
 
 
 def _first(collection: ScanCollection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    """What a document's markup hides; only its first unit has it."""
+    """Text hidden by a document's markup, which belongs to its first unit."""
     number = int(collection.owner[unit])
     return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
 
 
 def _join_questions(collection: ScanCollection, suspicion: NDArray[Any], groups: Groups) -> None:
-    """Join suspicious documents behind the same question."""
+    """Group suspicious documents that begin with the same question."""
     first = dict[str, int]()
     for unit, probe in enumerate(collection.probes):
         if probe.asks and suspicion[unit] >= SUSPICIOUS:

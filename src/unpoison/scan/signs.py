@@ -1,17 +1,16 @@
-"""The signs that a unit is planted, and how much each weighs.
+"""Features of planted units, and their weights.
 
-A sign is what the defense says of a unit beside its neighbours, a question in front of its text, or how its sentences
-are built. The weights (`CLAIM`) are fitted by `benchmarks/train_scan.py`. Their base takes planted documents to be
-rare: on a clean collection fewer than one in 200 are flagged at 0.5.
+The features are the score of the defense beside the unit's neighbours, a question in front of the text, and the style
+of its sentences. The weights (`CLAIM`) are fitted by `benchmarks/training/train_scan.py`. Their base assumes that
+planted documents are rare: on a clean collection fewer than one in 200 are flagged at 0.5.
 
-Some are made for the model that reads: demands that are strange in their collection, where few texts around make any
-and nothing else in their text is akin. `text.prompt_injection` knows how injections are worded; one can be put in other
-words, or demand something harmless ("Explain the theory of relativity."), but in a collection of articles it is still
-a sentence that tells its reader to do something. How rare that is can be counted.
+Imperatives address the model that reads. `text.prompt_injection` detects common wordings; an injection can use other
+words, or ask for something harmless ("Explain the theory of relativity."), but among articles any sentence that tells
+its reader to do something is rare, and unrelated to the rest of its text. Both can be measured.
 
-A lie among honest sentences is found by what the defense says of it. A text that was made as a whole shows another
-sign: not even its most innocent sentence is built as people's are. So of every text the average and the least
-suspicious sentence count, by the style that `guard.crafted` reads with.
+A lie among honest sentences is found by the defense. In a text that was generated as a whole, even the least suspicious
+sentence has the style of generated text. So the average and the least suspicious sentence of each text count, by the
+style model of `guard.crafted`.
 """
 
 from __future__ import annotations
@@ -40,31 +39,31 @@ __all__ = [
 Matrix = NDArray[np.float64]
 
 COLUMNS = ("own", "others", "mates", "third", "echo", "style", "details")
-"""The evidence, in the order of the weights."""
+"""The features, in the order of the weights."""
 
 SURE = 1e-3
-"""Probabilities count as no nearer to 0 and 1 than this."""
+"""Probabilities are clipped to this distance from 0 and 1."""
 
 MATE = 0.25
-"""TF-IDF cosine from which units may be of one hand."""
+"""Minimum TF-IDF cosine of units that may have the same author."""
 
 MAX_QUESTION_SHARE = 0.1
-"""Where this share of the units begins with a question, one in front says nothing."""
+"""The share of units that begin with a question from which such a beginning is no evidence."""
 
 
 UNASKED, UNASKED_ODDS = 0.5, -1.0
-"""Questions, and log-odds, that count beside those that were asked."""
+"""Prior number of questions by others, and their log-odds."""
 
 MIN_UNITS = 30
-"""Of fewer units than this the share counts as if there were so many."""
+"""Minimum denominator of a share of units."""
 
 
 class ScreeningOdds:
-    """What the defense said of units, asked by their own question and by those of others.
+    """Scores of the defense for each unit, by its own question and by those of other units.
 
     Attributes:
-        own: Log-odds by each unit's own question, nan where that was not asked, shape (n,).
-        times: How often each was found by the question of another, shape (n,).
+        own: Log-odds by the unit's own question, nan if that was not asked, shape (n,).
+        times: Number of other questions that retrieved the unit, shape (n,).
     """
 
     def __init__(self, count: int) -> None:
@@ -72,7 +71,7 @@ class ScreeningOdds:
         self._sum, self.times = np.zeros(count), np.zeros(count)
 
     def add(self, units: Sequence[int], probabilities: Sequence[float]) -> None:
-        """Add one screening: the first unit is the one that the question was made from. An empty one says nothing."""
+        """Add one screening, whose first unit is the one that the question was made from; empty ones are ignored."""
         if not len(probabilities):
             return
         odds = _odds(np.array(probabilities))
@@ -83,10 +82,10 @@ class ScreeningOdds:
 
     @property
     def others(self) -> Matrix:
-        """The mean of what was said of each by the questions of others.
+        """Mean log-odds by the questions of other units.
 
-        Half a question counts as having found it innocent, so that a unit that few questions found is not condemned by
-        its own alone.
+        A prior of half a question with low odds keeps a unit that few questions retrieved from being flagged by its own
+        question alone.
         """
         return np.asarray((self._sum + UNASKED * np.minimum(self.own, UNASKED_ODDS)) / (self.times + UNASKED))
 
@@ -99,21 +98,21 @@ def signs(
     screening_odds: ScreeningOdds,
     reference: NDArray[np.bool_],
 ) -> Matrix:
-    """All evidence on the units by `COLUMNS`, shape (n, columns); O(n) time and memory.
+    """The features of the units by `COLUMNS`, shape (n, columns); O(n) time and memory.
 
     Args:
-        units: n of them.
-        probes: The question of each.
-        near: The neighbours of each, -1 for none, shape (n, k).
-        cosine: How alike they are, shape (n, k).
-        screening_odds: What the defense said.
-        reference: The units that say what is usual in the collection, shape (n,).
+        units: n units.
+        probes: The question of each unit.
+        near: The neighbours of each unit, -1 for none, shape (n, k).
+        cosine: Their similarity, shape (n, k).
+        screening_odds: Scores of the defense.
+        reference: The units that define what is usual in the collection, shape (n,).
     """
-    own_asked = np.flatnonzero(~np.isnan(screening_odds.own))  # nobody looks at the style of the others
+    own_asked = np.flatnonzero(~np.isnan(screening_odds.own))  # the style of the others is not computed
     style = np.full(len(units), MIN_STYLE)
     style[own_asked] = invention_odds([units[i].text for i in own_asked.tolist()])
     own = np.nan_to_num(screening_odds.own, nan=-4.0)
-    # A few words are built as they must be, so what their form says counts by how many there are.
+    # A few words have little style, so the weight of the style grows with their number.
     measured = np.array([min(1.0, len(unit.text.split()) / MIN_STYLE_TOKENS) for unit in units])
     own, style = (np.where(odds > 0, odds * measured, odds) for odds in (own, style))
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
@@ -135,17 +134,17 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[.!?\u3002\uff01\uff1f\n]")
 _ENDS = frozenset(".!?\u3002\uff01\uff1f\n")
 
 MAX_CHARACTERS = 2_000
-"""Characters of a text that are looked at, about as many as a unit has."""
+"""Characters of a text that are read, about the length of a unit."""
 
 USUAL_DETAILS = log1p(9)
-"""Of an ordinary passage."""
+"""Names and numbers of an ordinary passage, as a logarithm."""
 
 
 def details(text: str) -> float:
-    """The logarithm of 1 and the different names and numbers of a text; a sentence's first word is no name. O(n) time.
+    """log(1 + number of different names and numbers); the first word of a sentence is no name. O(n) time.
 
     Args:
-        text: Canonical.
+        text: The canonical text.
     """
     found, begins = set[str](), True
     for word in _WORD.findall(text[:MAX_CHARACTERS]):
@@ -164,7 +163,7 @@ def _odds(probability: Matrix) -> Matrix:
 
 
 def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> Matrix:
-    """How much of a question in front the text behind it answers, times how unusual a question in front is here."""
+    """Overlap of a leading question with the text after it, times how unusual leading questions are here."""
     asking = [i for i, probe in enumerate(probes) if probe.asks]
     usual = sum(bool(reference[i]) for i in asking)
     unusual = max(0.0, 1 - usual / max(int(reference.sum()), MIN_UNITS) / MAX_QUESTION_SHARE)
@@ -177,19 +176,19 @@ def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.
 
 
 MIN_STYLE, MAX_STYLE = -6.0, 4.0
-"""What is farther from people's texts, or nearer to invented ones, counts as this."""
+"""Bounds of the style odds."""
 
 MIN_STYLE_TOKENS = 10
-"""Words and marks of a sentence that has a style; a shorter one is built as its few words must be."""
+"""Minimum words and marks of a sentence whose style is measured."""
 
 
 def invention_odds(texts: Sequence[str]) -> Matrix:
-    """The log-odds, roughly, that each text as a whole is an invented claim, by how it is built, shape (n,).
+    """Approximate log-odds that each text as a whole was generated to plant a claim, by its style, shape (n,).
 
     Args:
-        texts: n canonical texts. One without words looks as innocent as any.
+        texts: n canonical texts; one without words gets the minimum.
 
-    Complexity: O(words) time but for sorting.
+    Complexity: O(words) time, apart from sorting.
     """
     odds = np.full(len(texts), MIN_STYLE)
     for i, (known, style) in enumerate(zip(words_of(texts), each(texts, Crafted.load().styles))):
@@ -204,37 +203,36 @@ CLAIM = {
     "own": 0.63, "others": 0.0, "mates": 0.90, "echo": 6.0, "style": 0.63, "common": -2.0, "details": -1.2,
     "base": -2.0,
 }  # fmt: skip
-"""Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
-they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, of
-what the upper quarter of the collection gets by the questions of others beyond `DEFAULT_ODDS` (where all is written by
-one template, suspicion means less), and of how many more names and numbers it has than is usual there."""
+"""Weights of the defense's log-odds by the unit's own question and by other questions, of its copies' log-odds times
+their similarity, of a leading question that is answered, of the style, of the upper quartile of the collection's odds
+beyond `DEFAULT_ODDS` (if one template wrote all, suspicion means less), and of names and numbers beyond the usual."""
 
 WEIGHED = ("own", "others", "mates", "echo", "style", "common", "details")
-"""The evidence that has a weight, in this order."""
+"""The features with a weight, in this order."""
 
 DEFAULT_ODDS = -4.0
-"""Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
+"""Upper quartile of the log-odds by other questions in a usual collection."""
 
 MIN_DETAILS, MAX_DETAILS = -0.35, 1.0
-"""Names and numbers, as a logarithm, that count at most: who plants a text can put more of them in, and an honest text
-that has none, such as the plot of a play, is no claim for that."""
+"""Bounds of names and numbers beyond the usual, as a logarithm: an attacker can add more, and an honest text may have
+none, such as the plot of a play."""
 
 MIN_USUAL = 30
-"""Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
+"""Prior number of usual units, so that a few planted ones do not define what is usual."""
 
 
 def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """Log-odds that each unit was written to plant a claim, shape (n,).
 
     Args:
-        rows: Of `signs`, for n units.
-        reference: The units that say what is usual in the collection, shape (n,).
+        rows: The `signs` of n units.
+        reference: The units that define what is usual in the collection, shape (n,).
     """
     return np.asarray(weigh(rows, reference) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
 
 
 def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
-    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 7); see `claims`."""
+    """The features that the weights of `CLAIM` apply to, in the order of `WEIGHED`, shape (n, 7); see `claims`."""
     signs = dict(zip(COLUMNS, rows.T))
     usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_USUAL, DEFAULT_ODDS)]))
     upper = float(usual[3 * (len(usual) - 1) // 4])
@@ -249,48 +247,47 @@ def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 
 
 Strengths = dict[str, tuple[float, Imperative | None]]
-"""By form, how strong a unit's strongest demand is, and which it is."""
+"""For each form, the strength of a unit's strongest imperative, and the imperative."""
 
 AKIN, RELATED = 0.35, 0.15
-"""The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
-other."""
+"""Share of an imperative's topic words in the rest of its text: on topic from `AKIN`, related from `RELATED`."""
 
 INJECTION_LOG_ODDS = (-3.0, -1.5)
-"""Log-odds of an order that add to a demand's strength."""
+"""Log-odds of an injection that each add one to the strength."""
 
 MAX_SPEECH_WORDS = 2
-"""Words on answers, models and users that add to it."""
+"""Maximum number of words about answers, models and users that add to the strength."""
 
 MAX_IMPERATIVE_SHARE = 0.008
-"""A form used by this share of the documents is no evidence. At most half of this share can be flagged for demands."""
+"""A form used by this share of the documents is no evidence; at most half of this share is flagged for imperatives."""
 
 SEEN, FEWEST = 2.0, 280
-"""Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
+"""Prior number of imperatives, and of documents: among few documents nothing is rare."""
 
 SUPPORT = 0.1
-"""From this probability of an order, or of a planted claim, on a strange demand is as suspicious as it is rare."""
+"""Probability of an injection or planted claim from which a strange imperative is as suspicious as it is rare."""
 
 TOO_FEW = 220
-"""Beside fewer documents nothing reaches a probability of 0.5, so their demands need not be counted."""
+"""With fewer documents no imperative reaches a probability of 0.5, so they are not counted."""
 
 CERTAIN = 0.8
-"""The probability of an order that is believed however many documents give such ones."""
+"""Probability from which an injection counts, however common such texts are in the collection."""
 
 OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
-"""How often what is planted for a model takes each form, the first being the measure."""
+"""Relative frequency of each form among planted imperatives."""
 
 CUSTOM = 0.005
-"""Of the share of documents that make demands of a form, what is added to the share of those that make them so
-strongly: where a form is the custom, as in manuals, its strongest example is no wonder."""
+"""Part of the share of documents with a form that is added to the share of equally strong ones: if a form is common, as
+in manuals, its strongest example is no surprise."""
 
 
 @dataclass(frozen=True)
 class Imperatives:
-    """What is strange in the demands of n units.
+    """Unusual imperatives of n units.
 
     Attributes:
-        probability: That they were planted for the model that reads them, in [0, 1), shape (n,).
-        strangest: The demand that says so; None where there is none.
+        probability: Probability that they were planted for a model, in [0, 1), shape (n,).
+        strangest: The most unusual imperative; None without one.
     """
 
     probability: NDArray[np.float64]
@@ -300,16 +297,16 @@ class Imperatives:
 def imperative_signs(
     units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
 ) -> Imperatives:
-    """How unusual the demands of each unit are among the documents.
+    """How unusual the imperatives of each unit are among the documents.
 
-    Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
-    then those are counted that are at least so strange. So whatever the collection is made of, at most half of
-    `MAX_IMPERATIVE_SHARE` of its documents get a probability of 0.5 and more.
+    Each form is counted separately, and so are signs of an injection. The rarest form of a unit decides, and units are
+    then ranked by it, so in any collection at most half of `MAX_IMPERATIVE_SHARE` of the documents get a probability of
+    0.5 or more.
 
     Args:
-        units: n of them.
-        unit_strengths: The `strengths` of each.
-        reference: The documents that say what is usual, shape (documents,).
+        units: n units.
+        unit_strengths: The `strengths` of each unit.
+        reference: The documents that define what is usual, shape (documents,).
 
     Complexity: O(n log n) time, O(n) memory.
     """
@@ -329,39 +326,39 @@ def imperative_signs(
 
 
 def supported(strange: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The suspicion of strange demands, limited by their supporting evidence, shape of `strange`.
+    """The suspicion of unusual imperatives, limited by supporting evidence, shape of `strange`.
 
-    The strangest demands of a collection without poison are strange too. What nothing supports is flagged, and stands
-    behind what has more to be said of it.
+    A collection without poison has unusual imperatives too. Without support they are flagged, and rank below documents
+    with more evidence.
 
     Args:
         strange: Probabilities of `imperative_signs`.
-        others: The highest probability that another sign gives.
+        others: The highest probability of the other features.
     """
     support = np.minimum(others / SUPPORT, 1.0)
     return np.where(strange >= 0.5, 0.5 + (strange - 0.5) * support, strange * support)
 
 
 def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
-    """How suspicious orders are by themselves, shape of `probability`.
+    """The suspicion of injections by themselves, shape of `probability`.
 
-    An uncertain one is believed where it is rare, which `imperative_signs` says; where documents are too few to say
-    so, it is believed from 0.5 on.
+    An uncertain injection counts if it is rare, which `imperative_signs` decides; with too few documents for that, it
+    counts from 0.5.
 
     Args:
-        probability: That a unit holds an injection (`text.prompt_injection`).
-        documents: How many say what is usual.
+        probability: Probability that a unit contains an injection (`text.prompt_injection`).
+        documents: Number of documents that define what is usual.
     """
     least = CERTAIN if documents >= TOO_FEW else 0.5
     return np.where(probability >= least, probability, 0.5 * np.minimum(probability, least))
 
 
 def strengths(unit: Unit, order: Injection) -> Strengths:
-    """The strongest demand of each form that is not at home in its text, and under `signs` how like an order it is.
+    """The strongest off-topic imperative of each form and, under `signs`, the log-odds of an injection.
 
     Args:
         unit: The unit.
-        order: The most order-like stretch of its text.
+        order: The likeliest injection in its text.
     """
     bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
     odds = log(bounded / (1 - bounded))

@@ -1,4 +1,4 @@
-"""Where documents come from: files of rows, folders of text, web pages and office files, vector stores."""
+"""Reads documents from files of rows, folders of text, web pages and office files, and vector stores."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ __all__ = ["folder_documents", "open_documents", "read_documents"]
 def read_documents(
     source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Document]:
-    """The documents of a file, a folder or a store, each with a name of its own.
+    """The documents of a file, a folder or a store, with distinct names.
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, DOCX or
             XLSX file, or a folder of them; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`); or `-`
             for JSON Lines from standard input.
-        failed: Called for every row and file that is not read; the others are not lost.
-        ignore: Patterns of files in a folder that are no documents.
+        failed: Called for every unreadable row or file; the others are read.
+        ignore: Patterns of files in a folder to skip.
 
     Raises:
-        InputError: No such source, or not what its name says.
-        StoreError: The store cannot be reached, or went away meanwhile.
+        InputError: A missing source, or a wrong format.
+        StoreError: The store cannot be reached, or became unavailable.
         OSError: The file cannot be read.
     """
     with open_documents(source, failed, ignore) as documents:
@@ -51,7 +51,7 @@ def read_documents(
 def open_documents(
     source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Iterator[Document]]:
-    """`read_documents` with the source open."""
+    """`read_documents` as a context manager that keeps the source open."""
     taken = dict[str, int]()
     if is_store(source):
         with open_vector_store(source) as store:
@@ -65,7 +65,7 @@ def open_documents(
         yield (replace(document, notes=(*document.notes, *notes)) for document in documents)
     elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
         path = Path(source)
-        path.stat()  # says that it is missing
+        path.stat()  # raises if it is missing
         yield (unique_name(document, taken) for document in _file_documents([path], path.parent, failed))
     else:
         refuse_unknown_prefix(source)
@@ -82,9 +82,7 @@ def _of_records(
             failed(UnreadDocument(location, record.error))
             continue
         if "passages" in record.fields and "text" not in record.fields:
-            why = (
-                "it has passages and no text: a scan takes one document a row; for rows of questions use unpoison batch"
-            )
+            why = "it has passages and no text: a scan reads one document per row; for questions use unpoison screen"
             failed(UnreadDocument(location, why))
             continue
         try:
@@ -102,22 +100,22 @@ OFFICE_FILES = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_sp
 ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 STATE_FOLDERS, STATE_FILES = (".scan", ".check"), ("judged.json", "check.jsonl")
-"""What folders of our own are called, and what lies in each."""
+"""Names of state folders, and of the files in them."""
 
 MAX_FILE_BYTES = 256 * 2**20
-"""Bytes of one file."""
+"""Maximum bytes of a file."""
 
 
 def folder_documents(
     folder: Path, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Document]:
-    """The files below a folder in the order of their names, each a document named by its path. Its time is the file's.
+    """The files below a folder in the order of their names, each a document with its path as name and the file's time.
 
     Args:
-        folder: Where they are.
-        failed: Called for every file that is not read: of another kind, a link, too large, broken. Of hidden folders,
-            such as `.git`, and of those in which a scan or check keeps its state nothing is said.
-        ignore: Patterns of names or paths, as `fnmatch` reads them, of files that are no documents: nothing is said.
+        folder: The folder.
+        failed: Called for every file that is not read: an unknown type, a link, too large, damaged. Hidden folders,
+            such as `.git`, and state folders of scans and checks are skipped silently.
+        ignore: Patterns (`fnmatch`) of names or paths of files to skip silently.
 
     Raises:
         MissingExtraError: A library is missing for one of the files.
@@ -160,15 +158,15 @@ def _file_documents(
 
 
 def _unread(path: Path, kind: str) -> str:
-    """Why a file is not even tried; "" if it is."""
+    """The reason to skip a file; "" if it is read."""
     if path.is_symlink():
-        return "it is a link, and links are not followed; name the folder that it leads to"
+        return "links are not followed; name the folder that it leads to"
     if not path.is_file():
-        return "it is no file"
+        return "not a file"
     if kind in ROW_FILES:
-        return "it holds rows, which are read where the file itself is named"
+        return "files of rows are read only if they are named directly"
     if kind not in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
-        return f"a file of the kind {clip(kind)} is not read; save it as text, or leave it out with --ignore"
+        return f"files of type {clip(kind)} are not supported; save it as text, or skip it with --ignore"
     return ""
 
 
@@ -187,10 +185,10 @@ def _document(path: Path, name: str, kind: str) -> Document:
 
 
 def _refuse_store(folder: Path) -> None:
-    """Say how a folder that a vector store made is named.
+    """Refuse the folder of a vector store, with the string that names the store.
 
     Raises:
-        InputError: It is one.
+        InputError: It is the folder of a store.
     """
     if (folder / "chroma.sqlite3").is_file():
         held = _collections(folder / "chroma.sqlite3")
@@ -198,13 +196,13 @@ def _refuse_store(folder: Path) -> None:
         raise InputError(f"{folder} is a Chroma store; write chroma:{folder}#{held[0]}{more}")
     if (folder / "index.faiss").is_file():
         raise InputError(
-            f"{folder} is a FAISS index, whose texts are pickled, and those are never opened; write its documents to a "
-            "JSON Lines file, one object with id and text on each line"
+            f"{folder} is a FAISS index with pickled texts, which are never opened; write its documents to a JSON "
+            "Lines file, one object with id and text on each line"
         )
 
 
 def _collections(base: Path) -> list[str]:
-    """The names of a Chroma store's collections, ten at most; a word for one where they cannot be read."""
+    """The names of a Chroma store's collections, at most ten; a placeholder if they cannot be read."""
     try:
         with closing(sqlite3.connect(f"{base.resolve().as_uri()}?mode=ro", uri=True)) as opened:
             rows = opened.execute("SELECT name FROM collections ORDER BY name LIMIT 10").fetchall()

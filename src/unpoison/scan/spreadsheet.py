@@ -1,4 +1,4 @@
-"""XLSX files: the cells that a reader sees, and those of hidden sheets, rows, columns and letters."""
+"""Reads XLSX files: visible cells, and cells of hidden sheets, rows and columns, or with hidden letters."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from unpoison.utils.extras import require
 __all__ = ["read_spreadsheet"]
 
 MAX_UNPACKED_BYTES = 64 * 2**20
-"""Bytes of all its parts; the library takes some fifty times as much memory."""
+"""Maximum bytes of all parts; the library needs about fifty times as much memory."""
 
 MAX_CELLS = 1_000_000
-"""Cells that are read."""
+"""Maximum number of cells to read."""
 
 MAX_COLUMNS = 16_384
-"""Of a sheet; the format has no more."""
+"""Maximum columns of a sheet in the format."""
 
 BLANK = ";;;"
-"""The number format that shows nothing, of numbers and texts."""
+"""The number format that displays nothing."""
 
 WHITE = ("FFFFFFFF", "00FFFFFF")
-"""As the library says it, with and without opacity."""
+"""White in the library, with and without opacity."""
 
 
 def read_spreadsheet(path: Path) -> OfficeFile:
-    """Read an XLSX file: a line for each sheet's name and each row, its cells apart by " | "; comments behind it.
+    """Read an XLSX file: one line per sheet name and row, cells separated by " | ", each followed by its comment.
 
-    Formulas are read as the values that were last computed. Hidden are the cells of hidden sheets, rows and columns,
-    cells whose format shows nothing, and white and tiny letters in cells without a filling.
+    Formulas are read as their last values. Hidden cells are those of hidden sheets, rows and columns, with a format
+    that displays nothing, or with white or tiny letters and no fill.
 
     Raises:
-        InputError: It unpacks to too much.
-        Exception: Whatever the library raises on a broken file.
+        InputError: It unpacks to too many bytes.
+        Exception: Any error of the library on a damaged file.
         MissingExtraError: openpyxl is not installed.
     """
     library: Any = require("openpyxl", "reading XLSX files")
@@ -46,11 +46,11 @@ def read_spreadsheet(path: Path) -> OfficeFile:
         visible = sheet.sheet_state == "visible"
         (shown if visible else unseen).append(sheet.title)
         hidden_columns = bytearray(MAX_COLUMNS + 1)
-        for column in sheet.column_dimensions.values():  # each stands for a range, under the name of its first
+        for column in sheet.column_dimensions.values():  # each is a range, named after its first column
             if column.hidden:
                 first, last = max(column.min or 0, 0), min(column.max or 0, MAX_COLUMNS)
                 hidden_columns[first : last + 1] = b"\1" * max(last + 1 - first, 0)
-        # The cells that there are: between two far corners `iter_rows` makes billions of empty ones.
+        # Existing cells only: `iter_rows` creates all empty cells between two corners, possibly billions.
         for number, members in groupby(sorted(sheet._cells.items()), key=lambda member: member[0][0]):
             if count >= MAX_CELLS:
                 break
@@ -74,7 +74,7 @@ def read_spreadsheet(path: Path) -> OfficeFile:
 
 
 def _is_unseen(cell: Any) -> bool:
-    """Whether its letters are white on white or tiny, or its format shows nothing."""
+    """Whether its letters are white on white or tiny, or its format displays nothing."""
     font, plain = cell.font, cell.fill is None or cell.fill.fill_type is None
     white = plain and font.color is not None and font.color.type == "rgb" and font.color.rgb in WHITE
     return bool(white or cell.number_format == BLANK or (font.size is not None and font.size <= MIN_POINTS))

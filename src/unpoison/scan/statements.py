@@ -1,4 +1,4 @@
-"""Whether a reply gives an answer, and how plainly a passage states it. Words and rules, no model."""
+"""Whether a reply gives an answer, and how explicitly a passage states it. Rules, no model."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ MAX_REPLY = 10_000
 """Characters of a reply that are read."""
 
 MIN_SHARE = 0.8
-"""A reply that has this share of the words by which an answer differs from its question gives that answer."""
+"""Minimum share of an answer's distinctive words in a reply that gives the answer."""
 
 LIKELY = 0.5
-"""From this probability on, two answers are the same, or rivals."""
+"""Minimum probability at which two answers are the same, or rivals."""
 
 WINDOW = 2
-"""Sentences in which an answer and what it answers have to stand together."""
+"""Number of adjacent sentences in which the answer and the question's words are looked for."""
 
 UNASKED = 0.25
-"""What a passage's stating the answer counts where nothing of the question stands beside it."""
+"""Strength of a statement without any word of the question."""
 
 
 def claim(question: str, answer: str) -> frozenset[str]:
-    """The stems that an answer adds to its question: what tells one answer from another.
+    """The stems of an answer that its question does not have, which distinguish it from other answers.
 
-    All its stems where it adds none, as in "which is larger, the sun or the moon".
+    All its stems if there are none, as in "which is larger, the sun or the moon".
     """
     question_words = read_question(question).content
     given = _stems(answer[:MAX_REPLY])
@@ -45,15 +45,15 @@ def claim(question: str, answer: str) -> frozenset[str]:
 
 
 def says(question: str, reply: str, answer: str) -> bool:
-    """Whether a reply gives the answer, in whatever words; a denial of it does not.
+    """Whether a reply gives the answer in any wording; a denial does not.
 
-    Rules for names, dates, numbers, yes and no decide where they are sure (`text.answers`). Otherwise the reply has
-    to hold the words that the answer adds to the question, or the answer those of a shorter reply. Linear time.
+    Rules for names, dates, numbers, yes and no decide if they are sure (`text.answers`). Otherwise the reply must
+    contain the distinctive words of the answer, or the answer those of a shorter reply. Linear time.
 
     Args:
-        question: What was asked.
-        reply: What a model replied, of which `MAX_REPLY` characters are read.
-        answer: The answer to look for, as short or as long as it was given.
+        question: The question.
+        reply: The reply of a model; the first `MAX_REPLY` characters are read.
+        answer: The answer to look for, of any length.
     """
     if not informative(reply):
         return False
@@ -66,21 +66,21 @@ def says(question: str, reply: str, answer: str) -> bool:
     wanted, reply_words = claim(question, answer), _stems(reply[:MAX_REPLY])
     if not wanted:
         return reply.strip().casefold() == answer.strip().casefold()
-    own = claim(question, reply)  # of a reply without a word, such as "?", nothing
+    own = claim(question, reply)  # empty for a reply without words, such as "?"
     return len(wanted & reply_words) >= MIN_SHARE * len(wanted) or (bool(own) and own <= wanted)
 
 
 def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:
-    """How plainly each text states the answer to the question.
+    """How explicitly each text states the answer to the question.
 
-    The share of the answer's telling words (rare ones among the texts count more) in the best two sentences, less
-    where these share few words with the question. A first line without a full stop is a title, and stands beside each.
+    The share of the answer's distinctive words, weighted by rarity among the texts, in the best two sentences; lower if
+    these share few words with the question. A first line without a full stop is a title, and counts with each.
 
     Returns:
         Shape (k,), in [0, 1]. Linear time in the texts.
     """
     wanted, question_words = claim(question, answer), read_question(question).content
-    if wanted <= STOP_WORDS:  # yes, no: no word of the passage says so, but it has to be about the question
+    if wanted <= STOP_WORDS:  # yes or no: only the topic can be checked
         wanted = frozenset()
     parts = [split(text) for text in texts]
     spread = Counter(word for sentences in parts for word in wanted & _all(sentences))
@@ -112,5 +112,5 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _number(word: str) -> str:
-    """1,200 as 1200."""
+    """The stem of a word; numbers without thousands separators."""
     return stem(word.replace(",", "")) if word[:1].isdecimal() else word

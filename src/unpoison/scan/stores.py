@@ -1,4 +1,4 @@
-"""Stores between which documents are moved, each named by a string: rows in a file, files in a folder, vector stores.
+"""Stores of documents, named by strings: rows in a file, files in a folder, vector stores.
 
 documents.jsonl                          rows of a file, or
 wiki/                                    files of a folder
@@ -37,12 +37,12 @@ __all__ = [
 
 
 class StoreKind(NamedTuple):
-    """How a kind of store is written, and what opens it.
+    """A kind of store.
 
     Attributes:
-        form: As a person writes it.
-        module: Where its class is.
-        type: The class's name.
+        form: The form of its string.
+        module: The module of its class.
+        type: The name of its class.
     """
 
     form: str
@@ -56,7 +56,7 @@ KINDS = {
     "postgresql://": StoreKind("postgresql://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
     "postgres://": StoreKind("postgres://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
 }
-"""The vector stores, by what their strings begin with."""
+"""The kinds of vector stores, by the prefix of their strings."""
 
 LANGCHAIN = "langchain:"
 
@@ -67,10 +67,10 @@ class Line(NamedTuple):
     """A line of a JSON Lines file.
 
     Attributes:
-        name: What a scan calls its document; None where the line holds none.
-        fields: Of the row; empty where it holds none.
-        raw: The line with its end.
-        renamed: Whether another row has the name that this one came with.
+        name: The name of its document in a scan; None if it has none.
+        fields: The fields of the row; empty if it is unreadable.
+        raw: The line with its line end.
+        renamed: Whether its id was taken by another row.
     """
 
     name: str | None
@@ -80,10 +80,10 @@ class Line(NamedTuple):
 
 
 class RowsStore(Store):
-    """A JSON Lines file; rows that are moved keep all their fields, and rows that cannot be read stay where they are.
+    """A JSON Lines file; moved rows keep all fields, and unreadable rows stay.
 
-    Changes replace the file in one step. The second row of one id is NAME#2 as in a scan; when a row leaves the file,
-    those that stay and were named so get that name as their id, so that no other row can come to be called by it.
+    Changes replace the file atomically. The second row with an id is NAME#2, as in a scan; when a row is removed, the
+    remaining rows with such names get them as ids, so that the names stay unique.
     """
 
     def __init__(self, path: Path) -> None:
@@ -101,12 +101,12 @@ class RowsStore(Store):
         self.write(self.path, self.lines_without(ids))
 
     def lines_with(self, raw: Mapping[str, Mapping[str, Any]]) -> list[bytes]:
-        """The lines of the file when these rows are put."""
+        """The lines of the file after adding these rows."""
         kept = [line.raw for line in self.lines() if line.name not in raw]
         return [*kept, *(json_line({**row, "id": name}) for name, row in raw.items())]
 
     def lines_without(self, ids: Collection[str]) -> list[bytes]:
-        """The lines of the file when these rows are taken out."""
+        """The lines of the file after removing these rows."""
         gone = set(ids)
         return [
             json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
@@ -115,7 +115,7 @@ class RowsStore(Store):
         ]
 
     def lines(self) -> Iterator[Line]:
-        """Every line, named as by a scan; none where there is no file."""
+        """All lines, with names as in a scan; none if the file is missing."""
         if not self.path.exists():
             return
         taken = dict[str, int]()
@@ -134,7 +134,7 @@ class RowsStore(Store):
                     yield Line(name, record.fields, whole, renamed=name != document.id)
 
     def write(self, path: Path, lines: list[bytes]) -> None:
-        """Write a file of lines in one step, for those who may read the rows."""
+        """Write a file of lines atomically, with the mode of the store's file."""
         _write(path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
 
 
@@ -159,7 +159,7 @@ class FolderStore(Store):
         for name, row in raw.items():
             if not isinstance(row.get("bytes"), str):
                 raise OptionError(
-                    f"{self.name} takes files, and {clip(name)} is no file; move it to a store of its kind"
+                    f"{self.name} is a folder of files, and {clip(name)} is not a file; use a store of the same kind"
                 )
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class FolderStore(Store):
     def _path(self, name: str) -> Path:
         path = (self.path / name).resolve()
         if not path.is_relative_to(self.path.resolve()):
-            raise InputError(f"{clip(name)} lies outside of {self.name}; only files below the folder are moved")
+            raise InputError(f"{clip(name)} is outside {self.name}; only files below the folder are moved")
         return path
 
 
@@ -182,10 +182,10 @@ def is_store(source: str) -> bool:
 
 
 def refuse_unknown_prefix(source: str) -> None:
-    """Name the stores that there are, where a string looks like one that there is not.
+    """Refuse a string with an unknown store prefix; the message lists the known forms.
 
     Raises:
-        OptionError: It begins with a prefix of no store, and is no file or folder.
+        OptionError: The prefix is unknown, and there is no such file or folder.
     """
     host, colon, port = source.partition(":")
     if colon and host and port.partition("/")[0].isdigit() and not Path(source).exists():
@@ -193,7 +193,7 @@ def refuse_unknown_prefix(source: str) -> None:
     prefix = _PREFIX.match(source)
     if prefix and not source.startswith((*KINDS, LANGCHAIN)) and not Path(source).exists():
         forms = ", ".join(kind.form for kind in KINDS.values())
-        raise OptionError(f"no store is written as {prefix[0]}...; name a file, a folder, or one of {forms}")
+        raise OptionError(f"unknown store prefix {prefix[0]}; name a file, a folder, or one of {forms}")
 
 
 def open_store(source: str, *, new: bool = False) -> Store:
@@ -201,11 +201,11 @@ def open_store(source: str, *, new: bool = False) -> Store:
 
     Args:
         source: As above.
-        new: Whether it may be made if it is not there.
+        new: Whether to create it if missing.
 
     Raises:
-        OptionError: No store's string.
-        InputError: There is no such store.
+        OptionError: Not the string of a store.
+        InputError: The store does not exist.
         MissingExtraError: Its library is not installed.
         StoreError: It cannot be reached.
     """
@@ -214,7 +214,7 @@ def open_store(source: str, *, new: bool = False) -> Store:
     if source.startswith(LANGCHAIN):
         return LangChainStore.of_name(source.removeprefix(LANGCHAIN))
     path = Path(source)
-    if not path.suffix:  # else a folder of this name would be made
+    if not path.suffix:  # otherwise a folder of this name would be created
         refuse_unknown_prefix(source)
     if path.is_dir() or (new and not path.suffix and not path.exists()):
         return FolderStore(path, new=new)
@@ -223,22 +223,22 @@ def open_store(source: str, *, new: bool = False) -> Store:
         forms = ", ".join(kind.form for kind in KINDS.values())
         raise OptionError(f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {forms}")
     if not new and not path.exists():
-        raise InputError(f"there is no {source}; name the file that holds the documents")
+        raise InputError(f"there is no file {source}; name the file with the documents")
     return RowsStore(path)
 
 
 def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) -> VectorStore:
-    """The store of a string that `is_store` knows; see `open_store`.
+    """The vector store of a string; see `open_store`.
 
     Args:
         source: As above.
-        new: Whether it may be made if it is not there.
-        folder: Where relative paths begin.
+        new: Whether to create it if missing.
+        folder: The base of relative paths.
     """
     prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
     address, mark, name = (source if "://" in prefix else source.removeprefix(prefix)).rpartition("#")
     if not mark or not address or not name:
-        raise OptionError(f"a store of this kind is written as {kind.form}, got {clip(source)}")
+        raise OptionError(f"a store of this kind has the form {kind.form}, got {clip(source)}")
     if "://" not in address:
         address = str(folder / address)
     opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
@@ -246,7 +246,7 @@ def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) 
 
 
 def _write(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:
-    """Write a file beside its place, see it on the disk, and only then put it there."""
+    """Write a file atomically: sync a draft beside it, then replace it."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file:
         file.writelines(content)

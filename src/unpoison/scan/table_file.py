@@ -1,4 +1,4 @@
-"""CSV and TSV files with a heading, whatever the text's column is called."""
+"""Reads CSV and TSV files with a header; the text column may have several names."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from unpoison.scan.encodings import decode
 __all__ = ["table_rows"]
 
 MAX_ROW = 64 * 2**20
-"""Bytes of one row."""
+"""Maximum bytes of a row."""
 
 OWN = ("id", "text", "title", "source", "url")
-"""Columns that are known in capital letters too."""
+"""Columns whose names are case-insensitive."""
 
 TEXTS = ("text", "content", "page_content", "body", "passage", "document", "chunk", "answer")
-"""Names of the column that holds the text, the surest first."""
+"""Names of the text column, in order of preference."""
 
 
 def table_rows(source: str) -> tuple[Iterator[FileRow], tuple[str, ...]]:
-    """The rows of a file, with the text under `text`, and what its encoding lost; the question of an answer is a title.
+    """The rows of a file with the text as `text`, and notes on its encoding; the question of an answer is its title.
 
     Raises:
-        InputError: No heading that names a text, or a quote that is never closed.
+        InputError: No text column in the header, or an unclosed quote.
     """
     text, notes = decode(Path(source).read_bytes())
     return _rows(text, source), notes
@@ -47,10 +47,10 @@ def _rows(text: str, source: str) -> Iterator[FileRow]:
 
 
 def _text_column(heading: Sequence[str], source: str) -> str:
-    """The name of the column that holds the text; "" for rows of questions, of which the reader says what to do.
+    """The name of the text column; "" for rows of questions, which the caller reports.
 
     Raises:
-        InputError: None of them does.
+        InputError: There is no text column.
     """
     plain = [name.strip().lower() for name in heading]
     if "passages" in plain:
@@ -59,13 +59,13 @@ def _text_column(heading: Sequence[str], source: str) -> str:
     if text is None:
         shown = excerpt(", ".join(map(repr, heading[:20])), 300)
         raise InputError(
-            f"{source} has the columns {shown} and none called text; rename the column that holds the documents' text"
+            f"{source} has the columns {shown} and none called text; rename the column with the documents' text"
         )
     return text
 
 
 def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """The cells by what they are for us."""
+    """The cells under our field names."""
     plain = {name.strip().lower(): _joined(cell) for name, cell in row.items()}
     fields = {name: _joined(cell) for name, cell in row.items()} | {n: plain[n] for n in OWN if n in plain}
     if column in plain:
@@ -76,5 +76,5 @@ def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 
 def _joined(cell: Any) -> Any:
-    """A cell of answers is one text here."""
+    """A cell as text; lists of answers are joined."""
     return " | ".join(map(str, cell)) if isinstance(cell, list) else cell

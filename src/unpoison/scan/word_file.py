@@ -1,4 +1,4 @@
-"""DOCX files: what a reader sees, and what is hidden in them."""
+"""Reads DOCX files: visible and hidden text."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from unpoison.utils.extras import require
 __all__ = ["read_word_file"]
 
 MAX_UNPACKED_BYTES = 256 * 2**20
-"""Bytes of all its parts, pictures among them."""
+"""Maximum bytes of all parts, with pictures."""
 
 _TEXT_PARTS = re.compile(r"/word/(header|footer|footnotes|endnotes|comments)\d*\.xml")
-"""Parts beside the document itself that hold text."""
+"""Other parts with text."""
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _ELSEWHERE = (f"{W}moveFrom", "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback")
-"""What stands in these is read where it was moved to, or is the same once more for old programs."""
+"""Moved text, which is read at its new place, and duplicates for old programs."""
 
 DEEPEST = 20
 """Maximum depth of style inheritance."""
 
 LIGHT = (None, "auto", "FFFFFF")
-"""Fillings on which white letters are not seen."""
+"""Fills on which white letters are invisible."""
 
 
 def read_word_file(path: Path) -> OfficeFile:
-    """Read a DOCX file: a line for each paragraph; headers, footers, notes and comments at the end.
+    """Read a DOCX file: one line per paragraph, with headers, footers, notes and comments at the end.
 
-    Deleted text is left out, inserted text is read, moved text once. Hidden are hidden and tiny letters, and white ones
-    on no darker ground, whether the run says so or a style.
+    Deleted text is skipped, inserted text is read, and moved text is read once. Hidden letters are hidden or tiny ones,
+    and white ones on a light background, whether set by the run or by a style.
 
     Raises:
-        InputError: It unpacks to too much.
-        Exception: Whatever the libraries raise on a broken file.
+        InputError: It unpacks to too many bytes.
+        Exception: Any error of the libraries on a damaged file.
         MissingExtraError: python-docx is not installed.
     """
     library: Any = require("docx", "reading DOCX files")
@@ -63,7 +63,7 @@ def _roots(library: Any, document: Any) -> Iterator[Any]:
 
 
 def _texts(library: Any, root: Any, styles: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Every piece of text in order, and whether it is hidden; a line end before each paragraph."""
+    """Pieces of text in order, and whether each is hidden; a line end before each paragraph."""
     for element in root.iter(f"{W}p", f"{W}r"):
         if next(element.iterancestors(*_ELSEWHERE), None) is not None:
             continue
@@ -74,7 +74,7 @@ def _texts(library: Any, root: Any, styles: dict[str, Any]) -> Iterator[tuple[st
 
 
 def _is_unseen(run: Any, styles: dict[str, Any]) -> bool:
-    """Whether a run's letters are hidden, tiny, or white on a light ground."""
+    """Whether a run's letters are hidden, tiny, or white on a light background."""
     paragraph = next(run.iterancestors(f"{W}p"), None)
     looks = [run.find(f"{W}rPr"), *_styled(run, "r", styles), *_styled(paragraph, "p", styles)]
     hidden, size = _first(looks, "vanish", "true"), _first(looks, "sz", "22")
@@ -88,7 +88,7 @@ def _is_unseen(run: Any, styles: dict[str, Any]) -> bool:
 
 
 def _styled(element: Any, kind: str, styles: dict[str, Any]) -> Iterator[Any]:
-    """What the style of a run or paragraph, and those that it rests on, say of letters."""
+    """The letter properties of a run's or paragraph's style, and of the styles that it inherits from."""
     named = None if element is None else element.find(f"{W}{kind}Pr/{W}{kind}Style")
     name = None if named is None else named.get(f"{W}val")
     for _ in range(DEEPEST):
@@ -101,6 +101,6 @@ def _styled(element: Any, kind: str, styles: dict[str, Any]) -> Iterator[Any]:
 
 
 def _first(looks: list[Any], name: str, default: str | None = None) -> str | None:
-    """What the first that says it says of a property; `default` where it is named without a value."""
+    """The first value of a property; `default` for a property without a value."""
     found = next((one for look in looks if look is not None and (one := look.find(f"{W}{name}")) is not None), None)
     return None if found is None else found.get(f"{W}val", default)

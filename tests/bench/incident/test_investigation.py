@@ -82,7 +82,7 @@ def test_what_only_agrees_stays_and_is_said(run: Callable[..., Run]) -> None:
 
     found = run(1, more=more, k=8, reader=first)()
     assert found.guilty == found.quarantined == ("lie-0",)
-    assert any("what states it too: echo" in note for note in found.notes)
+    assert any("other documents that state this answer: echo" in note for note in found.notes)
 
 
 def test_another_lie_that_comes_in_its_place_is_looked_into(run: Callable[..., Run]) -> None:
@@ -99,7 +99,7 @@ def test_what_is_not_so_is_said_and_changes_nothing(run: Callable[..., Run]) -> 
     stubborn = run(1, reader=lambda question, texts: "It was built in 1606.")
     assert stubborn().verdict is DocumentVerdict.NO_DOCUMENT
     assert (documents_of(stubborn.store), documents_of(stubborn.held)) == (stubborn.before, {})
-    with pytest.raises(InputError, match="name another store with --quarantine"):
+    with pytest.raises(InputError, match="pass another one with --quarantine"):
         stores = str(made.store), str(made.store), made.journal
         investigate(QUESTION, WRONG, made.target, *stores)
 

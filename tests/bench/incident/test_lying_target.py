@@ -67,7 +67,7 @@ def test_what_states_the_right_answer_is_never_moved_whatever_the_system_replies
 def test_what_does_not_state_the_answer_stays(tmp_path: Path, name: str, right: Sequence[str]) -> None:
     found, _ = incident(tmp_path, CLEAN, wrong_with(name), right)
     assert (found.verdict, found.guilty, found.quarantined) == (DocumentVerdict.NOT_MOVED, (), ())
-    assert f"the answer changes with {name}, which does not state it" in found.notes[0]
+    assert f"the answer depends on {name}, which does not state it" in found.notes[0]
 
 
 def test_an_order_is_guilty_and_the_truth_that_it_is_about_is_not(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ask a running system while some documents of its store are withheld."""
+"""Asks a running system while some documents of its store are withheld."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Asked", "Experiment", "is_read"]
 
 
 class Asked(Protocol):
-    """A system that is asked."""
+    """A system that answers questions."""
 
     def ask(self, question: str) -> TargetReply | str: ...
 
@@ -29,21 +29,21 @@ class Asked(Protocol):
 class Experiment:
     """A target, the store that it reads, and the store where documents are withheld.
 
-    Every move is in the journal before it is done, each document whole. After a killed run, the next one with
-    the same journal first puts back the withheld documents; `unpoison quarantine --restore` does so too.
+    Every move is written to the journal before it is done, with the whole document. After an interrupted run, the next
+    one with the same journal first restores the withheld documents; `unpoison quarantine --restore` does the same.
 
     Args:
-        target: Is asked, one question at a time.
-        store: What it reads.
-        held: Where documents are meanwhile.
-        journal: Of the moves.
-        pace: How the target is called.
-        wait: How long it may take to notice a change.
+        target: The system, asked one question at a time.
+        store: The store that it reads.
+        held: The store for withheld documents.
+        journal: The file that records the moves.
+        pace: Limits on calls to the target.
+        wait: The time in which the target notices a change.
 
     Attributes:
-        texts: The texts of documents that may be withheld, by id; by them a target is seen to read one still.
-        replies: All that the target said.
-        notes: Anything unusual.
+        texts: Texts of the documents that may be withheld, by id, used to detect that the target still reads one.
+        replies: All replies of the target.
+        notes: Warnings.
     """
 
     def __init__(self, target: Asked, store: Store, held: Store, journal: Path, *, pace: Pace, wait: Wait) -> None:
@@ -51,29 +51,27 @@ class Experiment:
         self._pace, self._wait = pace, wait
         self.texts = dict[str, str]()
         self.replies, self.notes = list[TargetReply](), list[str]()
-        self._expected: frozenset[str] | None = None  # read whenever nothing is withheld
+        self._expected: frozenset[str] | None = None  # the documents read with nothing withheld
         self._withheld = frozenset[str]()
         if journal.exists():
             left = earlier_moves(journal, store, held, unfinished=True)
             if left:
                 move(left, held, store, journal)
-                self.notes.append(
-                    f"an earlier run was interrupted; the documents that it withheld were put back: {len(left):,}"
-                )
+                self.notes.append(f"an earlier run was interrupted; {len(left):,} withheld documents were restored")
         self._record(STARTED)
 
     def ask(self, question: str, withheld: Collection[str]) -> str:
         """The target's reply while exactly these documents are withheld.
 
-        A reply that still reads one of them, or not yet one that was put back, is asked for again until `wait.seconds`
-        have passed.
+        If the target still reads a withheld document, or does not read a restored one, the question is repeated for up
+        to `wait.seconds`.
 
         Raises:
             TargetError: It does not answer, or still reads a withheld document.
             StoreError, InputError: A document cannot be moved.
         """
         silent = bool(self.replies) and self.replies[-1].passages is None and self.replies[-1].ids is None
-        if self.place(withheld) and silent:  # nobody sees when the change has arrived
+        if self.place(withheld) and silent:  # replies do not show when the change has taken effect
             self._pace.sleep(self._wait.seconds, removing=True)
         end = self._pace.clock.now() + self._wait.seconds
         answered, still, missing = TargetReply(""), "", ""
@@ -88,11 +86,10 @@ class Experiment:
         if still:
             raise TargetError(
                 f"the target still reads {clip(still)}, {self._wait.seconds:g} s after it was withheld: it answers "
-                "from a cache, from another store than --store, or from what it has loaded of it; nothing can be "
-                "proven so"
+                "from a cache, or from another store than --store; nothing can be proven"
             )
         if missing:
-            self.notes.append(f"the target does not read {clip(missing)}, which was put back")
+            self.notes.append(f"the target does not read {clip(missing)}, which was restored")
         if not self._withheld and (answered.passages is not None or answered.ids is not None):
             read = frozenset(name for name in self.texts if self._reads(name, answered))
             self._expected = read if self._expected is None else self._expected & read
@@ -100,7 +97,7 @@ class Experiment:
         return answered.answer[:MAX_REPLY]
 
     def _reads(self, name: str, reply: TargetReply) -> bool:
-        """Whether a reply reads a document; a passage that a copy in the store has is the copy's."""
+        """Whether a reply is based on a document; a passage of an unwithheld copy belongs to the copy."""
         if name in (reply.ids or ()):
             return True
         if reply.ids is not None:
@@ -110,7 +107,7 @@ class Experiment:
         return name in self.texts and is_read("", self.texts[name], tuple(own))
 
     def place(self, withheld: Collection[str]) -> bool:
-        """Withhold exactly these documents; whether anything had to be moved.
+        """Withhold exactly these documents; return whether any was moved.
 
         Raises:
             StoreError, InputError: A document cannot be moved.
@@ -125,7 +122,7 @@ class Experiment:
         if missing:
             raise InputError(
                 f"{clip(missing[0])} is neither in {self._store.name} nor in {self._held.name}: another process moves "
-                f"documents; {self._journal} holds it whole"
+                f"documents; {self._journal} contains it"
             )
         self._withheld = wanted
         return True
@@ -141,7 +138,7 @@ class Experiment:
             try:
                 left = earlier_moves(self._journal, self._store, self._held, unfinished=True)
                 move(left, self._held, self._store, self._journal)
-            except (UnpoisonError, OSError):  # the first error is the one to see; the next run does the rest
+            except (UnpoisonError, OSError):  # report the first error; the next run restores
                 return
         self._record(FINISHED)
 
@@ -153,5 +150,5 @@ class Experiment:
 
 
 def is_read(name: str, text: str, passages: tuple[str, ...], ids: tuple[str, ...] = ()) -> bool:
-    """Whether a target read a document, by its id or a passage of it."""
+    """Whether a target read a document, by its id or a passage."""
     return read_count(TargetReply("", passages, ids), (text,), ((name,),)) == 1

@@ -1,4 +1,4 @@
-"""Finds the documents behind one wrong answer of a running system, and removes them from its store."""
+"""Finds and quarantines the documents behind a wrong answer of a running system."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from unpoison.utils.checks import at_least
 __all__ = ["System", "investigate", "open_target"]
 
 NEIGHBOURS = 50
-"""Documents that are looked at, for the question, and for the question with the answer."""
+"""Number of documents retrieved for the question, and for the question with the answer."""
 
 MAX_NAMES = 8
-"""Documents that a note names."""
+"""Maximum number of documents in a note."""
 
 
 def investigate(
@@ -58,25 +58,25 @@ def investigate(
 ) -> Incident:
     """Find the documents behind a wrong answer by withholding them, and leave the guilty ones in quarantine.
 
-    A document that states a right answer is never moved. A document that neither states the wrong answer nor gives
-    orders never stays in quarantine.
+    A document that states a right answer is never moved, whatever the system replies; one that neither states the wrong
+    answer nor contains an injection never stays in quarantine.
 
     Args:
-        question: What was asked.
-        answer: What the system said, or the wrong part of it.
-        target: The system; it reads the store.
+        question: The question.
+        answer: The answer of the system, or the wrong part of it.
+        target: The system, which reads the store.
         store: As for `scan.stores.open_store`.
-        quarantine: Another store of its kind; made if it is not there.
-        journal: Of `scan.quarantine`: every document that is moved, whole.
-        right: Right answers, where they are known.
-        repair: Whether the guilty stay in quarantine; otherwise the store is as before in the end.
-        budget: Questions to the target at most.
-        repeats: Questions for each count; 4 is the fewest of which always and never have intervals that do not meet.
-        bounds: How the target may be called, as in a red-team configuration.
-        wait: How long it may take to notice a change.
+        quarantine: Another store of the same kind; created if missing.
+        journal: The journal of `scan.quarantine`, with every moved document.
+        right: Known right answers.
+        repair: Whether the guilty documents stay in quarantine; otherwise the store is restored.
+        budget: Maximum number of questions to the target.
+        repeats: Questions per count; with 4 or more, the intervals of "always" and "never" are disjoint.
+        bounds: Limits on calls to the target, as in a red-team configuration.
+        wait: The time in which the target notices a change.
 
     Raises:
-        InputError: A store that cannot be used.
+        InputError: An unusable store.
         TargetError: The target does not answer, or does not read this store.
         StoreError: A store cannot be reached.
     """
@@ -84,7 +84,7 @@ def investigate(
     at_least("repeats", repeats, 1)
     with open_store(store) as index, open_store(quarantine, new=True) as held:
         if index.shares_with(held):
-            raise InputError(f"{held.name} is where the documents are; name another store with --quarantine")
+            raise InputError(f"{held.name} is the store itself; pass another one with --quarantine")
         pace = Pace(bounds or RequestLimits())
         with Experiment(target, index, held, journal, pace=pace, wait=wait or Wait()) as experiment:
             documents = _Documents(store)
@@ -126,33 +126,31 @@ def _find(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequ
 
 
 def _left(found: Incident, suspects: Sequence[Suspect], store: str) -> list[str]:
-    """The documents still to be examined."""
+    """Notes on documents that a person should examine."""
     spared = [proof.document.id for proof in found.proofs if proof.document.standing is Stance.SILENT]
-    notes = [f"the answer changes with {name}, which does not state it, nor gives orders: it stays" for name in spared]
+    notes = [f"the answer depends on {name}, which does not state it and stays" for name in spared]
     agree = [s.id for s in suspects if s.stated >= STATED and s.id not in found.guilty and s.standing is Stance.STATES]
     if found.guilty and agree:
         more = f" and {len(agree) - MAX_NAMES:,} more" if len(agree) > MAX_NAMES else ""
-        notes.append(
-            f"in {store}, and not needed for this answer, what states it too: {', '.join(agree[:MAX_NAMES])}{more}"
-        )
+        notes.append(f"{store} has other documents that state this answer: {', '.join(agree[:MAX_NAMES])}{more}")
     return notes
 
 
 class _Documents:
-    """What a store holds, searchable by words."""
+    """The documents of a store, with a word search."""
 
     def __init__(self, source: str) -> None:
         failures = list[UnreadDocument]()
         self.texts = {document.id: _text(document.passage) for document in read_documents(source, failures.append)}
         if not self.texts:
-            raise InputError("the store holds no documents that can be read; see --store")
+            raise InputError("the store has no readable documents; check --store")
         passages = (Passage(text, id=name) for name, text in self.texts.items())
         self._search = BM25Retriever(passages, tokenize=words_of_any_script)
 
     def suspects(
         self, question: str, answers: Sequence[str], experiment: Experiment, right: Sequence[str]
     ) -> list[Suspect]:
-        """What the target read so far, and the neighbours of question and answers; the most suspicious first."""
+        """Documents that the target read, and neighbours of question and answers; the most suspicious first."""
         near = {p.id or "": p.score or 0.0 for p in self._search.retrieve(question, NEIGHBOURS)}
         best = max(near.values(), default=1.0)
         names = dict.fromkeys(near)
@@ -174,7 +172,7 @@ def _text(passage: Passage) -> str:
 
 
 class System(NamedTuple):
-    """A system, and how it may be asked."""
+    """A system, and limits on calls to it."""
 
     target: Asked
     bounds: RequestLimits
@@ -182,7 +180,7 @@ class System(NamedTuple):
 
 
 def open_target(path: Path, may_test: Sequence[str] = ()) -> System:
-    """The system of a configuration; its questions and attacks are not needed.
+    """The system of a configuration, whose questions and attacks are ignored.
 
     Raises:
         InputError: The file cannot be read, or is not YAML.
