@@ -34,9 +34,9 @@ CASES = {
     "https://evil.com/https://docs.example/": "evil.com",
     "https://docs.example.evil.com/": "evil.com",
     # addresses of numbers
-    "http://0x7f.1/": "127.0.0.1",
-    "http://2130706433": "127.0.0.1",
-    "http://0177.0.0.1/": "127.0.0.1",
+    "http://0x7f.1/": "",
+    "http://2130706433": "",
+    "http://0177.0.0.1/": "",
     "http://[0:0:0:0:0:0:0:1]:80/x": "[::1]",
     "http://[::ffff:1.2.3.4]/": "1.2.3.4",
     "http://256.1.1.1/": "",

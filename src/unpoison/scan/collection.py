@@ -129,39 +129,29 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
 COPY = 0.45
 """Minimum TF-IDF cosine of two suspicious documents with the same claim."""
 
-MAX_GROUP = 1_000
-"""Maximum documents of a group."""
-
 
 class Groups:
-    """Groups of documents (union-find); the root of a group is its first member."""
+    """Groups of related documents, as connected components; "g1", "g2", ... in the order of their first documents."""
 
     def __init__(self, count: int) -> None:
-        self._parent = np.arange(count)
-        self._size = np.ones(count, np.int64)
+        self._count = count
+        self._pairs = list[tuple[int, int]]()
 
     def join(self, left: int, right: int) -> None:
-        """Merge the groups of two documents, unless the result is too large."""
-        first, second = sorted((self.find(left), self.find(right)))
-        if first != second and self._size[first] + self._size[second] <= MAX_GROUP:
-            self._parent[second] = first
-            self._size[first] += self._size[second]
-
-    def find(self, number: int) -> int:
-        """The first member of a document's group."""
-        while self._parent[number] != number:
-            self._parent[number] = self._parent[self._parent[number]]
-            number = int(self._parent[number])
-        return number
+        """Relate two documents."""
+        self._pairs.append((left, right))
 
     def names(self) -> dict[int, str]:
-        """The group of each document in a group of two or more: "g1", "g2", ... in the order of first members."""
-        names, named = dict[int, str](), dict[int, str]()
-        for number in range(len(self._parent)):
-            root = self.find(number)
-            if self._size[root] > 1:
-                named[number] = names.setdefault(root, f"g{len(names) + 1}")
-        return named
+        """The group of each document in a group of two or more."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        left, right = np.array(self._pairs, np.int32).reshape(-1, 2).T
+        related = coo_array((np.ones(len(left)), (left, right)), shape=(self._count, self._count))
+        _, component = connected_components(related, directed=False)
+        names = dict[int, str]()
+        grouped = np.flatnonzero(np.bincount(component)[component] > 1).tolist() if self._count else []
+        return {i: names.setdefault(int(component[i]), f"g{len(names) + 1}") for i in grouped}
 
     def join_copies(
         self, suspicious: Iterable[int], owner: NDArray[np.int32], near: Positions, cosine: NDArray[np.float32]

@@ -166,7 +166,7 @@ def _port_follows(text: str, scheme: re.Match[str]) -> bool:
 
 
 def _host(written: str) -> str | None:
-    """A host as browsers send it: lower-case ASCII, IPv4 addresses in dotted form; None if it is invalid."""
+    """A host in lower-case ASCII, as browsers send it; None if it is invalid or ambiguous."""
     if written.startswith("["):
         return _ipv6(written)
     text = unquote(written, errors="replace").rstrip(".")
@@ -180,8 +180,16 @@ def _host(written: str) -> str | None:
     if not text or len(text) > 253 or FORBIDDEN.search(text) or not all(map(LABEL.match, labels)):
         return None
     if re.match(r"(?:\d+|0x[0-9a-f]*)\Z", labels[-1]):
-        return _ipv4(labels)
+        return _ipv4(text)
     return text
+
+
+def _ipv4(text: str) -> str | None:
+    """A dotted IPv4 address; octal, hexadecimal and shortened spellings are ambiguous, and have no place."""
+    try:
+        return str(IPv4Address(text))
+    except AddressValueError:
+        return None
 
 
 def _ipv6(written: str) -> str | None:
@@ -193,28 +201,6 @@ def _ipv6(written: str) -> str | None:
     if address is None:
         return None
     return str(address.ipv4_mapped) if address.ipv4_mapped is not None else f"[{address.compressed}]"
-
-
-def _ipv4(labels: list[str]) -> str | None:
-    """An IPv4 address of one to four numbers, each decimal, octal (0...) or hexadecimal (0x...)."""
-    if len(labels) > 4:
-        return None
-    try:
-        numbers = [_number(label) for label in labels]
-    except ValueError:
-        return None
-    *high, last = numbers
-    if any(number > 255 for number in high) or last >= 256 ** (5 - len(labels)):
-        return None
-    return str(IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(high)) + last))
-
-
-def _number(label: str) -> int:
-    if len(label) > 32:
-        raise ValueError(label)
-    if label.startswith("0x"):
-        return int(label[2:] or "0", 16)
-    return int(label, 8) if label.startswith("0") and len(label) > 1 else int(label)
 
 
 def host_like(text: str, *, alone: bool = False) -> bool:

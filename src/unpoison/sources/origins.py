@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -22,9 +22,6 @@ MAX_SEGMENTS = 16
 
 ADDRESS_FIELDS = ("url", "uri", "link")
 """Metadata fields with the web address of a passage."""
-
-Users = tuple[tuple[str, str], ...]
-"""More hosts with user content: prefixes of addresses and the names of their users, as in `_Tables.users`."""
 
 
 class _Tables(NamedTuple):
@@ -54,9 +51,7 @@ def _tables() -> _Tables:
     return _Tables(read["users"], plain, cased, read["archives"], frozenset(map(_host_of, read["users"])))
 
 
-def origin_of(
-    source: str | None, rule: str = "domain", metadata: Mapping[str, object] | None = None, users: Users = ()
-) -> str:
+def origin_of(source: str | None, rule: str = "domain", metadata: Mapping[str, object] | None = None) -> str:
     """The party behind a source.
 
     The origin of a web address is its registrable domain (public suffix list with the private section) or, on hosts
@@ -68,7 +63,6 @@ def origin_of(
         rule: `domain` as above; `host`: the whole host; `path:N`: the host and N segments of the path, or the first N
             folders; `field:NAME`: the metadata field NAME, as `NAME:value`.
         metadata: The metadata of the passage.
-        users: More hosts with user content; pairs as in the table.
 
     Returns:
         At most 300 characters without control characters. "" if unknown: no source, one of more than 2,048 characters,
@@ -82,7 +76,7 @@ def origin_of(
         return _field(argument, (metadata or {}).get(argument))
     if not isinstance(source, str) or len(source) > MAX_SOURCE_CHARS:
         return ""
-    return _origin(source, kind, int(argument or 0), users)
+    return _origin(source, kind, int(argument or 0))
 
 
 def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
@@ -141,7 +135,7 @@ def _field(name: str, value: object) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _origin(source: str, kind: str, segments: int, users: Users) -> str:
+def _origin(source: str, kind: str, segments: int) -> str:
     found = place(source)
     if found is None:
         return ""
@@ -154,10 +148,10 @@ def _origin(source: str, kind: str, segments: int, users: Users) -> str:
         return found.host
     if kind == "path":
         return _shorten_origin("/".join((found.host, *found.segments[:segments])))
-    return _shorten_origin(_party(found, dict(users)))
+    return _shorten_origin(_party(found))
 
 
-def _party(found: Place, more: Mapping[str, str]) -> str:
+def _party(found: Place) -> str:
     """The registrable domain; on a host with user content, the user, or that host if no user is named."""
     domain = registrable(found.host)
     hosts = [found.host]
@@ -170,15 +164,15 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
             if (host, *found.segments[: len(begin) - 1]) == begin and len(found.segments) > behind:
                 return _archive_origin(host, found.segments[behind:])
     for host in hosts:
-        user = _user(host, found, more)
+        user = _user(host, found)
         if user:
             return user
-    return next((host for host in hosts if is_shared(host, more)), domain)
+    return next((host for host in hosts if is_shared(host)), domain)
 
 
-def is_shared(host: str, more: Iterable[str] = ()) -> bool:
-    """Whether a host has user content, by the table or by more patterns."""
-    return host in _tables().shared or any(host == _host_of(pattern) for pattern in more)
+def is_shared(host: str) -> bool:
+    """Whether a host has user content."""
+    return host in _tables().shared
 
 
 def _archive_origin(host: str, inner: tuple[str, ...]) -> str:
@@ -195,12 +189,12 @@ def _web_host(text: str) -> str:
     return "" if found is None else found.host
 
 
-def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
+def _user(host: str, found: Place) -> str:
     """The user of the longest matching entry of the table; "" without one."""
     if found.segments and f"{host}/{found.segments[0]}" in _tables().plain:
         return ""
     best, name = "", ""
-    for pattern, called in (*_entries(host), *((p, c) for p, c in more.items() if _host_of(p) == host)):
+    for pattern, called in _entries(host):
         wanted = pattern.split("/")[1:]
         if pattern.startswith("*."):
             above = found.host.removesuffix("." + pattern[2:])

@@ -14,7 +14,7 @@ import yaml
 
 from unpoison.errors import OptionError, clip, nearest
 from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, visible
-from unpoison.sources.origins import Users, check_rule, place
+from unpoison.sources.origins import check_rule, place
 from unpoison.sources.trust import Level
 
 __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
@@ -22,7 +22,7 @@ __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; between patterns of equal length, the earlier list wins."""
 
-KEYS = ("origin", "fresh", *LISTS, "allow", "prefer", "hosts", "history")
+KEYS = ("origin", "fresh", *LISTS, "allow", "prefer", "history")
 
 MAX_FILE_BYTES = 1_000_000
 """Maximum bytes of a policy file."""
@@ -223,7 +223,6 @@ class Policy:
         fresh: Days for which an origin stays fresh after it was first seen; 0 for none.
         patterns: Each pattern with its list.
         prefer: The side of a dispute to show first: "", `older`, `newer`, or `field:NAME=value`.
-        hosts: More hosts with user content.
         allow: Passages exempt from the style check: ids, hashes, sources (`sources.allow.Allowed`).
         history: The file of the history, relative to the policy's file; None without one.
     """
@@ -232,7 +231,6 @@ class Policy:
     fresh: int = 0
     patterns: tuple[Listed, ...] = field(default=(), repr=False)
     prefer: str = ""
-    hosts: Users = ()
     history: Path | None = None
     allow: tuple[str, ...] = ()
     _by_key: Mapping[str, Sequence[Listed]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -275,7 +273,6 @@ class Policy:
             _days(keys.get("fresh", 0), where),
             _patterns(keys, where),
             _preference(keys.get("prefer"), where),
-            _users(keys.get("hosts"), where),
             _history(keys.get("history"), where, folder),
             tuple(str(name) for name in _texts(keys.get("allow"), f"{where}: allow")),
         )
@@ -381,26 +378,6 @@ def _preference(value: object, where: str) -> str:
         if name.strip() and equal and wanted.strip():
             return f"field:{name.strip()}={wanted.strip()}"
     raise OptionError(f"{where}: prefer must be older, newer or field:NAME=value, got {clip(value)}")
-
-
-def _users(value: object, where: str) -> Users:
-    found: list[tuple[str, str]] = []
-    for text in _texts(value, f"{where}: hosts"):
-        host, slash, path = str(text).strip().lower().partition("/")
-        bare = host.removeprefix("*.")
-        starred = host.startswith("*.") or "*" in path.split("/")
-        if (
-            not starred
-            or "**" in path
-            or len(str(text)) > 300
-            or place_of(f"https://{bare}/") != Place("web", bare, ())
-        ):
-            raise OptionError(
-                f"{where}: hosts contains {clip(text)}; mark the user's name with a star, as in forum.example/user/* "
-                "or *.blogs.example"
-            )
-        found.append((f"{host}{slash}{path}".rstrip("/"), ""))
-    return tuple(found)
 
 
 def _history(value: object, where: str, folder: Path | None) -> Path | None:

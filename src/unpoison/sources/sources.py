@@ -93,7 +93,7 @@ class Sources:
 
     Args:
         policy: A YAML file or a mapping: lists of patterns `trusted`, `known`, `open`, `blocked`, and `origin`,
-            `fresh`, `prefer`, `hosts`, `history`; None without a policy.
+            `fresh`, `prefer`, `history`; None without a policy.
         history: An SQLite file, created if missing; a `History`; None for the policy's history, else for memory.
         today: Returns the current day.
 
@@ -303,7 +303,7 @@ class Sources:
 
     def _locate(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
         best = source_of(source, metadata)
-        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
+        return best, origin_of(best, self.policy.origin, metadata)
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
@@ -333,7 +333,7 @@ class Sources:
     def _age(self, origin: str, questions: int, first: date | None) -> Level:
         if not origin:
             return "unknown"
-        if is_shared(origin, (pattern for pattern, _ in self.policy.hosts)):
+        if is_shared(origin):
             return "open"  # user content without a named user
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"
