@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from unpoison.agents.langchain import ScreeningMiddleware, screening_tool_node
+from unpoison.agents.langchain import ScreeningMiddleware
 
 pytestmark = pytest.mark.needs("langgraph", "langchain_core")
 
@@ -95,7 +96,11 @@ def test_a_graph_of_your_own_has_a_tool_node(errors: bool) -> None:
         return PAGE
 
     graph = StateGraph(MessagesState)
-    graph.add_node("tools", screening_tool_node([fetch], handle_tool_errors=True))
+    wrap = ScreeningMiddleware()
+    node = ToolNode(
+        [fetch], wrap_tool_call=wrap.wrap_tool_call, awrap_tool_call=wrap.awrap_tool_call, handle_tool_errors=True
+    )
+    graph.add_node("tools", node)
     graph.add_edge(START, "tools")
     graph.add_edge("tools", END)
     built = graph.compile()

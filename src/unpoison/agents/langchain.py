@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: middleware for `create_agent`, and a `ToolNode` for graphs of your own."""
+"""LangChain and LangGraph: middleware for `create_agent` and for a `ToolNode`."""
 # ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
 from unpoison.agents.screening import ScreenedResult
 from unpoison.agents.tool_screener import Policy, ToolScreener, with_line
 
-__all__ = ["ScreeningMiddleware", "screening_tool_node"]
+__all__ = ["ScreeningMiddleware"]
 
 
 class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
     """Screens every tool result before it is added to the thread.
+
+    In a graph of your own: `ToolNode(tools, wrap_tool_call=screening.wrap_tool_call,
+    awrap_tool_call=screening.awrap_tool_call)`.
 
     Args:
         policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
@@ -71,27 +72,6 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
             return given if given is None or isinstance(given, (bool, int, float)) else one(given)
 
         return [one(part) for part in result] if isinstance(result, list) else one(result)
-
-
-def screening_tool_node(
-    tools: Sequence[BaseTool | Callable[..., Any]], policy: Policy = None, **options: Any
-) -> ToolNode:
-    """A `ToolNode` whose tools' results are screened, for a graph of your own.
-
-    Args:
-        tools: Those of the node.
-        policy: As that of `ScreeningMiddleware`.
-        options: Others of `ToolNode`, such as `handle_tool_errors`.
-
-    Raises:
-        OptionError, UnknownNameError: A setting that does not exist or is out of its range.
-    """
-    middleware = ScreeningMiddleware(policy)
-    wrappers: dict[str, Any] = {
-        "wrap_tool_call": middleware.wrap_tool_call,
-        "awrap_tool_call": middleware.awrap_tool_call,
-    }
-    return ToolNode(tools, **wrappers, **options)
 
 
 def _message(message: BaseMessage, screen: Callable[[Any], ScreenedResult]) -> BaseMessage:

@@ -18,9 +18,18 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, NamedTuple
 
-from unpoison.agents.json_rpc import Key, dump, error_reply, key_of, parse
 from unpoison.agents.mcp_messages import McpGate, plain_method
-from unpoison.agents.mcp_servers import CHUNK, MessageLines, Server, TooLong
+from unpoison.agents.mcp_servers import (
+    CHUNK,
+    Key,
+    MessageLines,
+    Server,
+    TooLong,
+    dump,
+    error_reply,
+    key_of,
+    parse,
+)
 from unpoison.errors import InputError
 from unpoison.utils.checks import at_least, within
 

@@ -6,14 +6,13 @@ finding is returned as the same object. A result that cannot be screened is bloc
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
-from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, hidden_parts, parts_of, reading_of, redact
+from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, cut, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.screener.injections import injection, injections
 from unpoison.sources.trust import Level, trust
@@ -21,7 +20,7 @@ from unpoison.text.canonical import canonical_lines
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["ScreenedResult", "ToolCut", "ascreen_tool_result", "screen_tool_result"]
+__all__ = ["ScreenedResult", "ToolCut", "screen_tool_result"]
 
 TOGETHER = 20_000
 """Characters of a group of neighbouring texts that is judged together."""
@@ -172,11 +171,6 @@ def screen_tool_result(
     return replace(_decide(fresh, leaves, settings), notes=tuple(notes))
 
 
-async def ascreen_tool_result(tool: str, result: Any, query: str | None = None, **options: Any) -> ScreenedResult:
-    """`screen_tool_result` in a thread, so that nothing else waits for it."""
-    return await asyncio.to_thread(screen_tool_result, tool, result, query, **options)
-
-
 def _standing(
     rules: ToolPolicy, settings: ToolSettings, query: str | None, source: str | None
 ) -> tuple[str | None, Level, float]:
@@ -202,7 +196,7 @@ def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSetting
         gone = hidden[i] if cutting else []
         own = found.get(i)
         if own is None or settings.action == "flag":
-            new, parts = _without_hidden(leaves[i].text, gone), [*hidden[i]]
+            new, parts = cut(leaves[i].text, [], gone), [*hidden[i]]
             if own is not None:
                 parts = [*_flag_parts(leaves[i].text, own, settings), *parts]
         elif own.whole:
@@ -307,12 +301,6 @@ def _flag_parts(text: str, own: _Found, settings: ToolSettings) -> list[Redacted
     if own.whole:
         return [RedactedPart(0, len(text), own.probability, own.reason)]
     return list(redact(text, settings.threshold).parts)
-
-
-def _without_hidden(text: str, parts: list[RedactedPart]) -> str:
-    for part in reversed(parts):
-        text = text[: part.start] + text[part.end :]
-    return text
 
 
 def _main_reason(cuts: Iterable[ToolCut]) -> Reason:

@@ -5,24 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from unpoison.batch.local import local, usual_workers
 from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards, cut
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import BatchScreener
+from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.file_rows import Source
 from unpoison.io.files import open_source
 from unpoison.io.output import check_rows_name, not_the_input
 from unpoison.utils.checks import among, at_least
+from unpoison.utils.processes import process_map
+from unpoison.utils.threads import parallel_map
 
-__all__ = ["Progress", "run"]
+__all__ = ["Progress", "run", "usual_workers", "waits"]
 
 ENGINES = ("local", "ray")
+
+REMOTE = ("openai", "anthropic")
+BUILT_IN = ("lexical", "extractive")
+
+REMOTE_WORKERS = 8
+"""Rows in flight for remote models."""
 
 ASKING_ROWS = 8
 """Rows of a part with model calls, so that an interruption loses few paid calls."""
@@ -140,7 +148,7 @@ class _Batch:
         if self.engine == "ray":
             contents = on_ray(work, parts(), self.workers)
         else:
-            contents = local(work, parts(), self.workers or usual_workers(self.screener))
+            contents = _on_this_machine(work, parts(), self.workers or usual_workers(self.screener))
         for content in contents:
             key, position = waiting.popleft()
             if shards is not None:
@@ -159,3 +167,44 @@ def _read_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:
         if finished is None:
             raise InputError(f"{shards.folder} lost a part, perhaps to another run; run the same command again")
         yield finished
+
+
+def _on_this_machine(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes]:
+    """Process the parts in parallel, and yield the results in order.
+
+    One worker is this process; several are threads for remote models, else processes (`process_map`).
+
+    Raises:
+        WorkerError: A process was killed, or ran out of memory.
+        OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+    """
+    work = work.per_worker(workers)
+    if workers > 1 and not waits(work.screener):
+        return process_map(work, parts, workers)
+    _ = work.screener.loaded  # once, not by each thread
+    return parallel_map(work, parts, workers, "unpoison-part")
+
+
+def waits(screener: BatchScreener) -> bool:
+    """Whether the work mostly waits for remote models, so that threads suffice."""
+    return any(model in REMOTE for model in _models(screener))
+
+
+def usual_workers(screener: BatchScreener) -> int:
+    """One per processor for built-in models; one in all for a model that uses all processors itself."""
+    if waits(screener):
+        return REMOTE_WORKERS
+    if any(model not in BUILT_IN for model in _models(screener)):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _models(screener: BatchScreener) -> list[str]:
+    """The kinds of its models, such as "st" for `st:NAME`."""
+    _, options = registry.parse(screener.defense)
+    named = [
+        options.get(name)
+        for name in ("encoder", "generator", "nli", "injection_model", "cross_encoder", "language_model")
+    ]
+    given = (screener.encoder, screener.generator, screener.nli, screener.injection_model)
+    return [spec.partition(":")[0] for spec in (*named, *given) if spec is not None]
