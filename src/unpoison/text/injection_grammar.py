@@ -150,14 +150,14 @@ class Language:
     unspaced: bool
     rules: list[Rule] = field(default_factory=list)
 
-    def classes(self, text: str) -> dict[str, list[int]]:
-        """The classes of a language without spaces of which a text contains a word, and where."""
-        found: dict[str, set[int]] = {}
-        for name in {name for rule in self.rules for name in rule.needed}:
-            for word in map(_plain, self.words.get(name, (name,))):
-                if word in text:
-                    found.setdefault(name, set()).update(m.start() for m in re.finditer(re.escape(word), text))
-        return {name: list(places) for name, places in found.items()}
+    def classes(self, text: str) -> list[tuple[tuple[str, ...], list[int]]]:
+        """Of a language without spaces: each word that a text contains, its class, and where it begins."""
+        return [
+            ((name,), [match.start() for match in re.finditer(re.escape(word), text)])
+            for name in {name for rule in self.rules for name in rule.needed}
+            for word in map(_plain, self.words.get(name, (name,)))
+            if word in text
+        ]
 
     @cached_property
     def negation(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -222,25 +222,20 @@ def find_injections(texts: Sequence[str]) -> dict[int, list[GrammarMatch]]:
 
 def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
     begun: dict[tuple[str, int], bool] = {}
-    for language, places in _classes(lowered):
-        for rule in language.rules:
-            if not places.keys() >= rule.needed:
+    for rule, places in _possible(lowered):
+        text = plain if rule.is_cased else lowered
+        for place in places[rule.parts[0]]:
+            if not all(_follow(rule, place, places)):
                 continue
-            text = plain if rule.is_cased else lowered
-            for name in rule.needed:
-                places[name].sort()
-            for place in places[rule.parts[0]]:
-                if not all(_follow(rule, place, places)):
-                    continue
-                key = rule.begins, place
-                if rule.begins and key not in begun:
-                    begun[key] = _begins(*key, lowered)
-                if (
-                    (not rule.begins or begun[key])
-                    and (match := rule.pattern.match(text, place))
-                    and (rule.name == "hush" or not _is_negated(match, lowered, language))
-                ):
-                    yield rule.name, *match.span()
+            key = rule.begins, place
+            if rule.begins and key not in begun:
+                begun[key] = _begins(*key, lowered)
+            if (
+                (not rule.begins or begun[key])
+                and (match := rule.pattern.match(text, place))
+                and (rule.name == "hush" or not _is_negated(match, lowered, rule.language))
+            ):
+                yield rule.name, *match.span()
 
 
 def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iterator[bool]:
@@ -253,8 +248,8 @@ def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iter
         farthest = own[last]
 
 
-def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[int]]]]:
-    """Each language, with the classes that a text contains and where words begin that may be one of theirs."""
+def _possible(text: str) -> Iterator[tuple[Rule, Mapping[str, list[int]]]]:
+    """The rules of which a text contains a word of each class, and where words of these begin, rising."""
     languages, first = load_grammar()[:2]
     begun: dict[str | tuple[str, str], list[int]] = {}
     matches = list(_WORD.finditer(text))
@@ -262,25 +257,37 @@ def _classes(text: str) -> Iterator[tuple[Language, dict[str, list[int]]]]:
         begun.setdefault(match[0], []).append(match.start())
         if following and (pair := (match[0], following[0])) in first.pairs:
             begun.setdefault(pair, []).append(match.start())
-    found: dict[int, dict[str, list[int]]] = {}
+    found: dict[int, list[tuple[tuple[str, ...], list[int]]]] = {}
     for beginning, places in begun.items():
-        for number, name in _begun_by(beginning):
-            found.setdefault(number, {}).setdefault(name, []).extend(places)
-    yield from ((languages[number], own) for number, own in found.items())
+        for number, names in _begun_by(beginning):
+            found.setdefault(number, []).append((names, places))
     if _UNSPACED.search(text):
-        for language in languages:
-            if language.unspaced:
-                yield language, language.classes(text)
+        found |= {number: each.classes(text) for number, each in enumerate(languages) if each.unspaced}
+    for number, own in found.items():
+        present = frozenset[str]().union(*(names for names, _ in own))
+        rules = [rule for rule in languages[number].rules if rule.needed <= present]
+        wanted: dict[str, list[int]] = {name: [] for rule in rules for name in rule.needed}
+        for names, places in own if rules else ():
+            for name in wanted.keys() & names:
+                wanted[name] += places
+        for places in wanted.values():
+            places.sort()
+        yield from ((rule, wanted) for rule in rules)
 
 
 @lru_cache(maxsize=20_000)
-def _begun_by(beginning: str | tuple[str, str]) -> tuple[tuple[int, str], ...]:
-    """The classes with a phrase that begins with a word, or with two."""
+def _begun_by(beginning: str | tuple[str, str]) -> list[tuple[int, tuple[str, ...]]]:
+    """By the number of a language, its classes with a phrase that begins with a word, or with two."""
     words, pairs, stems = load_grammar().first
     if isinstance(beginning, tuple):
-        return tuple(pairs[beginning])
-    stemmed = (key for stem, key in stems.get(beginning[:PREFIX], ()) if beginning.startswith(stem))
-    return (*words.get(beginning, ()), *stemmed)
+        keys = pairs[beginning]
+    else:
+        stemmed = (key for stem, key in stems.get(beginning[:PREFIX], ()) if beginning.startswith(stem))
+        keys = [*words.get(beginning, ()), *stemmed]
+    names: dict[int, set[str]] = {}
+    for number, name in keys:
+        names.setdefault(number, set()).add(name)
+    return [(number, tuple(own)) for number, own in names.items()]
 
 
 def _begins(where: str, place: int, text: str) -> bool:
