@@ -1,10 +1,10 @@
 """Features of the windows of a text, for detectors of crafted passages: writing style, and overlap with the question.
 
-`Style` is how far runs of words and shapes are those of generated claims. Words that suit every topic, and marks, count
-as themselves; any other word becomes its outer shape, so that nothing is learned of a topic. A text's style is a sum
-over its runs of one to three, over the root of its length.
+`Style` scores how much the wording resembles generated claims. Words that suit every topic and punctuation marks count
+as themselves. Any other word is replaced by its shape, so that no topic is learned. The style of a text is the sum of
+the weights of its n-grams of one to three tokens, divided by the square root of its length.
 
-`beside` is what a window has of a question: its words, its phrases, and how much beside them.
+`beside` measures how much of a question's words and phrases a window repeats, and how much it adds.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 CAPITALISED: Final = 50
 """The shape of a word with a capital letter that does not count as itself."""
 MIN_WORDS: Final = 4
-"""A text of fewer words and marks is judged as if it had so many."""
+"""Shorter texts are scored as if they had this many words and marks."""
 
 
 class Style(NamedTuple):
-    """What runs say.
+    """Weights of n-grams.
 
     Attributes:
         general: The numbers of the words that count as themselves, rising, the upper 32 bits.
-        code: The runs that say anything, rising, the upper 32 bits, shape (f,).
-        weight: What each says, whole numbers, whose sums are exact whatever stands before; shape (f,).
+        code: The n-grams that have a weight, rising, the upper 32 bits, shape (f,).
+        weight: Their weights, shape (f,). These are whole numbers, so that sums are exact in any order.
         unit: The log-odds of a weight of 1.
-        base: What is added once.
+        base: The intercept.
     """
 
     general: NDArray[np.uint32]
@@ -68,7 +68,7 @@ class Style(NamedTuple):
         return [style[begin:end].copy() for begin, end in pairwise(windows)]
 
     def places(self, codes: Codes) -> Numbers:
-        """Where the runs stand in `code`, -1 for none."""
+        """Positions of the n-grams in `code`; -1 for unknown ones."""
         upper = (codes >> np.uint64(32)).astype(np.uint32)
         place = np.minimum(np.searchsorted(self.code, upper), len(self.code) - 1)
         return np.where((self.code[place] == upper) & (codes > 0), place, -1)
@@ -83,7 +83,7 @@ class Style(NamedTuple):
 
 
 def root(lengths: Numbers) -> Matrix:
-    """What sums over so many words and marks are divided by."""
+    """The divisor of sums over windows of these lengths."""
     return np.sqrt(np.maximum(lengths, MIN_WORDS))
 
 
@@ -95,7 +95,7 @@ def ranges(values: NDArray[Any], first: Numbers, last: Numbers) -> Matrix:
 
 
 def run_codes(word: Numbers, kind: Numbers, sentence: Numbers, general: NDArray[np.uint32]) -> list[Codes]:
-    """The runs of one, two and three that begin at each word or mark, 0 where the sentence ends before; shape (n,)."""
+    """The n-grams of one to three tokens that begin at each token, 0 across the end of a sentence; shape (n,) each."""
     upper = (word >> 31).astype(np.uint32)
     place = np.minimum(np.searchsorted(general, upper), len(general) - 1)
     mark = kind >= MARK
@@ -142,7 +142,7 @@ class TextWords(NamedTuple):
         stop: Whether it is a stop word, shape (n,).
         first, last: The words of each stretch, from `first` to before `last`, shape (w,).
         owner: The text of each stretch, shape (w,).
-        begin: Where each text begins, and the end, shape (k + 1,).
+        begin: The first word of each text, and the number of words, shape (k + 1,).
     """
 
     stem: Numbers
@@ -169,8 +169,8 @@ class TextWords(NamedTuple):
 def beside(wanted: QuestionTerms, spoken: TextWords) -> Matrix:
     """`COLUMNS` of each stretch, shape (w, 4).
 
-    `coverage` and `echo` are the shares of the question's words and phrases that stand in it, `news` the logarithm of
-    how many telling words it has beside them, `length` that of all words. O(n) time for each word of the question.
+    `coverage` and `echo` are the shares of the question's words and phrases that it contains, `news` the logarithm of
+    the number of other content words, `length` that of all words. O(n) time for each word of the question.
     """
     first, last, stem = spoken.first, spoken.last, spoken.stem
     hit = _places(wanted.stems, stem)
@@ -192,7 +192,7 @@ def _phrases(stem: Numbers) -> Numbers:
 
 
 def _places(table: Numbers, values: Numbers) -> Numbers:
-    """Where values stand in a rising table, -1 for those that do not."""
+    """Positions of values in a rising table; -1 for absent ones."""
     if not len(table):
         return np.full(len(values), -1)
     place = np.minimum(np.searchsorted(table, values), len(table) - 1)
@@ -200,7 +200,7 @@ def _places(table: Numbers, values: Numbers) -> Numbers:
 
 
 def _distinct(place: Numbers, count: int, first: Numbers, last: Numbers) -> Matrix:
-    """How many of `count` things each stretch holds at least once."""
+    """How many of `count` items occur in each stretch."""
     total, at = np.zeros(len(first)), np.flatnonzero(place >= 0)
     what = place[at]
     low, high = np.searchsorted(at, first), np.searchsorted(at, last)

@@ -1,7 +1,7 @@
-"""Sentences that demand something of whoever reads them: imperatives, duties of a model, questions, and belief.
+"""Sentences that demand something of their reader: imperatives, duties of a model, questions, insistence.
 
-Recipes and manuals are full of them, so a demand by itself says nothing. It is remarkable where nothing else in its
-text speaks of the same things, and where the other texts of a collection make none (`scan.signs` counts them).
+Recipes and manuals are full of them, so a demand alone is no evidence. It is suspicious if the rest of its text is
+about something else and the other texts of the collection contain no demands (`scan.signs` counts them).
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ __all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Imperative", "find_imperativ
 ORDERS, OBLIGES, ASKS, VOUCHES = "orders", "obliges", "asks", "vouches"
 
 MAX_SENTENCE_CHARS = 400
-"""Characters of a sentence in which its demand is looked for."""
+"""Characters of a sentence that are searched for a demand."""
 
 LEADS = 6
-"""Words such as "please" that may stand in front of a verb."""
+"""Words such as "please" that may precede a verb."""
 
 ADDRESS = 4
-"""Words in front of a colon behind which a verb may stand: "Note to the assistant: write ..."."""
+"""Words before a colon that a verb may follow: "Note to the assistant: write ..."."""
 
 CLAUSE = 30
-"""Words of a condition behind which a verb may stand: "If ..., write ..."."""
+"""Words of a condition that a verb may follow: "If ..., write ..."."""
 
 DUTY = 3
-"""Words between who is spoken to and what he must do."""
+"""Words between the addressee and the duty."""
 
 INSISTING = 2
-"""Words that a sentence insists with."""
+"""Insisting words of a sentence that vouches for itself, at least."""
 
 MIN_TOPIC_LETTERS = 4
-"""Letters of a word that says what a sentence is about."""
+"""Letters of a topic word, at least."""
 
 STEM = 5
-"""Letters by which two such words are one."""
+"""Leading letters that identify a topic word."""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[,;:.!?\"\u201c(\[]")
 _MARKS = frozenset(',;:.!?"\u201c([')
 _QUESTION = ("?", "\uff1f")
 _INSIDE = re.compile(r"(?<=\S )[A-Z][a-z]{2,14} (?:[a-z]{1,9} (?=[a-z])|(?=[\"\u201c]))")
-"""A capital in the middle of a sentence, where a text was cut and another one begins."""
+"""A capital inside a sentence, where text was cut and other text begins."""
 
 
 class Imperative(NamedTuple):
     """One sentence.
 
     Attributes:
-        form: `orders` for an imperative, `obliges` for what a reader or a model must do, `asks` for a question,
-            `vouches` for one that insists that it is right: latest, official, corrected, contrary to what others say.
-        speech: How many different words in it speak of answers, models, prompts and users; a verb of saying or writing
-            that is demanded is one. Of `vouches`: how many words beyond the first insist.
-        kinship: The share of its topic words that stand elsewhere in the text too, in [0, 1]; 1 where there is nothing
-            to compare with.
-        start, end: Where it stands.
+        form: `orders` for an imperative, `obliges` for a duty of a reader or model, `asks` for a question, `vouches`
+            for a claim to be right: latest, official, corrected, contrary to other sources.
+        speech: The number of different words about answers, models, prompts and users; a demanded verb of saying or
+            writing is one. For `vouches`, the number of insisting words beyond the first.
+        kinship: The share of its topic words that occur elsewhere in the text, in [0, 1]; 1 if there is nothing to
+            compare with.
+        start, end: Its position.
     """
 
     form: str
@@ -102,7 +102,7 @@ def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
 
     Args:
         text: Canonical.
-        beside: What belongs to it without being a part, such as a title.
+        beside: Text that belongs to it, such as a title.
     """
     parts = [part for region in sentences(text) for part in _split_sentence(text, region)]
     forms = [
@@ -143,7 +143,7 @@ def _topics(text: str) -> frozenset[str]:
 
 
 def _split_sentence(text: str, region: Region) -> Iterator[Region]:
-    """A sentence, in two where a verb with a capital and its object stand in the middle: a cut text, and another."""
+    """A sentence, split before a capitalised verb with an object: the end of a cut text and the start of another."""
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
         verb, _, following = match[0].lower().strip().partition(" ")
@@ -155,7 +155,7 @@ def _split_sentence(text: str, region: Region) -> Iterator[Region]:
 
 
 def _form(sentence: str) -> tuple[str, str] | None:
-    """What the sentence demands and, of an imperative, the verb; None for nothing."""
+    """The form of the demand and, for an imperative, its verb; None without a demand."""
     written = _WORD.findall(sentence)
     words = [word.lower() for word in written]
     begin = _after_leads(words, 0)
@@ -176,7 +176,7 @@ def _form(sentence: str) -> tuple[str, str] | None:
 
 
 def _after_leads(words: list[str], start: int) -> int:
-    """The first word from there on that is more than an opening."""
+    """The position of the first word that is no opening."""
     for i in range(start, min(start + LEADS, len(words))):
         if words[i] not in _words().leads and words[i] not in _MARKS:
             return i
@@ -184,7 +184,7 @@ def _after_leads(words: list[str], start: int) -> int:
 
 
 def _later(words: list[str]) -> Iterator[int]:
-    """Where else a verb may stand: behind an address, and behind a condition."""
+    """Other positions of a verb: after an address and after a condition."""
     for i, word in enumerate(words[: ADDRESS + 1]):
         if word == ":":
             yield _after_leads(words, i)
@@ -195,7 +195,7 @@ def _later(words: list[str]) -> Iterator[int]:
 
 
 def _imperative(written: list[str], words: list[str], i: int) -> bool:
-    """A verb's bare form with something behind it that may be its object; capital letters there are a title's."""
+    """Whether a bare verb is followed by a possible object; capital letters there indicate a title."""
     if i + 1 >= len(words) or words[i] not in _words().verbs or written[0][:1].islower() or _is_title(written, i):
         return False
     verb, following = words[i], words[i + 1]
@@ -207,7 +207,7 @@ def _imperative(written: list[str], words: list[str], i: int) -> bool:
 
 
 def _is_title(written: list[str], i: int) -> bool:
-    """Whether a title begins there, of which something is said: Run the Race is a film, and so is Talk About Us."""
+    """Whether a title begins there that is the subject of a sentence: "Run the Race is a film"."""
     if i + 2 >= len(written) or _words().finite.isdisjoint(written[i + 2 :]):
         return False
     second = written[i + 1]

@@ -31,7 +31,7 @@ BEFORE = 24
 """Characters before an order that are read to decide whether it begins a clause."""
 
 MAX_PHRASE_CHARS, MAX_WORD_GAP_CHARS = 80, 31
-"""Characters of a phrase of the grammar, and of another word between two of them, at most."""
+"""Maximal characters of a phrase of the grammar, and of a word in a gap."""
 
 TURN = 400
 """Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
@@ -46,7 +46,7 @@ LEADS = (
 """Words behind which an order may begin inside a sentence, as a pattern."""
 
 POLITE = "please|plz|pls|kindly|and|now|then|so|just|simply|also|instead|immediately"
-"""Words that may stand between the start of a sentence and an order."""
+"""Words that may precede an order at the start of a sentence."""
 
 _MARKS = {":": r"(?:[:=]|\s[-\u2013\u2014](?=\s))", ",": ",", "\uff1a": "\uff1a"}
 _WORD = re.compile(r"[^\W_]+")
@@ -111,7 +111,7 @@ class Rule:
 
     @cached_property
     def reaches(self) -> tuple[tuple[str, int], ...]:
-        """Each class behind the first, and within how many characters of the class before it a word of it begins."""
+        """Each class after the first, with the maximal distance in characters from the class before it."""
         found, reach = list[tuple[str, int]](), 0
         for part in self.parts:
             if part in self.needed:
@@ -125,7 +125,7 @@ class Rule:
 
     @cached_property
     def is_cased(self) -> bool:
-        """Whether it distinguishes capitals."""
+        """Whether it is case-sensitive."""
         return "FIXED" in self.parts
 
     @cached_property
@@ -239,7 +239,7 @@ def _ruled(plain: str, lowered: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iterator[bool]:
-    """For each class of a rule behind its first, whether a word of it stands near enough: this is quicker to see."""
+    """For each class after the first, whether one of its words is near enough; cheaper than matching the pattern."""
     farthest = place
     for name, reach in rule.reaches:
         own = places[name]
@@ -249,7 +249,7 @@ def _follow(rule: Rule, place: int, places: Mapping[str, Sequence[int]]) -> Iter
 
 
 def _possible(text: str) -> Iterator[tuple[Rule, Mapping[str, list[int]]]]:
-    """The rules of which a text contains a word of each class, and where words of these begin, rising."""
+    """The rules whose classes all occur in a text, with the rising positions of each class."""
     languages, first = load_grammar()[:2]
     begun: dict[str | tuple[str, str], list[int]] = {}
     matches = list(_WORD.finditer(text))
@@ -277,7 +277,7 @@ def _possible(text: str) -> Iterator[tuple[Rule, Mapping[str, list[int]]]]:
 
 @lru_cache(maxsize=20_000)
 def _begun_by(beginning: str | tuple[str, str]) -> list[tuple[int, tuple[str, ...]]]:
-    """By the number of a language, its classes with a phrase that begins with a word, or with two."""
+    """For each language, by number, the classes with a phrase that begins with this word or pair of words."""
     words, pairs, stems = load_grammar().first
     if isinstance(beginning, tuple):
         keys = pairs[beginning]
