@@ -57,7 +57,7 @@ def test_the_screen_and_the_exit_status(run: Any, world: list[str]) -> None:
     assert "answer without them: It was built in 1200." in result.stdout
     result = run(*world, "--question", QUESTION, "--answer", "1999")
     assert result.exit_code == 1
-    assert "This answer is not given now" in result.stdout
+    assert "The system does not give this answer now" in result.stdout
 
 
 def test_what_a_system_shows_is_ranked_without_its_store(run: Any, world: list[str]) -> None:
@@ -97,7 +97,7 @@ def test_documents_and_rows_are_ranked_without_a_system(run: Any, tmp_path: Path
         result = run("incident", "--passages", path, "--row", choice, "-g", "extractive", "--json")
         assert json.loads(result.stdout)["verdict"] == "proven", result.output
     both = run("incident", "--passages", path)
-    assert (both.exit_code, "say which is meant with --row 1" in both.stderr) == (2, True)
+    assert (both.exit_code, "select one, such as --row 1" in both.stderr) == (2, True)
     path.write_text('{"text": "a"}\n{broken\n')
     assert "line 2" in run("incident", *asked, "--answer", "a").stderr
 
